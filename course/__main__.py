@@ -1,0 +1,344 @@
+"""The door to the course: `python3 -m course COMMAND` sets everything up, then does what COMMAND says.
+
+It starts with the standard library alone, on whatever Python the reader has (its grammar is that of Python 3.7): it
+makes `.venv`, says plainly what is missing where it cannot, and runs itself again inside. Packages exist only there.
+"""
+
+import difflib
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
+MEGABYTES = 800  # what .venv takes, with some air
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+VENV = os.path.join(ROOT, ".venv")
+PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+STAMP = os.path.join(VENV, "course-stamp.json")
+CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contains the first, in the same versions
+
+
+# The commands ---------------------------------------------------------------------------------------------------------
+
+
+def lab(arguments):
+    settings = os.path.join(ROOT, ".course", "lab")  # defaults only: the reader's own Jupyter settings win
+    os.makedirs(settings, exist_ok=True)
+    with open(os.path.join(settings, "overrides.json"), "w") as file:
+        json.dump(
+            {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}, file
+        )
+    options = [
+        "--ServerApp.root_dir=" + ROOT,
+        "--LabApp.default_url=/lab/tree/notebooks/01_hardware.ipynb",
+        "--LabApp.app_settings_dir=" + settings,
+        "--LabApp.workspaces_dir=" + os.path.join(settings, "workspaces"),  # no tabs left over from other projects
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.news_url=None",
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # a container, most likely: Jupyter refuses root unless told
+        options.append("--allow-root")
+    return hand_over([sys.executable, "-m", "jupyterlab"] + options + arguments)
+
+
+def test(arguments):
+    return hand_over([sys.executable, "-m", "pytest"] + arguments)
+
+
+def setup(arguments):
+    print(f"Ready: Python {platform.python_version()} in {sys.prefix}")
+    return 0
+
+
+def build(arguments):
+    from course.build import main
+
+    return main(arguments)
+
+
+def run(arguments):
+    from course.build import run
+
+    return run(arguments)
+
+
+COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
+    "lab": (lab, CORE, "open JupyterLab on notebook 01 (--no-browser prints the address instead)"),
+    "test": (test, TEST, "run every test (arguments go to pytest)"),
+    "setup": (setup, TEST, "install everything, run nothing"),
+    "build": (build, TEST, "text -> executed notebooks -> levels/ (--check only compares)"),
+    "run": (run, CORE, "run all notebooks from top to bottom, into a temporary folder"),
+}
+
+
+def help_text():
+    commands = "\n".join(f"  {name:7} {line}" for name, (_, _, line) in COMMANDS.items())
+    return f"""usage: python3 -m course COMMAND [ARGUMENT ...]
+
+{commands}
+
+The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
+{MEGABYTES} MB, once. Later ones start at once. Deleting .venv is always safe.
+An activated environment (conda or venv) that already has every package of pyproject.toml is used as it is."""
+
+
+# Is there an environment? ---------------------------------------------------------------------------------------------
+
+
+def ready(lock):
+    """Whether `.venv` was finished, here, from the lock as it is now. A few file reads, no process."""
+    stamp = finished()
+    return stamp is not None and stamp["locks"].get(lock) == digest(lock)
+
+
+def finished():
+    """The stamp of a `.venv` that was finished here, maybe from older locks; None where there is none."""
+    try:
+        with open(STAMP, encoding="utf-8") as file:
+            stamp = json.load(file)
+    except (OSError, ValueError):
+        return None  # never made, or half made: the stamp is written last
+    if stamp["root"] != ROOT or not os.path.exists(PYTHON):
+        return None  # the folder was moved or copied, or the Python beneath was removed
+    if inside() and stamp["python"] != version_text(sys.version_info):
+        return None  # the system's python3 is another one now, and sees none of the packages
+    return stamp
+
+
+def inside():
+    return os.path.realpath(sys.prefix) == os.path.realpath(VENV)
+
+
+def fitting():
+    return PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]
+
+
+def version_text(version):
+    return f"{version[0]}.{version[1]}"
+
+
+def digest(lock):
+    try:
+        with open(os.path.join(ROOT, lock), "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError as error:
+        return fail(f"{lock} cannot be read ({error.strerror}): this copy of the course is not complete.")
+
+
+def active_and_complete(lock):
+    """Whether an activated environment other than `.venv` has all packages, each within pyproject.toml's bounds."""
+    conda = os.environ.get("CONDA_PREFIX")
+    active = sys.prefix != sys.base_prefix or (conda and os.path.realpath(conda) == os.path.realpath(sys.prefix))
+    if not active or inside() or not fitting():
+        return False
+    import tomllib
+    from importlib.metadata import PackageNotFoundError, version
+
+    with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
+        project = tomllib.load(file)
+    wanted = project["project"]["dependencies"] + (project["dependency-groups"]["test"] if lock == TEST else [])
+    try:
+        return all(within(version(re.split("[<>=]", line)[0]), line) for line in wanted)
+    except PackageNotFoundError:
+        return False
+
+
+def within(version, requirement):
+    """Whether a version lies in a requirement of the form name>=low,<high, the only one in pyproject.toml's lists."""
+
+    def numbers(text):
+        return [int(part) for part in re.match(r"\d+(\.\d+)*", text).group().split(".")]
+
+    low, high = re.search(">=(.+),<(.+)", requirement).groups()
+    return numbers(low) <= numbers(version) < numbers(high)
+
+
+# Making one -----------------------------------------------------------------------------------------------------------
+
+
+def make(lock):
+    """Make `.venv`, or bring a finished one up to its lock. The stamp goes first and comes back last."""
+    uv, stamp = shutil.which("uv"), finished()
+    if stamp and stamp["installer"] == "uv" and not uv:
+        stamp = None  # an environment made by uv holds no pip to go on with
+    if stamp and TEST in stamp["locks"]:
+        lock = TEST  # what `test` added stays, and stays fitting
+    check_machine(uv)
+    installer = "uv" if uv else "pip"
+    print(f"Setting up .venv with {installer} (once; about {MEGABYTES} MB)", flush=True)
+    if stamp:
+        os.remove(STAMP)
+    else:
+        remove_venv()
+        # The Python beneath, because this one may lie in the very environment that was just removed.
+        python = getattr(sys, "_base_executable", None) or sys.executable
+        any_fitting = (
+            f">={version_text(PYTHONS[0])},<3.{PYTHONS[1][1] + 1}"  # uv looks for one, and fetches it if need be
+        )
+        by_uv = [uv, "venv", "--no-project", "--python", python if fitting() else any_fitting, VENV]
+        stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV])
+    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
+    install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
+    stage("installing packages", install + ["--no-deps", "--only-binary", ":all:", "-r", os.path.join(ROOT, lock)])
+    question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
+    version, packages = subprocess.check_output([PYTHON, "-c", question], text=True).splitlines()
+    with open(os.path.join(packages, "levels-course.pth"), "w") as file:
+        file.write(ROOT + "\n")  # every notebook and script finds `levels` and `course`, wherever it runs
+    locks = {name: digest(name) for name in ([CORE, TEST] if lock == TEST else [CORE])}
+    with open(STAMP, "w", encoding="utf-8") as file:
+        json.dump({"root": ROOT, "python": version, "installer": installer, "locks": locks}, file, indent=1)
+
+
+def remove_venv():
+    try:
+        if os.path.lexists(VENV):
+            shutil.rmtree(VENV)
+    except OSError as error:
+        fail(
+            f"The old .venv cannot be removed ({error}).\nStop what uses it (Jupyter, an editor), or delete it yourself."
+        )
+
+
+def check_machine(uv):
+    """Whatever can be seen to be missing is told before anything is made."""
+    if not uv and not fitting():
+        fail(wrong_python())
+    if not uv and importlib.util.find_spec("ensurepip") is None:
+        fail("This Python cannot make environments: its module ensurepip is missing.\nInstall it:  " + ensurepip_cure())
+    if not os.access(ROOT, os.W_OK):
+        fail(f"This folder cannot be written to: {ROOT}")
+    free = shutil.disk_usage(ROOT).free // 10**6
+    if free < MEGABYTES:
+        fail(f"Not enough disk space: .venv needs about {MEGABYTES} MB, and {free} MB are free in {ROOT}")
+
+
+def wrong_python():
+    low, high = map(version_text, PYTHONS)
+    fault = "old" if sys.version_info[:2] < PYTHONS[0] else "new: some packages have no build for it yet"
+    names = [f"python3.{minor}" for minor in range(PYTHONS[1][1], PYTHONS[0][1] - 1, -1)]
+    here = [name for name in names if shutil.which(name)]
+    cure = f"Run it with  {here[0]} -m course" if here else "Install one of them, or uv, which fetches one by itself"
+    return f"Python {platform.python_version()} is too {fault}.\nThe course runs on Python {low} to {high}. {cure}"
+
+
+def ensurepip_cure():
+    """The command that installs `ensurepip` on this system."""
+    try:
+        with open("/etc/os-release", encoding="utf-8") as file:
+            system = " ".join(re.findall(r"^ID(?:_LIKE)?=(.*)", file.read(), re.M))
+    except OSError:
+        system = ""
+    if "debian" in system or "ubuntu" in system:
+        return f"sudo apt install python{version_text(sys.version_info)}-venv   (or install uv)"
+    if "fedora" in system or "rhel" in system:
+        return "sudo dnf install python3-libs   (or install uv)"
+    return "uv, which does not need it; or a Python that has it, as from python.org"
+
+
+def stage(title, command):
+    """Run one step of the setup, showing its seconds and its last line; where it fails, say why and stop."""
+    # Nothing may be asked, and nothing may go past .venv, however the reader's pip is set.
+    quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = subprocess.Popen(command, env={**os.environ, **quiet}, text=True, errors="replace", **pipes)
+    lines, started, shown = [], time.time(), 0
+    reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
+    reader.start()
+    terminal, width = sys.stdout.isatty(), shutil.get_terminal_size((100, 24)).columns - 1
+    try:
+        while reader.is_alive():
+            reader.join(0.2)
+            seconds = time.time() - started
+            news = f"  {seconds:3.0f} s  {title}  {lines[-1].strip() if lines else ''}"[:width]
+            if terminal:  # one line, written over
+                print("\r" + news.ljust(width), end="", flush=True)
+            elif seconds > shown + 15:  # a log: a line now and then
+                print(news, flush=True)
+                shown = seconds
+    except KeyboardInterrupt:
+        process.terminate()
+        raise
+    finally:
+        status = process.wait()
+        print("\r" + " " * width + "\r" if terminal else "", end="")
+    if status:
+        tail = "\n".join("  " + line.rstrip()[:160] for line in lines[-12:])
+        fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status)}")
+    print(f"  {time.time() - started:3.0f} s  {title}: done", flush=True)
+
+
+CAUSES = {  # what an installer says, and what it means; the first that fits is told
+    r"no space left|disk quota|not enough space": "the disk is full.",
+    r"name resolution|getaddrinfo|new connection|connection (refused|reset)|dns error|unreachable|timed out"
+    r"|connect error|error sending request|proxyerror|remote end closed": "the package index cannot be reached.\n"
+    "Is there a network? Is there a proxy that pip or uv must be told of?",
+    r"certificate": "the package index could not be trusted (its certificate). Is a proxy or a virus scanner in between?",
+    r"do not match the hashes|hash mismatch": "a downloaded file is not the one that the lock names. Try once more.",
+    r"no matching distribution|no wheels|no usable wheels": "a package has no ready-made build for this machine: "
+    f"{platform.system()} {platform.machine()}, Python {platform.python_version()}.",
+}
+
+
+def cause(output, status):
+    told = [meaning for pattern, meaning in CAUSES.items() if re.search(pattern, output, re.I)]
+    return told[0] if told else f"the installer ended with status {status}."
+
+
+# The door -------------------------------------------------------------------------------------------------------------
+
+
+def fail(message):
+    sys.exit(message)  # to stderr, with status 1
+
+
+def hand_over(command):
+    """Go on as another program, its exit status ours. Where the system can, this process becomes that program."""
+    sys.stdout.flush()
+    if os.name == "posix":
+        os.execv(command[0], command)
+    process = subprocess.Popen(command)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            pass  # Ctrl-C reached the other program too: it answers
+
+
+def main(arguments):
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0
+    name, rest = arguments[0], arguments[1:]
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1, 0.4)
+        hint = f"Did you mean  python3 -m course {near[0]}" if near else f"There are: {', '.join(COMMANDS)}"
+        fail(f"There is no command {name!r}. {hint}")
+    command, lock, _ = COMMANDS[name]
+    os.chdir(ROOT)
+    if active_and_complete(lock):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+        return command(rest)
+    complete = ready(lock)
+    if not complete:
+        make(lock)
+    if not complete or not inside():
+        return hand_over([PYTHON, "-m", "course"] + arguments)
+    return command(rest)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being ended is being interrupted: no pip is left behind
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The same command starts again, and clears up what is half done.")

@@ -1,0 +1,431 @@
+"""Text -> executed notebooks -> `levels`, in this one direction, and the check that all three agree.
+
+In a notebook, the first cell calls `watch` and the last one `level`. On the command line, `main` builds what is stale and
+`run` executes everything from nothing. Content decides what is stale, never a modification time. Whatever is written is
+first written aside, whole, and then replaces the old file in one step.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from course.rooms import LEVELS, BuildError, File, code_lines, export, title
+
+# nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
+# first cell of every notebook imports this module.
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("course", "data", "levels", "notebooks", "tests")  # the folders that a copy of the project needs
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+# In a notebook: watch what runs, build what is saved.
+
+RAN = {}  # cell id -> the source that ran last in this kernel
+
+
+def watch(name: str) -> None:
+    """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet."""
+    from IPython import get_ipython
+
+    if name not in names_in(ROOT):
+        raise BuildError(f"no notebook is called {name}: there are {', '.join(names_in(ROOT))}")
+    get_ipython().events.register("post_run_cell", remember)
+    if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
+        sys.meta_path.append(NotBuilt())
+
+
+def remember(result) -> None:
+    cell_id = getattr(result.info, "cell_id", None)
+    if cell_id:  # Lab sends it; nbclient and nbval do not, and run the saved file anyway
+        RAN[cell_id] = result.info.raw_cell
+
+
+class NotBuilt:
+    """The last finder that an import asks: whatever level gets as far as this is not built."""
+
+    def find_spec(self, module: str, path=None, target=None) -> None:
+        for name in names_in(ROOT) if module.startswith("levels.") else ():
+            if module == f"levels.{level_of(name)}":
+                cure = f"run all cells of notebooks/{name}.ipynb, or `python3 -m course build`"
+                raise ModuleNotFoundError(f"{module} is not built yet: {cure}")
+
+
+def level(name: str, *tasks) -> None:
+    """Build the level of the saved notebook `name`, and see that these tasks have the same losses in it as here."""
+    notebook = read_notebook(ROOT, name)
+    find_unsaved(notebook, RAN)
+    files = export(notebook, name)
+    write_level(ROOT, name, files)
+    importlib.invalidate_caches()
+    print(f"levels/{level_of(name)}")
+    for file, (text, _) in files.items():
+        if file != "__init__.py":
+            print(f"  {file:<20} {code_lines(text):>4} lines of code")
+    for task in tasks:
+        compare_fresh(level_of(name), task)
+
+
+def find_unsaved(notebook, ran: dict[str, str]) -> None:
+    """Raise BuildError if an exported cell that ran is not what the file holds."""
+    saved = {cell.id: (title(number, cell.source), cell.source) for number, cell in enumerate(notebook.cells, 1)}
+    sources = {source for _, source in saved.values()}
+    for cell_id, source in ran.items():
+        where, there = saved.get(cell_id, ("", ""))
+        if source == there or not (source.startswith("#| export") or there.startswith("#| export")):
+            continue
+        again = "save the notebook (Ctrl+S), then run this cell again"
+        if where:
+            raise BuildError(f"{where} is not saved, or has not run since it was changed: run it, {again}")
+        if source not in sources:  # else the file was opened anew, and its cells have other ids
+            raise BuildError(f"{title(0, source)} is not saved: {again} (if you deleted it, restart the kernel first)")
+
+
+FRESH = """
+import importlib, sys
+import numpy as np
+from course import tasks
+
+level, name, path = sys.argv[1:]
+task = tasks.FOR[name]()
+fit = getattr(importlib.import_module(f"levels.{level}"), name)
+np.save(path, fit(task.x, task.y, task.weights, task.batches, task.learning_rate).losses)
+"""
+
+
+def compare_fresh(level: str, fit) -> None:
+    """Run a task here and, from the files just written, in a new Python process: the losses must be equal, bit by bit."""
+    from course import tasks
+
+    name = fit.__name__
+    task = tasks.FOR[name]()
+    here = fit(task.x, task.y, task.weights, task.batches, task.learning_rate).losses
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "losses.npy")
+        command = [sys.executable, "-c", FRESH, level, name, path]
+        done = subprocess.run(command, cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
+        if done.returncode:
+            last = "\n".join(done.stderr.strip().split("\n")[-5:])
+            raise BuildError(f"{name} of levels.{level} fails in a fresh process:\n{last}")
+        there = np.load(path)
+    cure = "Does a cell that is not exported change something? Restart the kernel and run all cells"
+    if (here.shape, here.dtype) != (there.shape, there.dtype):
+        what = f"{there.shape} losses of {there.dtype} in a fresh process, {here.shape} of {here.dtype} here"
+        raise BuildError(f"{name} of levels.{level} gives {what}. {cure}")
+    for step, (ours, theirs) in enumerate(zip(here, there, strict=True)):
+        if ours.tobytes() != theirs.tobytes():
+            what = f"{shown(theirs)} in a fresh process, {shown(ours)} here"
+            raise BuildError(f"{name} of levels.{level}: the loss of step {step} is {what}. {cure}")
+    last = f"last loss {shown(here[-1])}" if len(here) else "no loss"
+    print(f"{name}: {len(here):,} steps in a fresh process, {last}, the same as here")
+
+
+def shown(loss) -> str:
+    return f"{loss:.6g} ({float(loss).hex()})"
+
+
+# Files: which there are, and how they are replaced.
+
+
+def names_in(root: Path) -> list[str]:
+    return sorted(path.stem for path in root.glob("notebooks/text/*.py"))
+
+
+def level_of(name: str) -> str:
+    return name.split("_", 1)[1]
+
+
+def replace(root: Path, texts: dict[Path, str]) -> list[Path]:
+    """Write these files, all of them aside first, then each in one step over the old one. Returns those that changed."""
+    changed = [path for path, text in texts.items() if not path.exists() or path.read_bytes() != text.encode()]
+    (root / ".course").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root / ".course", prefix="new-") as aside:
+        for number, path in enumerate(changed):
+            (Path(aside) / str(number)).write_text(texts[path], encoding="utf-8", newline="\n")
+        for number, path in enumerate(changed):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(Path(aside) / str(number), path)
+            if path.suffix == ".py":  # Python trusts its cache of a file of the same size and second
+                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+    return changed
+
+
+def write_level(root: Path, name: str, files: dict[str, File]) -> bool:
+    """Make a level exactly these files, its `__init__.py` last, and say whether that changed anything."""
+    folder = root / "levels" / level_of(name)
+    texts = {folder / file: files[file].text for file in sorted(files, key=lambda file: (file == "__init__.py", file))}
+    for path, text in texts.items():
+        compile(text, str(path), "exec")
+    stale = [path for path in folder.glob("*.py") if path not in texts]
+    changed = replace(root, texts | {root / "levels" / "__init__.py": LEVELS})
+    for path in stale:
+        path.unlink()
+    return bool(changed or stale)
+
+
+def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
+    """Copy the project into the folder `target`, with only these levels built. Returns `target`."""
+    for part in PARTS:
+        if (root / part).exists():
+            shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.rmtree(target / "levels", ignore_errors=True)
+    for built in levels:
+        shutil.copytree(root / "levels" / built, target / "levels" / built)
+    # this file is never missing: without it, Python would prefer any other `levels` that it can find
+    replace(target, {target / "levels" / "__init__.py": LEVELS})
+    return target
+
+
+def environment(root: Path) -> dict[str, str]:
+    """An environment in which `course` and `levels` are those under `root`, whatever else is installed."""
+    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path, "IPYTHONDIR": str(root / ".course" / "ipython")}
+
+
+# Notebooks: made from their text, executed, compared.
+
+
+def notebook_path(root: Path, name: str) -> Path:
+    return root / "notebooks" / f"{name}.ipynb"
+
+
+def read_notebook(root: Path, name: str):
+    import nbformat
+
+    try:
+        return nbformat.read(notebook_path(root, name), 4)
+    except Exception as error:  # a missing file, or whatever a damaged one does to its parser
+        cure = "`python3 -m course build` makes it from its text"
+        raise BuildError(f"notebooks/{name}.ipynb cannot be read ({type(error).__name__}: {error}): {cure}") from None
+
+
+def from_text(root: Path, name: str):
+    """The notebook that a text describes, not executed. A cell's id is a hash of its source, so it stays when others go."""
+    import jupytext
+
+    notebook = jupytext.read(root / "notebooks" / "text" / f"{name}.py", fmt="py:percent")
+    notebook.metadata, notebook.nbformat_minor = dict(METADATA), 5
+    ids = set()
+    for cell in notebook.cells:
+        cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
+        cell.id = hash_of(cell.cell_type, cell.source)[:8]
+        while cell.id in ids:
+            cell.id = hash_of(cell.id)[:8]
+        ids.add(cell.id)
+    return notebook
+
+
+def essence(notebook) -> list[list]:
+    """What a notebook says: the type, source and tags of each cell, without its outputs."""
+    return [[c.cell_type, c.source.strip(), sorted(c.metadata.get("tags", []))] for c in notebook.cells]
+
+
+def hash_of(*parts) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def inputs_of(root: Path, name: str, text) -> str:
+    """A hash of everything that decides a notebook's outputs: its text, the levels beneath, `course/` and `data/`."""
+    beneath = [level_of(other) for other in names_in(root) if other < name]
+    paths = [path for built in beneath for path in (root / "levels" / built).glob("*.py")]
+    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle")]
+    paths += [path for path in root.glob("data/**/*") if path.is_file() and not path.name.startswith(".")]
+    files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
+    return hash_of(essence(text), sorted(files))
+
+
+def stale(root: Path, name: str, text, notebook) -> str:
+    """Why a notebook must be executed again, or nothing."""
+    if essence(notebook) != essence(text):
+        return "its cells differ from its text"
+    if notebook.metadata.get("course", {}).get("inputs") != inputs_of(root, name, text):
+        return "its text, a level beneath, course/ or data/ changed since it ran"
+    return ""
+
+
+def execute(notebook, name: str, root: Path) -> None:
+    """Run a notebook in the project at `root`, top to bottom, with this very Python. Raises BuildError naming the cell."""
+    from jupyter_client.kernelspec import KernelSpecManager
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    # with no folder to search, "python3" is this interpreter, and not another that is registered under that name
+    kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+    options = {"timeout": 600, "record_timing": False, "coalesce_streams": True, "store_widget_state": False}
+    options["extra_arguments"] = ["--IPKernelApp.log_level=ERROR"]
+    at = 0
+    with tqdm(total=len(notebook.cells), desc=f"{name:<14}", unit=" cells", leave=False, disable=None) as bar:
+
+        def show(cell, cell_index):
+            nonlocal at
+            at = cell_index
+            bar.update(at - bar.n)
+
+        try:
+            client = NotebookClient(notebook, km=kernel, on_cell_start=show, **options)
+            client.execute(cwd=str(root / "notebooks"), env=environment(root), cleanup_kc=True)
+        except Exception as error:  # a failing cell, a kernel that died, a cell that takes too long
+            message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
+            raise BuildError(f"{name}.ipynb, {title(at + 1, notebook.cells[at].source)} failed: {message}") from None
+    notebook.metadata = dict(METADATA)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):  # what would differ from run to run, or name a folder of this machine
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+            if "traceback" in output:
+                output["traceback"] = output["traceback"][-1:]
+
+
+def write_notebook(root: Path, name: str, notebook) -> None:
+    import nbformat
+
+    replace(root, {notebook_path(root, name): nbformat.writes(notebook).rstrip("\n") + "\n"})
+
+
+def set_aside(root: Path, name: str) -> None:
+    """Keep a copy of a notebook whose cells are not those of its last build: somebody worked in it."""
+    path = notebook_path(root, name)
+    try:
+        notebook = read_notebook(root, name)
+        kept = notebook.metadata.get("course", {}).get("cells") != hash_of(essence(notebook))
+    except BuildError:
+        kept = path.exists()  # damaged, but perhaps not beyond help
+    if kept:
+        copy = root / ".course" / "aside" / f"{name}-{datetime.now():%Y%m%d-%H%M%S-%f}.ipynb"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+        print(f"{name:<14} was changed since its last build: a copy is {copy.relative_to(root).as_posix()}")
+
+
+# On the command line: build, check, run.
+
+
+def build(root: Path, name: str) -> None:
+    """Bring a notebook and its level up to date with the text. If that fails, both stay as they were."""
+    text = from_text(root, name)
+    try:
+        notebook = read_notebook(root, name)
+        why = stale(root, name, text, notebook)
+    except BuildError:
+        why = "it is missing or damaged"
+    if not why:
+        changed = write_level(root, name, export(notebook, name))
+        print(f"{name:<14} is up to date" + (", its level is written again" if changed else ""))
+        return
+    print(f"{name:<14} runs, because {why}", flush=True)
+    start = time.perf_counter()
+    export(text, name)  # finds a cell that cannot be exported before anything runs
+    inputs = inputs_of(root, name, text)
+    beneath = [level_of(other) for other in names_in(root) if other < name]
+    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
+        copy = copy_project(root, Path(folder).resolve(), beneath)
+        write_notebook(copy, name, text)
+        execute(text, name, copy)
+    text.metadata["course"] = {"cells": hash_of(essence(text)), "inputs": inputs}
+    set_aside(root, name)
+    write_notebook(root, name, text)
+    write_level(root, name, export(text, name))
+    print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
+
+
+def check(root: Path, names: list[str]) -> list[str]:
+    """Where text, notebook and level disagree, naming file and cell. Nothing is executed or written."""
+    found, files = [], {root / "levels" / "__init__.py": LEVELS}
+    for name in names:
+        folder = root / "levels" / level_of(name)
+        try:
+            text, notebook = from_text(root, name), read_notebook(root, name)
+            differing = compare_cells(name, text, notebook)
+            why = stale(root, name, text, notebook)
+            found += differing or [f"notebooks/{name}.ipynb is stale: {why}"] * bool(why)
+            for file, built in export(notebook, name).items():
+                files[folder / file] = built.text
+                found += compare_file(root, folder / file, built, name, notebook)
+        except BuildError as error:
+            found.append(str(error))
+            files |= dict.fromkeys(folder.glob("*"), "")
+    if names == names_in(root):
+        extra = [path for path in (root / "levels").rglob("*") if path.is_file() and path not in files]
+        extra = [path.relative_to(root).as_posix() for path in extra if "__pycache__" not in path.parts]
+        found += [f"{path}: no notebook builds this file" for path in sorted(extra)]
+    return found
+
+
+def compare_cells(name: str, text, notebook) -> list[str]:
+    found, ours, theirs = [], essence(text), essence(notebook)
+    for number in range(max(len(ours), len(theirs))):
+        if ours[number : number + 1] != theirs[number : number + 1]:
+            cells = notebook.cells if number < len(theirs) else text.cells
+            where = title(number + 1, cells[number].source)
+            found.append(f"notebooks/{name}.ipynb, {where}: differs from notebooks/text/{name}.py")
+    return found
+
+
+def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> list[str]:
+    there = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    ours = built.text.split("\n")
+    if ours == there:
+        return []
+    line = next((n for n in range(len(there)) if ours[n : n + 1] != there[n : n + 1]), len(there))
+    number = next(
+        (number for number in built.cells[line:] if number), 0
+    )  # the exporter's own lines come before a cell's
+    where = f", {title(number, notebook.cells[number - 1].source)}" if number else ""
+    return [f"{path.relative_to(root).as_posix()}: line {line + 1} differs from notebooks/{name}.ipynb{where}"]
+
+
+def main(argv: list[str], root: Path = ROOT) -> int:
+    """`python3 -m course build`: bring notebooks and levels up to date with the texts."""
+    parser = argparse.ArgumentParser(prog="python3 -m course build", description=main.__doc__.split(": ")[1])
+    parser.add_argument("names", metavar="NAME", nargs="*", help="a notebook, such as 02_kernels (default: all)")
+    parser.add_argument("--check", action="store_true", help="only compare; exit 1 naming file and cell")
+    options = parser.parse_args(argv)
+    known = names_in(root)
+    names = [name for name in known if name in options.names or not options.names]
+    found = [
+        f"no notebook is called {name}: there are {', '.join(known)}" for name in options.names if name not in known
+    ]
+    try:
+        if options.check and not found:
+            found = check(root, names) or print("text, notebooks and levels agree") or []
+        for name in names if not (options.check or found) else ():
+            build(root, name)
+    except BuildError as error:
+        found.append(str(error))
+    print("\n".join(found), end="\n" if found else "", file=sys.stderr)
+    return 1 if found else 0
+
+
+def run(argv: list[str], root: Path = ROOT) -> int:
+    """`python3 -m course run`: execute all notebooks from nothing, in a copy of the project that is kept."""
+    argparse.ArgumentParser(prog="python3 -m course run", description=run.__doc__.split(": ")[1]).parse_args(argv)
+    copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])
+    print(f"The executed notebooks go to {copy / 'notebooks'}")
+    try:
+        for name in names_in(copy):
+            start, notebook = time.perf_counter(), read_notebook(copy, name)
+            execute(notebook, name, copy)
+            write_notebook(copy, name, notebook)
+            print(f"{name:<14} ran in {time.perf_counter() - start:.1f} s", flush=True)
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

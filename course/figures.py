@@ -1,0 +1,124 @@
+"""Every picture of the course. A picture settles a claim: its title says what it shows, its text says it again in words."""
+
+import base64
+import functools
+import inspect
+import io
+from pathlib import Path
+
+import matplotlib.style
+import numpy as np
+from IPython.display import Markdown
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
+from PIL import Image
+
+STYLE = Path(__file__).with_name("course.mplstyle")
+LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")
+HOUSE = ("ground", "clay", "bricks", "walls", "house")
+HUES = ("#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#009E73")  # one a level, the same everywhere (Okabe and Ito, 2008)
+DATA, MODEL, GREY = "#0072B2", "#D55E00", "#8A8A8A"
+
+
+class Picture:
+    """A figure as a PNG of at most 256 colours, with a sentence for readers who cannot see it."""
+
+    def __init__(self, figure, text):
+        raw, small = io.BytesIO(), io.BytesIO()
+        figure.savefig(raw, dpi=100)
+        Image.open(raw).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+        self.png, self.text = small.getvalue(), text
+
+    def __repr__(self):
+        return self.text
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.text}
+
+
+def styled(width=7.0, height=3.2):
+    """Decorate a function that fills a new figure and returns its sentence: it gives back a Picture in the course's style."""
+
+    def decorate(draw):
+        @functools.wraps(draw)
+        def picture(*args, **kwargs):
+            with matplotlib.style.context(STYLE):
+                figure = Figure((width, height))
+                return Picture(figure, draw(figure, *args, **kwargs))
+
+        return picture
+
+    return decorate
+
+
+def source(function):
+    """The source of a function, as highlighted code."""
+    return Markdown(f"```python\n{inspect.getsource(function)}```")
+
+
+@styled(height=2.7)
+def you_are_here(figure, level):
+    """The house of five levels, with a mark at the level of this notebook."""
+    ideas = (
+        "a program is loads, arithmetic and stores",
+        "an op is a name, a kernel a program for it",
+        "every op passes one door",
+        "a part owns its variables",
+        "the training loop is owned too",
+    )
+    axes = figure.subplots()
+    axes.set(xlim=(-0.4, 7.3), ylim=(-0.1, 5.8))
+    axes.axis("off")
+    for i, (name, stuff, idea, hue) in enumerate(zip(LEVELS, HOUSE, ideas, HUES, strict=True)):
+        here = i + 1 == level
+        alpha = 1.0 if i + 1 <= level else 0.25
+        left, right = (-0.1, 2.5) if i == 0 else (0.2, 2.2)
+        if i == 4:
+            axes.add_patch(Polygon([(0.0, i), (1.2, i + 1.5), (2.4, i)], color=hue, alpha=alpha, lw=0))
+        else:
+            axes.add_patch(Rectangle((left, i), right - left, 0.94, color=hue, alpha=alpha, lw=0))
+        axes.text(1.2, i + 0.42, stuff, ha="center", va="center", color="white" if alpha == 1 else "#555555")
+        weight = "bold" if here else "normal"
+        axes.text(2.75, i + 0.42, f"{i + 1}  {name}", va="center", weight=weight)
+        axes.text(4.15, i + 0.42, idea, va="center", color="#222222" if here else GREY, size=8.5)
+    axes.plot(-0.27, level - 0.58, marker=">", color="black", markersize=9)
+    return f"You are here: level {level} of 5, {LEVELS[level - 1]} ({HOUSE[level - 1]})."
+
+
+@styled()
+def scatter_inputs(figure, task):
+    """y over each input."""
+    for axes, column, name in zip(figure.subplots(1, task.x.shape[1], sharey=True), task.x.T, task.names, strict=True):
+        axes.plot(column, task.y[:, 0], ".", color=DATA, markersize=4)
+        axes.set_xlabel(name)
+    figure.axes[0].set_ylabel("y")
+    figure.suptitle(f"{task.title}: y rises with {task.names[0]} and falls with {task.names[1]}", weight="bold", size=11)
+    return f"{task.title}: {len(task.x)} points, y over {' and y over '.join(task.names)}."
+
+
+def r_squared(y, prediction):
+    """The share of the variance of y that the prediction explains."""
+    return 1.0 - float(((y - prediction) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+
+
+@styled()
+def regression(figure, task, fit):
+    """The losses beside the predictions on rows the training never saw."""
+    left, right = figure.subplots(1, 2)
+    loss_curve(left, fit.losses)
+    predicted = fit.predict(task.x_test)
+    low, high = min(task.y_test.min(), predicted.min()), max(task.y_test.max(), predicted.max())
+    right.plot([low, high], [low, high], color=GREY, linewidth=1)
+    right.plot(task.y_test[:, 0], predicted[:, 0], ".", color=MODEL)
+    score = r_squared(task.y_test, predicted)
+    right.set(xlabel="true y, rows never trained on", ylabel="predicted y", title=f"test R² {score:.3f}")
+    return f"{task.title}: last loss {fit.losses[-1]:.4g} after {len(fit.losses)} steps; R² {score:.3f} on the test rows."
+
+
+def loss_curve(axes, losses, window=50, **style):
+    """Losses on a log axis: each step faint, a running mean over it."""
+    losses = np.asarray(losses, float)
+    smooth = np.convolve(losses, np.ones(window) / window, "valid")
+    axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
+    axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
+    axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g}")

@@ -1,0 +1,8 @@
+"""5 · High-level API."""
+
+# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+
+from .models import LOSSES, OPTIMIZERS, History, Sequential, batches_of, named
+from .tasks import linear_regression
+
+__all__ = ["LOSSES", "OPTIMIZERS", "History", "Sequential", "batches_of", "linear_regression", "named"]

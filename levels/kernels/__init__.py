@@ -1,0 +1,78 @@
+"""2 · Kernels."""
+
+# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+
+from .elementwise import (
+    LOOPS,
+    add,
+    broadcast,
+    divide,
+    identity,
+    loop_source,
+    merged_axes,
+    multiply,
+    negative,
+    plan_elementwise,
+    scalar,
+    sgd,
+    subtract,
+)
+from .matmul import matmul_ikj, plan_matmul
+from .reduce import gather, plan_gather, plan_reduce, reduce_sum
+from .registry import (
+    COMPILERS,
+    COUNTS,
+    KERNELS,
+    PLANNERS,
+    PLANS,
+    UPDATES,
+    Kernels,
+    Plan,
+    check_result,
+    kernel,
+    launch,
+    make,
+    make_plan,
+    plan,
+    same_dtype,
+)
+from .tasks import linear_forward, linear_regression
+
+__all__ = [
+    "COMPILERS",
+    "COUNTS",
+    "KERNELS",
+    "LOOPS",
+    "PLANNERS",
+    "PLANS",
+    "UPDATES",
+    "Kernels",
+    "Plan",
+    "add",
+    "broadcast",
+    "check_result",
+    "divide",
+    "gather",
+    "identity",
+    "kernel",
+    "launch",
+    "linear_forward",
+    "linear_regression",
+    "loop_source",
+    "make",
+    "make_plan",
+    "matmul_ikj",
+    "merged_axes",
+    "multiply",
+    "negative",
+    "plan",
+    "plan_elementwise",
+    "plan_gather",
+    "plan_matmul",
+    "plan_reduce",
+    "reduce_sum",
+    "same_dtype",
+    "scalar",
+    "sgd",
+    "subtract",
+]

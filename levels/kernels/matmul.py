@@ -1,0 +1,31 @@
+"""The matrix product."""
+
+# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+
+from .registry import kernel, make, same_dtype
+
+
+def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
+    """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
+    dtype = same_dtype(op, x, w)
+    if len(x.shape) != 2 or len(w.shape) != 2:
+        raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
+    (m, k), (rows, n) = x.shape[:: -1 if transpose_x else 1], w.shape[:: -1 if transpose_w else 1]
+    if k != rows:
+        raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
+
+    def run(out, x, w):
+        function(out, x.T if transpose_x else x, w.T if transpose_w else w)
+
+    return make((m, n), dtype, [x, w], run)
+
+
+@kernel("matmul", planner=plan_matmul)
+def matmul_ikj(out, x, w):
+    """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        for k in range(x.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += x[i, k] * w[k, j]

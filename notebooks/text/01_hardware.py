@@ -1,0 +1,944 @@
+# %% [markdown]
+# # 1 · Hardware
+#
+# **In this notebook you write a program in your machine's own instructions, and it trains a model.**
+#
+# This course builds one small framework, `levels`, in five storeys. You stand on the lowest. About 30 minutes.
+
+# %%
+from course import build, figures, tasks
+
+build.watch("01_hardware")
+figures.you_are_here(1)
+
+# %% [markdown]
+# ## A surprise to begin with (2 min)
+#
+# Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
+# of everything. **Predict: what do the two lines print?**
+
+# %%
+import numpy as np
+
+x = np.ones(2**25, "f")
+print(f"sum    {x.sum():.0f}")
+print(f"cumsum {x.cumsum()[-1]:.0f}")
+
+# %% [markdown]
+# One of them lost half of the ones. A float32 has 24 significant bits
+# ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)), so from 2²⁴ = 16,777,216 on it can only count in twos:
+
+# %%
+n = np.float32(2**24)
+bool(n + np.float32(1) == n)
+
+# %% [markdown]
+# `cumsum` adds one number after the other and gets stuck there. `sum` adds in pairs of blocks
+# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not. So a sum on a
+# machine is not defined by its terms alone. **The order is part of the answer**, and the order depends on who wrote the
+# loop. In this course you write every loop. That is how five programs will agree to the last bit.
+
+# %% [markdown]
+# ## The task (4 min)
+#
+# Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise. We pretend
+# not to know the 2, the -3 and the 3, and look for them.
+
+# %%
+task = tasks.linear()
+print("x", task.x.shape, " y", task.y.shape, " start w", task.weights[0].ravel().round(3), " b", task.weights[1].ravel())
+figures.scatter_inputs(task)
+
+# %% [markdown]
+# The recipe is older than any framework. Guess weights `w` and `b`. Take ten rows. For each row compute a **prediction**
+# `z = x1·w1 + x2·w2 + b` and its **error** `e = z - y`. The **loss** is the mean of `e·e`. Move each weight a little
+# against its slope, its **gradient**. Take the next ten rows. One such round is a **step**.
+#
+# In plain Python, one step's loss and gradients look like this. It is the course's *arithmetic of record*: sums start at
+# 0.0 and run upwards, the bias comes last, a mean divides by n. Every level must give these very numbers.
+
+# %%
+from course import reference
+
+figures.source(reference.linear_step)
+
+# %% [markdown]
+# Is the gradient right? Nudge one weight up and down a little, and see how much the loss moves.
+
+# %%
+rows = task.batches[0]
+xb, yb = task.x[rows].tolist(), task.y[rows].tolist()
+loss, (dw, db) = reference.linear_step(xb, yb, [[[0.5], [0.5]], [[0.0]]])
+up, _ = reference.linear_step(xb, yb, [[[0.5 + 1e-6], [0.5]], [[0.0]]])
+down, _ = reference.linear_step(xb, yb, [[[0.5 - 1e-6], [0.5]], [[0.0]]])
+print(f"gradient {dw[0][0]:.4f}   nudged {(up - down) / 2e-6:.4f}")
+
+# %% [markdown]
+# The formula and the nudge agree. Now 8,000 steps, 200 times through the data:
+
+# %%
+record, (w, b) = reference.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+print(f"first loss {record[0]:.6g}, last loss {record[-1]:.6g}")
+print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
+
+# %% [markdown]
+# Two, minus three and three, nearly. What is left is noise. The rest of this notebook does the same work without Python:
+# in the machine's own instructions.
+
+# %% [markdown]
+# ## Memory belongs to a device (5 min)
+#
+# A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each device has memory of its own, and a program on a device
+# reads and writes only there. A **buffer** is a stretch of that memory with a shape and a dtype.
+#
+# Cells that begin with `#| export NAME` are special: the last cell of this notebook collects them into the file
+# `levels/hardware/NAME.py`. What you change here changes every level above.
+
+# %%
+#| export device
+"""Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
+
+import math
+import os
+
+import numpy as np
+from llvmlite import binding as llvm
+
+
+SPECS = {}  # (kind of device, shape, dtype) -> a small number, so that comparing two buffers is comparing two numbers
+
+
+class Buffer:
+    """Memory of one device, C-contiguous, with a shape and a dtype. `data` holds the host's view of it."""
+
+    __slots__ = ("device", "shape", "dtype", "data", "spec")
+
+    def __init__(self, device, shape, dtype, data):
+        self.device, self.shape, self.dtype, self.data = device, shape, dtype, data
+        self.spec = SPECS.setdefault((device.kind, shape, dtype), len(SPECS))
+
+    def __del__(self):
+        if self.data is not None:
+            self.device.used -= self.data.nbytes
+
+    def numpy(self):
+        """A copy of the numbers as a NumPy array."""
+        if self.data is None:
+            raise ValueError(f"{self}: used after it was freed; allocate a new one")
+        return self.data.copy()
+
+    def __repr__(self):
+        return f"Buffer({self.shape}, {self.dtype}, {self.device.name}{', freed' if self.data is None else ''})"
+
+
+# %% [markdown]
+# A device counts what it hands out, and refuses what it does not have. Its speed is not printed on it. It has to be
+# measured, and `MEASURES` is where the measuring programs will be entered, once we can write programs.
+
+# %%
+#| export device
+MEASURES = {}  # "peak" or "bandwidth" -> a function of the device that measures it
+
+
+class Device:
+    """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
+
+    def __init__(self, name, memory, simulated=False):
+        self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
+        self.used, self.measured = 0, {}
+
+    def alloc(self, shape, dtype):
+        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
+        shape, dtype = tuple(shape), np.dtype(dtype)
+        nbytes = math.prod(shape) * dtype.itemsize
+        if self.memory is not None and nbytes > self.memory - self.used:
+            raise MemoryError(f"{self.name}: asked for {nbytes:,} bytes, {self.memory - self.used:,} are free")
+        self.used += nbytes
+        return Buffer(self, shape, dtype, np.empty(shape, dtype))
+
+    def put(self, array):
+        """A new buffer that holds the numbers of a NumPy array."""
+        array = np.asarray(array, order="C")
+        buffer = self.alloc(array.shape, array.dtype)
+        buffer.data[...] = array
+        return buffer
+
+    def free(self, buffer):
+        """Give a buffer's memory back. Using the buffer after that is an error."""
+        if buffer.device is not self or buffer.data is None:
+            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
+        self.used -= buffer.data.nbytes
+        buffer.data = buffer.spec = None
+
+    def measure(self, what):
+        if what not in self.measured:
+            self.measured[what] = MEASURES[what](self)
+        return self.measured[what]
+
+    peak = property(lambda self: self.measure("peak"), doc="float32 operations a second, measured")
+    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes a second to and from memory, measured")
+
+    def roofline(self, flops, nbytes):
+        """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
+        return max(flops / self.peak, nbytes / self.bandwidth)
+
+    def __repr__(self):
+        return f"Device({self.name}{', simulated' if self.simulated else ''})"
+
+
+# %% [markdown]
+# The floor that `roofline` computes is from [Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785).
+# Two small functions finish the room: one lists the pool, one copies between devices.
+
+# %%
+#| export device
+class Pool(dict):
+    """Devices by name. It prints as a table."""
+
+    def __repr__(self):
+        table = [("device", "kind", "memory", "in use")]
+        for d in self.values():
+            memory = "unknown" if d.memory is None else f"{d.memory / 2**30:.1f} GiB"
+            table.append((d.name, d.kind + " (simulated)" * d.simulated, memory, f"{d.used:,} bytes"))
+        return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, (8, 16, 10, 14))) for row in table)
+
+
+POOL = Pool()
+
+
+def host_memory():
+    """The bytes of memory of this computer, or None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return None
+
+
+def pool(cpus=1):
+    """The devices of this computer: {"cpu:0": Device}. With cpus=2 a simulated cpu:1 joins, with memory of its own."""
+    for i in range(cpus):
+        if f"cpu:{i}" not in POOL:
+            POOL[f"cpu:{i}"] = Device(f"cpu:{i}", host_memory() if i == 0 else 2**30, simulated=i > 0)
+    return POOL
+
+
+def copy(buffer, device):
+    """A new buffer on `device` with the same numbers."""
+    return device.put(buffer.numpy())
+
+
+# %%
+pool(cpus=2)
+
+# %%
+cpu, other = pool(cpus=2).values()
+here = cpu.put(np.arange(3.0))
+there = copy(here, other)
+print(here, there, there.numpy(), other.used, "bytes in use on", other.name)
+
+# %% [markdown]
+# What happens if we ask for more than there is, or use what we gave back? A real machine might crash. Ours answers.
+
+# %%
+for attempt in (lambda: other.alloc((2**40,), "f4"), lambda: (other.free(there), there.numpy())):
+    try:
+        attempt()
+    except (MemoryError, ValueError) as error:
+        print(type(error).__name__, "-", error)
+
+# %% [markdown]
+# ## A program is loads, arithmetic and stores (12 min)
+#
+# A processor cannot add two matrices. It can **load** a number from memory into a register, do **arithmetic** between
+# registers, **store** a register back to memory, and jump. We write a small **assembler**: a Python object on which we
+# call `load`, `+`, `store`, and which writes down one instruction each time. [LLVM](https://llvm.org/docs/LangRef.html),
+# the compiler behind Clang, Rust and numba, turns the list into bytes for this very processor.
+#
+# First, a value: a number that *will be* in a register when the program runs. Adding two values adds nothing. It writes
+# an instruction that will.
+
+# %%
+#| export assembler
+"""A program is loads, arithmetic and stores: an assembler that writes one, instruction by instruction."""
+
+import ctypes
+from contextlib import contextmanager
+
+from llvmlite import ir
+
+
+class Value:
+    """What a register will hold: one number, or one number in each lane. Its operators write instructions."""
+
+    def __init__(self, a, register, lanes=1):
+        self.a, self.register, self.lanes = a, register, lanes
+
+    def __add__(self, other):
+        return self.a.arithmetic("fadd", self, other)
+
+    def __radd__(self, other):
+        return self.a.arithmetic("fadd", other, self)
+
+    def __sub__(self, other):
+        return self.a.arithmetic("fsub", self, other)
+
+    def __rsub__(self, other):
+        return self.a.arithmetic("fsub", other, self)
+
+    def __mul__(self, other):
+        return self.a.arithmetic("fmul", self, other)
+
+    def __rmul__(self, other):
+        return self.a.arithmetic("fmul", other, self)
+
+    def __truediv__(self, other):
+        return self.a.arithmetic("fdiv", self, other)
+
+    def __rtruediv__(self, other):
+        return self.a.arithmetic("fdiv", other, self)
+
+
+# %% [markdown]
+# Next, what a program works on. An array has a name and a shape. A size in the shape may be a name too, such as
+# `"rows"`: it is learned when the program is called. An index is either a constant or a **counter** of a loop over that
+# very size. So an index cannot leave its array, and we need not check it while the program runs.
+
+# %%
+#| export assembler
+class Array:
+    """Memory that a program reads or writes. A size is a number, or a name that the call will fill in."""
+
+    def __init__(self, name, shape, rows_of=None):
+        self.name, self.shape, self.rows_of = name, shape, rows_of  # rows_of: its integers index arrays of that size
+
+    def __repr__(self):
+        return f"{self.name}[{', '.join(map(str, self.shape))}]"
+
+
+class Counter(Value):
+    """An integer known to lie in [0, extent): a loop's counter, or a row number loaded from memory."""
+
+    def __init__(self, a, register, lanes, extent, first=None):
+        super().__init__(a, register, lanes)
+        self.extent, self.first = extent, first  # first: of consecutive lanes, the counter of lane 0
+
+
+# %% [markdown]
+# Then the instructions. Most processors have **lanes**: one instruction adds 4, 8 or 16 pairs of float32 at once (SIMD).
+# The assembler uses them for float32. In float64 it keeps to one number at a time, in the order of record. The dtype
+# decides, there is no flag.
+
+# %%
+#| export assembler
+I1, I32, I64, POINTER = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.PointerType()
+REAL = {np.dtype("f4"): ir.FloatType(), np.dtype("f8"): ir.DoubleType()}
+FAST = ("contract", "nsz", "arcp")  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
+
+
+def float32_lanes():
+    """How many float32 one instruction of this processor works on."""
+    features = llvm.get_host_cpu_features()
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+
+
+def numeric(a, operand):
+    """The register of a value, or a Python number as a constant."""
+    if isinstance(operand, Counter) or (isinstance(operand, Value) and operand.a is not a):
+        raise TypeError(f"{a.name}: arithmetic takes this program's own numbers, not counters or another program's")
+    return operand.register if isinstance(operand, Value) else ir.Constant(a.real, float(operand))
+
+
+def spread(a, register, lanes):
+    """A register as it is, or its one number repeated over `lanes` lanes."""
+    if lanes == 1 or isinstance(register.type, ir.VectorType):
+        return register
+    vector = ir.Constant(ir.VectorType(register.type, lanes), ir.Undefined)
+    vector = a.builder.insert_element(vector, register, I32(0))
+    return a.builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
+
+
+def arithmetic(a, instruction, *operands):
+    """Write one instruction: fadd, fsub, fmul, fdiv."""
+    lanes = max(o.lanes for o in operands if isinstance(o, Value))
+    registers = [spread(a, numeric(a, o), lanes) for o in operands]
+    return Value(a, getattr(a.builder, instruction)(*registers, flags=a.flags), lanes)
+
+
+# %% [markdown]
+# A load or a store needs an address. The place of `x[i, k]` in memory is `i · width + k`: rows lie one behind the other.
+# When the index has lanes, sixteen addresses at once are *gathered*. Lanes past the end of a loop are masked off: they
+# touch no memory.
+
+# %%
+#| export assembler
+def place(a, array, index):
+    """The position of array[index], counted in elements: an integer register, and its lanes."""
+    if len(index) != len(array.shape):
+        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(index)}")
+    lanes = max((i.lanes for i in index if isinstance(i, Counter)), default=1)
+    position = ir.Constant(I64, 0)
+    for i, size in zip(index, array.shape):
+        known = isinstance(i, int) and isinstance(size, int) and 0 <= i < size
+        if not known and not (isinstance(i, Counter) and i.extent == size):
+            raise IndexError(f"{a.name}: index {getattr(i, 'extent', i)} may leave {array}, whose size is {size} there")
+        i = ir.Constant(I64, i) if isinstance(i, int) else i.first if i.first and i is index[-1] else i.register
+        position = a.integer("add", a.integer("mul", position, a.size(size)), i)
+    return position, lanes
+
+
+def integer(a, instruction, *registers):
+    """Integer arithmetic for addresses; a single integer beside a vector is repeated."""
+    width = max((r.type.count for r in registers if isinstance(r.type, ir.VectorType)), default=1)
+    return getattr(a.builder, instruction)(*(spread(a, r, width) for r in registers))
+
+
+def intrinsic(a, name, returns, *arguments, flags=()):
+    """Call one of LLVM's intrinsic functions, which stand for an instruction or two."""
+    kind = ir.FunctionType(returns, [v.type for v in arguments])
+    function = a.module.globals.get(name) or ir.Function(a.module, kind, name)
+    return a.builder.call(function, arguments, fastmath=flags)
+
+
+# %%
+#| export assembler
+def load(a, array, *index):
+    """Load array[index] into a register. A row number loads as a counter of the arrays it indexes."""
+    element = I64 if array.rows_of else a.real
+    position, lanes = place(a, array, index)
+    address = a.builder.gep(a.pointer(array), [position], source_etype=element)
+    if lanes == 1:
+        register = a.builder.load(address, typ=element)
+    else:
+        vector, bits = ir.VectorType(element, lanes), f"v{lanes}{'i64' if array.rows_of else 'f32'}"
+        nothing = ir.Constant(vector, None)
+        if isinstance(position.type, ir.VectorType):
+            address.type = ir.VectorType(POINTER, lanes)
+            name = f"llvm.masked.gather.{bits}.v{lanes}p0"
+        else:
+            name = f"llvm.masked.load.{bits}.p0"
+        register = intrinsic(a, name, vector, address, I32(element.width // 8 if array.rows_of else 4), a.mask, nothing)
+    return Counter(a, register, lanes, array.rows_of) if array.rows_of else Value(a, register, lanes)
+
+
+def store(a, value, array, *index):
+    """Store a value into array[index]."""
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    position, lanes = place(a, array, index)
+    if getattr(value, "lanes", 1) > lanes:
+        raise TypeError(f"{a.name}: a value of {value.lanes} lanes does not fit one place of {array}; take its total")
+    register = spread(a, numeric(a, value), lanes)
+    address = a.builder.gep(a.pointer(array), [position], source_etype=a.real)
+    if lanes == 1:
+        a.builder.store(register, address)
+    elif isinstance(position.type, ir.VectorType):
+        address.type = ir.VectorType(POINTER, lanes)
+        intrinsic(a, f"llvm.masked.scatter.v{lanes}f32.v{lanes}p0", ir.VoidType(), register, address, I32(4), a.mask)
+    else:
+        intrinsic(a, f"llvm.masked.store.v{lanes}f32.p0", ir.VoidType(), register, address, I32(4), a.mask)
+
+
+# %% [markdown]
+# A sum is a register that starts at 0.0 and grows. With lanes there are several partial sums, added at the end. That is
+# another order, so float32 results differ in their last bits. A loop is a counter and a jump backwards.
+
+# %%
+#| export assembler
+class Sum:
+    """A running sum: starts at 0.0, grows with `+=`, one partial sum a lane. `total()` adds the lanes."""
+
+    def __init__(self, a):
+        self.a, self.type = a, ir.VectorType(a.real, a.lanes) if a.lanes > 1 else a.real
+        self.slot = a.entry.alloca(self.type)
+        a.builder.store(ir.Constant(self.type, None if a.lanes > 1 else 0.0), self.slot)
+
+    def value(self):
+        return Value(self.a, self.a.builder.load(self.slot, typ=self.type), self.a.lanes)
+
+    def __iadd__(self, term):
+        grown = (self.value() + term).register
+        if self.a.mask is not None:  # masked lanes keep their sum
+            grown = self.a.builder.select(self.a.mask, grown, self.value().register)
+        self.a.builder.store(grown, self.slot)
+        return self
+
+    def total(self):
+        a, value = self.a, self.value()
+        if value.lanes == 1:
+            return value
+        name = f"llvm.vector.reduce.fadd.v{value.lanes}f32"
+        return Value(a, intrinsic(a, name, a.real, a.real(0.0), value.register, flags=("reassoc",)))
+
+
+@contextmanager
+def loop(a, extent, lanes=1):
+    """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
+    if lanes > 1 and a.mask is not None:
+        raise ValueError(f"{a.name}: a loop with lanes stands inside another one")
+    before, builder, end = a.builder.block, a.builder, a.size(extent)
+    test, body, after = (a.function.append_basic_block(name) for name in ("test", "body", "after"))
+    builder.branch(test)
+    builder.position_at_end(test)
+    i = builder.phi(I64)
+    i.add_incoming(I64(0), before)
+    builder.cbranch(builder.icmp_signed("<", i, end), body, after)
+    builder.position_at_end(body)
+    if lanes == 1:
+        yield Counter(a, i, 1, extent)
+    else:
+        each = integer(a, "add", i, ir.Constant(ir.VectorType(I64, lanes), list(range(lanes))))
+        a.mask = builder.icmp_signed("<", each, spread(a, end, lanes))
+        yield Counter(a, each, lanes, extent, first=i)
+        a.mask = None
+    i.add_incoming(builder.add(i, I64(lanes)), builder.block)
+    builder.branch(test)
+    builder.position_at_end(after)
+
+
+# %% [markdown]
+# The assembler itself only holds the pieces together.
+
+# %%
+#| export assembler
+class Assembler:
+    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
+
+    def __init__(self, name, dtype):
+        if np.dtype(dtype) not in REAL:
+            raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
+        self.name, self.dtype = name, np.dtype(dtype)
+        self.real, single = REAL[self.dtype], self.dtype == np.float32
+        self.lanes, self.flags = (float32_lanes(), FAST) if single else (1, ())
+        self.module, self.mask, self.arrays, self.words = ir.Module(name), None, {}, {}
+        self.function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [POINTER]), "program")
+        self.entry = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.builder = ir.IRBuilder(self.function.append_basic_block("start"))
+
+    def word(self, name, kind):
+        """One 64-bit word of the block of arguments that a call hands over: an address, a size or a number."""
+        if name not in self.words:
+            address = self.entry.gep(self.function.args[0], [I64(len(self.words))], source_etype=I64)
+            self.words[name] = self.entry.load(address, typ=kind)
+        return self.words[name]
+
+    def array(self, name, *shape, rows_of=None):
+        if name in self.arrays or not shape:
+            raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
+        self.arrays[name] = Array(name, shape, rows_of)
+        self.word(name, POINTER)
+        return self.arrays[name]
+
+    def pointer(self, array):
+        if self.arrays.get(array.name) is not array:
+            raise ValueError(f"{self.name}: {array} belongs to another program")
+        return self.words[array.name]
+
+    def size(self, extent):
+        return ir.Constant(I64, extent) if isinstance(extent, int) else self.word(f"size of {extent}", I64)
+
+    def count(self, extent):
+        """A size as a number to compute with."""
+        return Value(self, self.builder.sitofp(self.size(extent), self.real))
+
+    def number(self, name):
+        """A number that each call hands over, such as a learning rate."""
+        return Value(self, self.word(f"number {name}", self.real))
+
+    def sum(self):
+        return Sum(self)
+
+    def assemble(self):
+        """End the program and turn it into machine code."""
+        return Program(self)
+
+    arithmetic, integer, load, store, loop = arithmetic, integer, load, store, loop
+
+
+# %% [markdown]
+# Last, the finished program. To call it we hand over buffers by name. Everything that could go wrong in memory is
+# checked here, once, before the first instruction runs: dtypes, shapes, and that every row number is a row.
+
+# %%
+#| export assembler
+CODE = {}  # the text of a program -> its machine code
+
+
+def machine_code(text):
+    """Compile LLVM's text for this processor: (engine, address, listing)."""
+    if text not in CODE:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        target = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+        )
+        module = llvm.parse_assembly(text)
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = options.loop_unrolling = False  # the loops run as they were written
+        passes = llvm.create_pass_builder(target, options)
+        passes.getModulePassManager().run(module, passes)
+        listing = target.emit_assembly(module)
+        engine = llvm.create_mcjit_compiler(module, target)
+        engine.finalize_object()
+        CODE[text] = engine, engine.get_function_address("program"), listing
+    return CODE[text]
+
+
+class Program:
+    """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
+
+    def __init__(self, a):
+        a.entry.branch(a.function.blocks[1])
+        a.builder.ret_void()
+        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, list(a.words)
+        known = {f"size of {size}" for array in a.arrays.values() for size in array.shape}
+        if lost := [word for word in self.words if word.startswith("size of ") and word not in known]:
+            raise ValueError(f"{a.name}: the {lost[0]} is unknown: it stands in no array's shape")
+        self.engine, address, self.code = machine_code(str(a.module))
+        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+    def __call__(self, **given):
+        words = self.bind(given)
+        block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
+        self.run(ctypes.addressof(block))
+
+    def listing(self):
+        """This processor's instructions, without the assembler's own directives."""
+        lines = (line.split("#")[0].rstrip() for line in self.code.splitlines())
+        return "\n".join(line for line in lines if line and not line.startswith(("\t.", "//", ".Lfunc")))
+
+    def bind(self, given):
+        """The word that stands for each operand: addresses, sizes and numbers, all checked."""
+        names = [name.removeprefix("number ") for name in self.words if not name.startswith("size of ")]
+        if wrong := set(names) ^ set(given):
+            raise TypeError(f"{self.name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
+        words, sizes = {}, {}
+        for name, array in self.arrays.items():
+            buffer, dtype = given[name], np.dtype(np.int64) if array.rows_of else self.dtype
+            if not isinstance(buffer, Buffer) or buffer.data is None or buffer.device.kind != "cpu":
+                raise TypeError(f"{self.name}: {name} is {buffer!r}; expected a live buffer on a CPU")
+            fits = buffer.dtype == dtype and len(buffer.shape) == len(array.shape)
+            for size, found in zip(array.shape, buffer.shape):
+                fits = fits and found == (size if isinstance(size, int) else sizes.setdefault(size, found))
+            if not fits:
+                found = f"{name} is {buffer.shape} {buffer.dtype}"
+                raise ValueError(f"{self.name}: {found}; expected {array} {dtype}" + (f" with {sizes}" if sizes else ""))
+            words[name] = buffer.data.ctypes.data
+        for name, array in self.arrays.items():
+            rows = given[name].data
+            if array.rows_of and rows.size and not 0 <= rows.min() <= rows.max() < sizes[array.rows_of]:
+                worst = rows.max() if rows.max() >= sizes[array.rows_of] else rows.min()
+                raise IndexError(f"{self.name}: {name} holds row {worst}; there are {sizes[array.rows_of]} rows")
+        words.update((f"size of {size}", found) for size, found in sizes.items())
+        bits = np.int32 if self.dtype == np.float32 else np.int64
+        for name in set(given) - set(self.arrays):
+            words[f"number {name}"] = int(np.array(given[name], self.dtype).view(bits))
+        return words
+
+
+# %% [markdown]
+# A first program: `y = x·x` for any number of rows.
+
+# %%
+a = Assembler("square", "f8")
+x, y = a.array("x", "rows"), a.array("y", "rows")
+with a.loop("rows") as i:
+    v = a.load(x, i)
+    a.store(v * v, y, i)
+square = a.assemble()
+
+here, out = cpu.put(np.arange(5.0)), cpu.alloc((5,), "f8")
+square(x=here, y=out)
+out.numpy()
+
+# %% [markdown]
+# And this is what the processor runs. Look for the one multiplication, `mul`: the rest is moving numbers and counting.
+
+# %% tags=["nbval-ignore-output"]
+print(square.listing())
+
+# %% [markdown]
+# ## How fast can it be? (4 min)
+#
+# Two numbers bound every program: how many operations a second a core can do, its **peak**, and how many bytes a second
+# reach it from memory, its **bandwidth**. We can measure both now. For the peak: a program that does nothing but
+# multiply and add, twelve independent sums at once, so that no addition waits for the one before.
+
+# %%
+#| export roofline
+"""Time has a floor: how fast this machine computes and moves data, measured."""
+
+import statistics
+import time
+
+
+def seconds(run, repeats=7):
+    """The median time of `run`, in seconds of this thread's own work."""
+    times = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        run()
+        times.append(time.thread_time() - start)
+    return statistics.median(times)
+
+
+def measure_peak(device, turns=400_000, chains=12):
+    """float32 operations a second of one core: a multiplication and an addition in every lane of every chain."""
+    a = Assembler("peak", "f4")
+    x, out = a.array("x", "turns"), a.array("out", 1)
+    factor, sums = a.load(a.array("factor", 1), 0), [a.sum() for _ in range(chains)]
+    with a.loop("turns"):
+        for s in sums:
+            s += s.value() * factor
+    a.store(sum((s.total() for s in sums), 0.0), out, 0)
+    program = a.assemble()
+    buffers = dict(x=device.put(np.empty(turns, "f4")), out=device.alloc((1,), "f4"), factor=device.put(np.ones(1, "f4")))
+    return 2 * chains * a.lanes * turns / seconds(lambda: program(**buffers))
+
+
+def measure_bandwidth(device, nbytes=2**26):
+    """Bytes a second, counting reads and writes, of copying a block too large for the caches."""
+    source, target = np.ones(nbytes, "u1"), np.zeros(nbytes, "u1")
+    return 2 * nbytes / seconds(lambda: np.copyto(target, source))
+
+
+MEASURES.update(peak=measure_peak, bandwidth=measure_bandwidth)
+
+# %% tags=["nbval-ignore-output"]
+print(f"peak      {cpu.peak / 1e9:8.1f} billion float32 operations a second, one core")
+print(f"bandwidth {cpu.bandwidth / 1e9:8.1f} billion bytes a second")
+
+# %% [markdown]
+# ## The two tasks on this level (8 min)
+#
+# ### Data
+#
+# Every level has the same function, `linear_regression(x, y, weights, batches, learning_rate)`, and gives back the same
+# kind of result, a `Fit`. Wrong data is refused here, once, for all five levels.
+
+# %%
+#| export tasks
+"""The two tasks in machine code: one program, one call, any number of steps."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Fit(NamedTuple):
+    """What training gives back."""
+
+    losses: np.ndarray  # [steps], each taken before its update
+    weights: list  # like the argument
+    predict: Callable  # x[m, features] -> [m, 1]
+
+
+def check_inputs(x, dtype, features):
+    """Raise unless x is [m, features] of that dtype, with no NaN and no infinity."""
+    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.shape[1] != features or x.dtype != dtype:
+        found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(f"x is {found}; expected a NumPy array {dtype}[rows, {features}]")
+    if not np.isfinite(x).all():
+        raise ValueError(f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows")
+
+
+# %%
+#| export tasks
+def check_task(x, y, weights, batches, learning_rate, units):
+    """Raise unless data, starting weights and batches fit each other and a net of layers with that many `units`."""
+    dtype = getattr(x, "dtype", None)
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
+    if x.ndim != 2:
+        raise ValueError(f"x has shape {x.shape}; expected [rows, features]")
+    check_inputs(x, dtype, x.shape[1])
+    sizes = [x.shape[1], *units]
+    shapes = [s for inputs, outputs in zip(sizes, units) for s in ((inputs, outputs), (1, outputs))]
+    expected = [("y", y, (len(x), 1))]
+    if len(weights) != len(shapes):
+        raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
+    expected += [(f"weights[{i}]", w, shape) for i, (w, shape) in enumerate(zip(weights, shapes))]
+    for name, array, shape in expected:
+        if getattr(array, "shape", None) != shape or array.dtype != dtype:
+            raise ValueError(f"{name} is {getattr(array, 'dtype', '')}{np.shape(array)}; expected {dtype}{shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} holds a number that is not finite; drop or fill it first")
+    rows = np.asarray(batches)
+    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
+        raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
+    if rows.min() < 0 or rows.max() >= len(x):
+        raise IndexError(f"batches hold row {rows.min() if rows.min() < 0 else rows.max()}; x has {len(x)} rows")
+    if not isinstance(learning_rate, (int, float)) or not np.isfinite(learning_rate):
+        raise ValueError(f"learning_rate is {learning_rate!r}; expected a finite number")
+
+
+# %% [markdown]
+# ### Model and training
+#
+# Now the task as one program. Lay it beside the plain Python above: the same lines, in the same order, but what stands
+# here *writes* the program. The loops run later, in the machine. Outside the loop over rows the weights wait in
+# registers; inside, a row is found by its number, used, and forgotten.
+
+# %%
+#| export tasks
+def dot(p, q):
+    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order."""
+    return sum((a * b for a, b in zip(p, q)), 0.0)
+
+
+def linear_program(dtype, features):
+    """The program that trains a linear regression: any rows, any batch, any number of steps."""
+    a = Assembler("linear_regression", dtype)
+    x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
+    w_, b_ = a.array("w", features, 1), a.array("b", 1, 1)
+    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
+    n, learning_rate = a.count("batch"), a.number("learning_rate")
+    with a.loop("steps") as step:
+        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)
+        loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
+        with a.loop("batch", a.lanes) as r:
+            i = a.load(batches, step, r)
+            rows = [a.load(x, i, k) for k in range(features)]
+            prediction = dot(rows, w) + b  # forward
+            error = prediction - a.load(y, i, 0)
+            loss += error * error  # loss
+            g = 1.0 / n
+            de = g * error + g * error  # backward
+            db += de
+            for k in range(features):
+                dw[k] += rows[k] * de
+        a.store(loss.total() / n, losses, step)
+        a.store(b - learning_rate * db.total(), b_, 0, 0)  # update
+        for k in range(features):
+            a.store(w[k] - learning_rate * dw[k].total(), w_, k, 0)
+    return a.assemble()
+
+
+# %% [markdown]
+# A second, smaller program predicts. And the task function itself puts the data into the device's memory, calls once,
+# and takes the results out.
+
+# %%
+#| export tasks
+def linear_predict_program(dtype, features):
+    """The program that predicts: one row after the other."""
+    a = Assembler("linear_predict", dtype)
+    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
+    w, b = a.array("w", features, 1), a.array("b", 1, 1)
+    with a.loop("rows") as r:
+        row = [a.load(x, r, k) for k in range(features)]
+        a.store(dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0), out, r, 0)
+    return a.assemble()
+
+
+def linear_regression(x, y, weights, batches, learning_rate=0.0005):
+    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
+    cpu, features = pool()["cpu:0"], x.shape[1]
+    w, b = map(cpu.put, weights)
+    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), x.dtype)
+    train, forward = linear_program(x.dtype, features), linear_predict_program(x.dtype, features)
+    train(x=cpu.put(x), y=cpu.put(y), w=w, b=b, batches=rows, losses=losses, learning_rate=learning_rate)
+
+    def predict(x):
+        check_inputs(x, w.dtype, features)
+        out = cpu.alloc((len(x), 1), w.dtype)
+        forward(x=cpu.put(x), w=w, b=b, out=out)
+        return out.numpy()
+
+    return Fit(losses.numpy(), [w.numpy(), b.numpy()], predict)
+
+
+# %% [markdown]
+# **Predict:** the plain Python above took 8,000 steps. Will the machine's losses be close to its losses? Very close?
+# Equal?
+
+# %%
+fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+print("losses equal:", fit.losses.tolist() == record, "  weights equal:", [v.tolist() for v in fit.weights] == [w, b])
+print("last loss   ", fit.losses[-1].hex())
+
+# %% [markdown]
+# Equal, all 8,000 of them, to the last bit. Same numbers, same operations, same order: there is nothing left to differ.
+#
+# ### Result
+
+# %%
+figures.regression(task, fit)
+
+# %% [markdown]
+# The same program on real data: 342 penguins measured near Palmer Station, Antarctica
+# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin whose bill
+# and flippers we have measured?
+
+# %%
+penguins = tasks.penguins_mass()
+penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
+figures.regression(penguins, penguin_fit)
+
+# %% [markdown]
+# And wrong data meets one clear error each:
+
+# %%
+spoiled = task.x.copy()
+spoiled[7, 1] = np.nan
+for x, batches in ((spoiled, task.batches), (task.x[:, 0], task.batches), (task.x, task.batches + 1), (task.x, [[]])):
+    try:
+        linear_regression(x, task.y, task.weights, batches)
+    except (TypeError, ValueError, IndexError) as error:
+        print(f"{type(error).__name__}: {error}")
+
+# %% [markdown]
+# ## What this level cost (3 min)
+#
+# A step reads ten rows: two inputs, an answer and a row number each, 32 bytes. It does about sixteen operations a row.
+# The roofline says how long that must take at least.
+
+# %%
+from course import compare
+
+functions = (linear_program, linear_predict_program, linear_regression)
+print(f"{compare.lines(*functions)} lines, one launch for all {len(task.batches):,} steps, {32 * 10} bytes a step")
+
+# %% tags=["nbval-ignore-output"]
+floor = cpu.roofline(flops=16 * 10, nbytes=32 * 10)
+compare.cost(linear_regression, task, launches=1 / len(task.batches), nbytes=32 * 10, predicted=floor)
+
+# %% [markdown]
+# The measured time lies far above the floor. One reason is honest: the peak counts all lanes of float32, and this program
+# works in float64, one number at a time, each addition waiting for the one before. The other is that a call costs
+# something too. Level 2 starts there.
+
+# %% [markdown]
+# ## More of the same kind (optional)
+#
+# In float32 the same source becomes another program, with lanes. It is faster, and no longer equal, only close:
+
+# %%
+single = linear_regression(
+    task.x.astype("f4"), task.y.astype("f4"), [v.astype("f4") for v in task.weights], task.batches, task.learning_rate
+)
+distance = np.abs(single.losses - fit.losses) / np.maximum(1, fit.losses)
+print("within 1e-4 of float64 over the first 2,000 steps:", bool(distance[:2000].max() < 1e-4))
+
+# %% [markdown]
+# | | TensorFlow | PyTorch | here |
+# |---|---|---|---|
+# | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
+# | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
+# | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
+#
+# ## Exercises
+#
+# 1. Write a program that doubles every number of an array. (4 lines; start from `square`.)
+# 2. In `linear_program`, take `g = 1.0 / n` away and write `de = 2.0 * error / n`. Are the losses still equal to the
+#    record? At which step do they part, and why?
+# 3. Set the learning rate to 0.03. What do the losses do? Why does the program not complain?
+# 4. Let the loop over rows run over `range(batch)` backwards, in `reference.linear_step`. Which numbers change?
+#
+# ## Build
+#
+# The last cell writes `levels/hardware/` from the cells marked `#| export`, imports it in a fresh Python, trains there,
+# and compares. Then level 2 can stand on it.
+
+# %%
+build.level("01_hardware", linear_regression)

@@ -1,0 +1,595 @@
+# %% [markdown]
+# # 2 · Kernels
+#
+# **In this notebook you fill a table of small compiled programs, and train a model by calling them by name.**
+#
+# A framework never says "add these numbers with this loop". It says `"add"`, and looks up who can do that on this device.
+# About 35 minutes.
+
+# %%
+from course import build, figures, tasks
+
+build.watch("02_kernels")
+figures.you_are_here(2)
+
+# %% [markdown]
+# ## A surprise to begin with (2 min)
+#
+# We add an array to itself: once with 1 number in it, once with 1,000. **Predict: how many times longer do the thousand
+# take?**
+
+# %% tags=["nbval-ignore-output"]
+import timeit
+
+import numpy as np
+
+times = [min(timeit.repeat(lambda v=np.ones(n): v + v, number=2000, repeat=7)) / 2000 for n in (1, 1000)]
+print(f"1 number {times[0] * 1e9:.0f} ns, 1,000 numbers {times[1] * 1e9:.0f} ns: {times[1] / times[0]:.1f} times the time")
+
+# %% [markdown]
+# A thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. Python
+# finds the function, checks the arrays, allocates the result, and only then a loop runs. Two questions follow. How do we
+# write that loop? And how do we pay for the call only once?
+#
+# ## A first kernel (4 min)
+#
+# A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
+# instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a
+# Python loop, through the same LLVM.
+
+# %%
+from numba import njit
+
+
+def add_python(out, x, y):
+    for i in range(len(out)):
+        out[i] = x[i] + y[i]
+
+
+add_numba = njit(add_python)
+
+x = np.arange(100_000.0)
+out = np.empty_like(x)
+add_numba(out, x, x)
+print("right:", bool((out == 2 * x).all()))
+
+# %% tags=["nbval-ignore-output"]
+slow, fast = (min(timeit.repeat(lambda: f(out, x, x), number=1, repeat=5)) for f in (add_python, add_numba))
+print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0f} times")
+
+# %% [markdown]
+# ## One table (5 min)
+#
+# An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU is one more
+# column of this table. That is all a framework needs to know about hardware.
+
+# %%
+#| export registry
+"""An op is a name; a kernel is one kind of device's program for it; one table joins them."""
+
+import difflib
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from levels.hardware import Buffer
+from numba import njit
+
+
+class Kernels(dict):
+    """(op, kind of device) -> compiled program. Prints as a table of ops by kinds."""
+
+    def __repr__(self):
+        kinds = sorted({kind for _, kind in self})
+        rows = [("op", *kinds), *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self}))]
+        return "\n".join("  ".join(text.ljust(14) for text in row).rstrip() for row in rows)
+
+
+KERNELS = Kernels()
+COMPILERS = {"cpu": njit(error_model="numpy")}  # kind of device -> how a function becomes its program
+PLANNERS = {}  # op -> planner(kernel, *inputs, **attrs) -> Plan
+PLANS = {}  # what `plan` has found: one a (op, kind, shapes and dtypes, attrs)
+COUNTS = Counter()  # launches and bytes since the last COUNTS.clear()
+
+
+# %% [markdown]
+# `kernel` is a decorator: it compiles a plain function and enters it. It gives the plain function back, so that we can
+# still read and test it as Python.
+
+# %%
+#| export registry
+def kernel(op, kind="cpu", planner=None):
+    """Decorate a function: compile it for that kind of device and enter it as the kernel of `op`."""
+
+    def enter(function):
+        KERNELS[op, kind] = COMPILERS[kind](function)
+        if planner is not None:
+            PLANNERS[op] = planner
+        PLANS.clear()
+        return function
+
+    return enter
+
+
+# %% [markdown]
+# ## One way in (6 min)
+#
+# Before a kernel may run, somebody has to know the shape of its result, and that the dtypes agree. That is a **plan**. It
+# is the same for every call with the same shapes, so it is made once and kept.
+
+# %%
+#| export registry
+class Plan(NamedTuple):
+    """What a call with these shapes and dtypes will do: the result's shape and dtype, and the program to run."""
+
+    shape: tuple
+    dtype: np.dtype
+    nbytes: int  # read and written
+    run: Callable  # run(out, *inputs, *numbers), on NumPy arrays
+
+
+def make(shape, dtype, inputs, run):
+    """A Plan, its traffic counted: every input is read once and the result written once."""
+    sizes = [(shape, dtype), *((buffer.shape, buffer.dtype) for buffer in inputs)]
+    return Plan(shape, dtype, sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes), run)
+
+
+def same_dtype(op, *inputs):
+    """The dtype of all inputs. Raises TypeError where two differ: nothing is cast in silence."""
+    dtypes = {str(buffer.dtype) for buffer in inputs}
+    if len(dtypes) > 1:
+        raise TypeError(f"{op}: dtypes {' and '.join(sorted(dtypes))} do not mix; cast one of them")
+    return inputs[0].dtype
+
+
+def plan(op, inputs, attrs):
+    """The Plan for this op on these buffers. Attributes that are floats are numbers for the kernel, not part of the plan."""
+    key = (op, *[getattr(b, "spec", None) for b in inputs], *[(k, float if type(v) is float else v) for k, v in attrs.items()])
+    if key not in PLANS:
+        PLANS[key] = make_plan(op, inputs, attrs)
+    return PLANS[key]
+
+
+def make_plan(op, inputs, attrs):
+    """Find the kernel and ask its planner. What is wrong with an op, a device or an input is said here."""
+    if op not in PLANNERS:
+        near = difflib.get_close_matches(op, PLANNERS, n=1)
+        raise LookupError(f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}"))
+    for buffer in inputs:
+        if not isinstance(buffer, Buffer) or buffer.data is None:
+            raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
+    kinds = sorted({buffer.device.kind for buffer in inputs})
+    if len(kinds) > 1:
+        raise ValueError(f"{op}: inputs lie on {' and '.join(kinds)}; copy them to one device")
+    if (op, *kinds) not in KERNELS:
+        raise LookupError(f"{op} has no kernel for {kinds[0]!r}; it has one for {[k for o, k in KERNELS if o == op]}")
+    return PLANNERS[op](op, KERNELS[op, kinds[0]], *inputs, **attrs)
+
+
+# %% [markdown]
+# And `launch` is the one way in. It finds the plan, checks the buffer that shall hold the result (or takes a new one),
+# counts, and runs.
+
+# %%
+#| export registry
+UPDATES = set()  # ops that read their result's old numbers, such as "sgd"
+
+
+def launch(op, out, *inputs, **attrs):
+    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer."""
+    if op in UPDATES:
+        inputs = (out, *inputs)
+    found, device = plan(op, inputs, attrs), inputs[0].device
+    if out is None:
+        out = device.alloc(found.shape, found.dtype)
+    else:
+        check_result(op, out, found, inputs)
+    for buffer in inputs:
+        if buffer.device is not device:
+            raise ValueError(f"{op}: inputs lie on {device.name} and {buffer.device.name}; copy them to one device")
+    COUNTS["launches"] += 1
+    COUNTS["bytes"] += found.nbytes
+    found.run(out.data, *[buffer.data for buffer in inputs], *[v for v in attrs.values() if type(v) is float])
+    return out
+
+
+def check_result(op, out, found, inputs):
+    """Raise unless the buffer `out` can take the result."""
+    if not isinstance(out, Buffer) or out.data is None or out.device is not inputs[0].device:
+        raise TypeError(f"{op}: the result needs a live buffer on {inputs[0].device.name}, got {out!r}")
+    if out.shape != found.shape or out.dtype != found.dtype:
+        raise ValueError(f"{op}: the result is {found.dtype}{found.shape}, the buffer for it {out.dtype}{out.shape}")
+    if op not in UPDATES and any(out is buffer for buffer in inputs):
+        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+
+
+# %% [markdown]
+# ## One scalar function, one loop (6 min)
+#
+# Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
+# the loop. When shapes differ, the smaller array is repeated (**broadcasting**): a bias of shape `(1, 4)` is added to
+# every row of `(10, 4)`. In the loop that means one index less.
+
+# %%
+#| export elementwise
+"""Elementwise ops: one scalar function each, and the loop that Python writes around it."""
+
+from itertools import groupby
+
+
+def broadcast(op, shapes):
+    """The common shape: sizes are aligned at the right, and a size of 1 is repeated (NumPy's rule)."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not broadcast") from None
+
+
+def merged_axes(shape, shapes):
+    """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
+    padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
+    axes = [(size, tuple(p[i] == size for p in padded)) for i, size in enumerate(shape) if size != 1]
+    merged = [(math.prod(size for size, _ in group), owners) for owners, group in groupby(axes, lambda axis: axis[1])]
+    return merged or [(1, (True,) * len(shapes))]
+
+
+# %%
+#| export elementwise
+def loop_source(name, owners, numbers=()):
+    """The text of a nest of loops that calls the scalar function `name` once for each element."""
+    letters = "ijklmn"[: len(owners)]
+    arrays = [f"x{k}" for k in range(len(owners[0]))]
+    places = [", ".join(c for c, has in zip(letters, owners) if has[k]) or "0" for k in range(len(arrays))]
+    call = ", ".join([*(f"{a}[{p}]" for a, p in zip(arrays, places)), *numbers])
+    lines = [f"def loop({', '.join(['out', *arrays, *numbers])}):"]
+    flat = [a for a, p in zip(["out", *arrays], [letters, *places]) if len(p) == 1]  # seen as one long row
+    lines += [f"    {a} = {a}.ravel()" for a in flat]
+    for depth, letter in enumerate(letters):
+        lines.append(" " * 4 * (depth + 1) + f"for {letter} in range(out.shape[{depth}]):")
+    lines.append(" " * 4 * (len(letters) + 1) + f"out[{', '.join(letters)}] = {name}({call})")
+    return "\n".join(lines)
+
+
+# %% [markdown]
+# A sum of a matrix and a row, and a sum of two matrices (whose two axes became one):
+
+# %%
+for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
+    print(loop_source("add", [owners for _, owners in merged_axes((10, 4), shapes)]), "\n")
+
+# %% [markdown]
+# The planner of elementwise ops puts this together: the common shape, the loop, and how each array has to be seen for it.
+
+# %%
+#| export elementwise
+LOOPS = {}  # (scalar function, owners of the axes) -> compiled loop
+
+
+def plan_elementwise(op, function, *inputs, shape=(), **numbers):
+    """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
+    dtype, shapes = same_dtype(op, *inputs), [buffer.shape for buffer in inputs]
+    shape = broadcast(op, [shape, *shapes])
+    sizes, owners = zip(*merged_axes(shape, shapes))
+    if (function, owners) not in LOOPS:
+        scope = {"scalar": function}
+        exec(loop_source("scalar", owners, numbers), scope)
+        LOOPS[function, owners] = COMPILERS["cpu"](scope["loop"])
+    loop = LOOPS[function, owners]
+    if len(sizes) <= 2 and all(len(s) <= 2 for s in (shape, *shapes)) and not numbers:
+        return make(shape, dtype, inputs, loop)
+    views = [tuple(s for s, has in zip(sizes, owners) if has[k]) or (1,) for k in range(len(inputs))]
+
+    def run(out, *arrays):
+        numbers = [dtype.type(n) for n in arrays[len(views) :]]
+        loop(out.reshape(sizes), *(array.reshape(view) for array, view in zip(arrays, views)), *numbers)
+
+    return make(shape, dtype, inputs, run)
+
+
+# %% [markdown]
+# Now an op costs two lines. `sgd` is the update of gradient descent: it reads the weight that it overwrites.
+
+# %%
+#| export elementwise
+def scalar(op, updates=False):
+    """Decorate a scalar function: it becomes the op of that name on arrays. With `updates` its first input is the result."""
+    if updates:
+        UPDATES.add(op)
+    return kernel(op, planner=plan_elementwise)
+
+
+@scalar("add")
+def add(x, y):
+    return x + y
+
+
+@scalar("subtract")
+def subtract(x, y):
+    return x - y
+
+
+@scalar("multiply")
+def multiply(x, y):
+    return x * y
+
+
+@scalar("divide")
+def divide(x, y):
+    return x / y
+
+
+@scalar("negative")
+def negative(x):
+    return -x
+
+
+@scalar("broadcast_to")
+def identity(x):
+    return x
+
+
+@scalar("sgd", updates=True)
+def sgd(w, dw, rate):
+    return w - rate * dw
+
+
+# %%
+from levels.hardware import pool
+
+cpu = pool()["cpu:0"]
+out = cpu.alloc((2, 3), "f8")
+launch("add", out, cpu.put(np.ones((2, 3))), cpu.put(np.arange(3.0)))
+out.numpy()
+
+# %% [markdown]
+# ## Sums, products, rows (5 min)
+#
+# Three kernels are not elementwise. A sum over axes: seen as `[before, summed, after]` it is always the same three loops.
+# It starts at 0.0 and runs upwards, as the record says.
+
+# %%
+#| export reduce
+"""Reductions and rows: many numbers become one, and rows are picked by number."""
+
+
+def plan_reduce(op, function, x, axis=None, keepdims=False):
+    """Reduce over one axis, or over all of them (axis=None)."""
+    if axis is not None and not -len(x.shape) <= axis < len(x.shape):
+        raise ValueError(f"{op}: axis {axis} is not an axis of shape {x.shape}")
+    first, last = (0, len(x.shape)) if axis is None else (axis % len(x.shape), axis % len(x.shape) + 1)
+    before, summed, after = (math.prod(s) for s in (x.shape[:first], x.shape[first:last], x.shape[last:]))
+    shape = x.shape[:first] + (1,) * (last - first) * keepdims + x.shape[last:]
+
+    def run(out, x):
+        function(out.reshape(before, after), x.reshape(before, summed, after))
+
+    return make(shape, x.dtype, [x], run)
+
+
+@kernel("reduce_sum", planner=plan_reduce)
+def reduce_sum(out, x):
+    """out[i, j] = Σₖ x[i, k, j], starting at 0.0, k upwards."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        for k in range(x.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += x[i, k, j]
+
+
+# %% [markdown]
+# A batch is rows of the data picked by number. A wrong number must not read somebody else's memory.
+
+# %%
+#| export reduce
+def plan_gather(op, function, x, rows):
+    """out[i, …] = x[rows[i], …]"""
+    if rows.dtype != np.int64 or len(x.shape) < 1:
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
+    width = math.prod(x.shape[1:])
+
+    def run(out, x, rows):
+        function(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
+
+    shape = rows.shape + x.shape[1:]
+    return Plan(shape, x.dtype, 2 * math.prod(shape) * x.dtype.itemsize + rows.data.nbytes, run)
+
+
+@kernel("gather", planner=plan_gather)
+def gather(out, x, rows):
+    """out[i, j] = x[rows[i], j]"""
+    for i in range(rows.size):
+        if not 0 <= rows[i] < x.shape[0]:
+            raise IndexError("gather: a row number is out of range")
+        for j in range(x.shape[1]):
+            out[i, j] = x[rows[i], j]
+
+
+# %% [markdown]
+# And the workhorse of deep learning, the matrix product. The order of the three loops matters for speed (that is a story
+# for later in this notebook) but for each result the sum runs over `k` upwards.
+
+# %%
+#| export matmul
+"""The matrix product."""
+
+
+def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
+    """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
+    dtype = same_dtype(op, x, w)
+    if len(x.shape) != 2 or len(w.shape) != 2:
+        raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
+    (m, k), (rows, n) = x.shape[:: -1 if transpose_x else 1], w.shape[:: -1 if transpose_w else 1]
+    if k != rows:
+        raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
+
+    def run(out, x, w):
+        function(out, x.T if transpose_x else x, w.T if transpose_w else w)
+
+    return make((m, n), dtype, [x, w], run)
+
+
+@kernel("matmul", planner=plan_matmul)
+def matmul_ikj(out, x, w):
+    """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        for k in range(x.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += x[i, k] * w[k, j]
+
+
+# %%
+KERNELS
+
+# %% [markdown]
+# Wrong calls meet one clear error each:
+
+# %%
+x, w, out = cpu.put(np.ones((10, 2))), cpu.put(np.ones((3, 1))), cpu.alloc((10, 1), "f8")
+calls = [("matmul", out, x, w), ("ad", out, x, x), ("add", out, x, cpu.put(np.ones(2, "f4"))), ("add", out, x, x)]
+calls.append(("gather", cpu.alloc((1, 2), "f8"), x, cpu.put(np.array([10]))))
+for call in calls:
+    try:
+        launch(*call)
+    except (LookupError, TypeError, ValueError, IndexError) as error:
+        print(f"{type(error).__name__}: {error}")
+
+# %% [markdown]
+# ## The two tasks on this level (6 min)
+#
+# ### Data
+#
+# The same as on level 1: 400 points, and the penguins.
+
+# %%
+task = tasks.linear()
+print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
+
+# %% [markdown]
+# ### Model and training
+#
+# A step is now a list of launches. Each works on a whole batch and leaves its result in a buffer that was allocated once,
+# before the first step. The gradients are still written by hand: `backward` is the forward pass read from the end.
+
+# %%
+#| export tasks
+"""The two tasks as launches: every op on a whole batch, gradients by hand."""
+
+from levels.hardware.tasks import Fit, check_inputs, check_task
+
+
+def linear_forward(prediction, xw, x, w, b):
+    """prediction[n, 1] = x[n, k] @ w[k, 1] + b[1, 1]"""
+    launch("matmul", xw, x, w)
+    launch("add", prediction, xw, b)
+
+
+def linear_regression(x, y, weights, batches, learning_rate=0.0005):
+    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
+    cpu, dtype, (batch, features), losses = pool()["cpu:0"], x.dtype, (len(batches[0]), x.shape[1]), []
+    x_, y_, w, b = map(cpu.put, (x, y, *weights))
+    n, g = (cpu.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
+    rows, target, xw, prediction, error, squared, ge, de = (
+        cpu.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
+    )
+    dw, db, total, loss = (cpu.alloc(shape, dtype) for shape in ((features, 1), (1, 1), (1, 1), (1, 1)))
+    for numbers in np.asarray(batches, np.int64):
+        i = cpu.put(numbers)
+        launch("gather", rows, x_, i)
+        launch("gather", target, y_, i)
+        linear_forward(prediction, xw, rows, w, b)  # forward
+        launch("subtract", error, prediction, target)
+        launch("multiply", squared, error, error)  # loss
+        launch("reduce_sum", total, squared, axis=0, keepdims=True)
+        launch("divide", loss, total, n)
+        launch("multiply", ge, g, error)  # backward
+        launch("add", de, ge, ge)
+        launch("matmul", dw, rows, de, transpose_x=True)
+        launch("reduce_sum", db, de, axis=0, keepdims=True)
+        launch("sgd", w, dw, rate=float(learning_rate))  # update
+        launch("sgd", b, db, rate=float(learning_rate))
+        losses.append(loss.data[0, 0])
+
+    def predict(x):
+        check_inputs(x, dtype, features)
+        xw, prediction = (cpu.alloc((len(x), 1), dtype) for _ in "12")
+        linear_forward(prediction, xw, cpu.put(x), w, b)
+        return prediction.numpy()
+
+    return Fit(np.array(losses), [w.numpy(), b.numpy()], predict)
+
+
+# %% [markdown]
+# **Predict:** level 1 ran one program on one row after the other. This level runs fourteen programs on whole batches. Are
+# the losses equal?
+
+# %%
+from levels import hardware
+
+fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+below = hardware.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+print("losses equal: ", bool((fit.losses == below.losses).all()))
+print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.weights)))
+print("last loss    ", float(fit.losses[-1]).hex())
+
+# %% [markdown]
+# Equal to the last bit. The sums run in the same order, whether the loop over rows stands outside or inside.
+#
+# ### Result
+
+# %%
+figures.regression(task, fit)
+
+# %%
+penguins = tasks.penguins_mass()
+figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
+
+# %% [markdown]
+# ## What this level cost (3 min)
+
+# %%
+from course import compare
+
+COUNTS.clear()
+linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
+launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
+print(f"{compare.lines(linear_regression, linear_forward)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+
+# %% [markdown]
+# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it.
+
+# %% tags=["nbval-ignore-output"]
+one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
+t_launch = min(timeit.repeat(lambda: launch("add", out, one, one), number=1000, repeat=5)) / 1000
+predicted = launches * t_launch + cpu.roofline(16 * 10, nbytes)
+print(f"a launch costs {t_launch * 1e6:.1f} µs")
+compare.cost(linear_regression, task, launches, nbytes, predicted)
+
+# %% [markdown]
+# Nearly all of it is the cost of calling. The arithmetic itself is lost in it, as the surprise at the top foretold. Level 3
+# makes this worse before it makes it better.
+#
+# ## More of the same kind (optional)
+#
+# | | TensorFlow | PyTorch | here |
+# |---|---|---|---|
+# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
+# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
+# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
+#
+# ## Exercises
+#
+# 1. Add an op `"maximum"` in three lines and launch it on two arrays.
+# 2. Print the loop that `add` gets for shapes `(3, 1)` and `(1, 4)`.
+# 3. Add the product `x·x` as an op `"square"` and use it in `linear_regression`. Are the losses still equal?
+# 4. Swap the two inner loops of `matmul`. Do the losses change? Why not?
+#
+# ## Build
+
+# %%
+build.level("02_kernels", linear_regression)

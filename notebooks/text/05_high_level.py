@@ -1,0 +1,271 @@
+# %% [markdown]
+# # 5 · High-level API
+#
+# **In this notebook the model owns its training loop, and `model.fit` gives the same number as machine code.**
+#
+# This is the level of `tf.keras.Model` and of PyTorch's `Trainer`-like libraries. About 30 minutes.
+
+# %%
+from course import build, figures, tasks
+
+build.watch("05_high_level")
+figures.you_are_here(5)
+
+# %% [markdown]
+# ## A surprise to begin with (2 min)
+#
+# Below us lie four levels: one machine-code program, fourteen launches a step, a tape, layers with an optimizer. All four
+# train on the same 8,000 batches. **Predict: how many digits of the last loss do they share?**
+
+# %%
+from levels import hardware, kernels, low_level, mid_level
+
+task = tasks.linear()
+for level in (hardware, kernels, low_level, mid_level):
+    fit = level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+    print(f"{level.__name__:18} last loss {float(fit.losses[-1]).hex()}")
+
+# %% [markdown]
+# All of them, in hexadecimal, where nothing is rounded for printing. This notebook adds the fifth line.
+#
+# ## The loop is owned too (8 min)
+#
+# On level 4 we wrote: for each batch, open a tape, predict, take the loss, differentiate, update. Those lines were the same
+# for every model. So a **model** keeps them. `compile` tells it which optimizer and which loss; `fit` runs the loop;
+# `History` remembers what happened.
+
+# %%
+#| export models
+"""The training loop is owned too: models that fit themselves."""
+
+import random
+
+import numpy as np
+from levels.low_level import GradientTape, as_tensor
+from levels.mid_level import SGD, Dataset, MeanSquaredError
+
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+OPTIMIZERS = {"sgd": SGD}
+
+
+def named(what, table, value):
+    """An object from its name in a table, or the object itself."""
+    if not isinstance(value, str):
+        return value
+    if value not in table:
+        raise ValueError(f"no {what} is called {value!r}; there are {', '.join(table)}")
+    return table[value]()
+
+
+class History:
+    """What happened during `fit`: the loss of every step, and the mean loss of every epoch."""
+
+    def __init__(self):
+        self.losses, self.epochs = [], []
+
+    def __repr__(self):
+        return f"History({len(self.losses)} steps, {len(self.epochs)} epochs, last loss {self.losses[-1]:.4g})"
+
+
+# %% [markdown]
+# `batches_of` turns arrays into a dataset: each epoch visits every row once, in an order drawn anew.
+
+# %%
+#| export models
+def batches_of(x, y, batch_size, shuffle):
+    """A Dataset over all rows of x and y; `shuffle` is a random.Random, or None to keep the order."""
+    x, y = np.asarray(x), np.asarray(y)
+    if len(x) == 0 or len(x) != len(y):
+        raise ValueError(f"x has {len(x)} rows and y has {len(y)}; expected the same number, and at least one")
+    order = list(range(len(x)))
+    if shuffle is not None:
+        shuffle.shuffle(order)
+    return Dataset.from_batches(x, y, [order[i : i + batch_size] for i in range(0, len(x), batch_size)])
+
+
+# %%
+#| export models
+class Sequential:
+    """Layers in a row, and the loop that trains them."""
+
+    def __init__(self, layers):
+        self.layers, self.optimizer, self.loss = list(layers), None, None
+
+    variables = property(lambda self: [variable for layer in self.layers for variable in layer.variables])
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def build(self, shape, dtype="float32"):
+        """Make all variables, for inputs [rows, features] of this shape."""
+        self(np.zeros((1, *shape[1:]), dtype))
+
+    def set_weights(self, weights):
+        weights = list(weights)
+        if len(weights) != len(self.variables):
+            raise ValueError(f"the model has {len(self.variables)} weights, got {len(weights)}; is it built?")
+        for variable, value in zip(self.variables, weights):
+            variable.assign(value)
+
+    def get_weights(self):
+        return [variable.numpy() for variable in self.variables]
+
+    def compile(self, optimizer="sgd", loss="mse"):
+        """Choose how to train: names or objects."""
+        self.optimizer, self.loss = named("optimizer", OPTIMIZERS, optimizer), named("loss", LOSSES, loss)
+
+    def train_step(self, x, y):
+        """One step on one batch; the loss before the update."""
+        with GradientTape() as tape:
+            loss = self.loss(y, self(x))
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, self.variables), self.variables))
+        return loss
+
+    def fit(self, x, y=None, batch_size=32, epochs=1, seed=0):
+        """Train on arrays x, y in batches, in a new order each epoch; or on a Dataset, as it comes."""
+        if self.loss is None:
+            raise RuntimeError("fit: the model is not compiled; call model.compile(optimizer, loss) first")
+        history, order = History(), random.Random(seed)
+        for _ in range(epochs):
+            data = x if isinstance(x, Dataset) else batches_of(x, y, batch_size, order)
+            losses = [float(self.train_step(rows, target)) for rows, target in data]
+            history.losses += losses
+            history.epochs.append(sum(losses) / len(losses))
+        return history
+
+    def evaluate(self, x, y):
+        """The loss on all rows at once."""
+        if self.loss is None:
+            raise RuntimeError("evaluate: the model is not compiled; call model.compile(optimizer, loss) first")
+        return float(self.loss(as_tensor(y), self(x)))
+
+    def predict(self, x):
+        """The model's outputs as a NumPy array."""
+        return self(x).numpy()
+
+    def summary(self):
+        """Print the layers, their output shapes and their numbers of parameters."""
+        rows = [("layer", "output shape", "parameters")]
+        for layer in self.layers:
+            count = sum(int(np.prod(v.shape)) for v in layer.variables)
+            rows.append((layer.name, f"(None, {layer.units})", f"{count:,}" if layer.variables else "not built"))
+        rows.append(("total", "", f"{sum(int(np.prod(v.shape)) for v in self.variables):,}"))
+        for name, shape, count in rows:
+            print(f"{name:16} {shape:16} {count:>10}")
+
+
+# %% [markdown]
+# A whole model in four lines:
+
+# %%
+from levels.mid_level import Dense
+
+model = Sequential([Dense(1)])
+model.compile(SGD(0.0005), "mse")
+history = model.fit(task.x, task.y, batch_size=10, epochs=20)
+model.summary()
+print(f"loss on the test rows {model.evaluate(task.x_test, task.y_test):.4g}")
+
+# %%
+for wrong in (lambda: Sequential([Dense(1)]).fit(task.x, task.y), lambda: model.compile("sdg")):
+    try:
+        wrong()
+    except (RuntimeError, ValueError) as error:
+        print(f"{type(error).__name__}: {error}")
+
+# %% [markdown]
+# ## The two tasks on this level (5 min)
+#
+# ### Data
+
+# %%
+print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
+
+# %% [markdown]
+# ### Model and training
+
+# %%
+#| export tasks
+"""The two tasks as models: compile, fit."""
+
+from levels.hardware.tasks import Fit, check_inputs, check_task
+
+
+def linear_regression(x, y, weights, batches, learning_rate=0.0005):
+    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
+    model = Sequential([Dense(1)])
+    model.build(x.shape, x.dtype)
+    model.set_weights(weights)
+    model.compile(SGD(learning_rate), "mse")
+    losses = model.fit(Dataset.from_batches(x, y, batches)).losses  # forward, loss, backward, update
+
+    def predict(x):
+        check_inputs(x, weights[0].dtype, len(weights[0]))
+        return model.predict(x)
+
+    return Fit(np.array(losses, weights[0].dtype), model.get_weights(), predict)
+
+
+# %%
+fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+machine_code = hardware.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+print("losses equal: ", bool((fit.losses == machine_code.losses).all()))
+print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, machine_code.weights)))
+print("last loss    ", float(fit.losses[-1]).hex())
+
+# %% [markdown]
+# `model.fit` and a program of machine instructions, 8,000 steps, maximum difference 0.
+#
+# ### Result
+
+# %%
+figures.regression(task, fit)
+
+# %%
+penguins = tasks.penguins_mass()
+figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
+
+# %% [markdown]
+# ## What this level cost (3 min)
+
+# %%
+from course import compare
+from levels.kernels import COUNTS
+
+COUNTS.clear()
+linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
+launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
+print(f"{compare.lines(linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+
+# %% tags=["nbval-ignore-output"]
+for level in (hardware, kernels, low_level, mid_level):
+    measured = compare.microseconds(level.tasks.linear_regression, task)
+    print(f"{level.__name__:18} {measured:8.2f} µs a step")
+print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task):8.2f} µs a step")
+
+# %% [markdown]
+# One answer, and a factor of hundreds between the floors. What the upper floors need is a way to hand the whole loop down
+# to the ground. That is `function`, on level 3.
+#
+# ## More of the same kind (optional)
+#
+# | | TensorFlow | PyTorch | here |
+# |---|---|---|---|
+# | a model | `tf.keras.Sequential` | `torch.nn.Sequential` | `Sequential` |
+# | choose how to train | `model.compile` | your own loop | `model.compile` |
+# | train | `model.fit` | your own loop | `model.fit` |
+#
+# ## Exercises
+#
+# 1. Count the parameters of a net 2-4-8-1 by hand. Let `summary` check you.
+# 2. Write `fit_until(model, x, y, loss)`, which stops when an epoch's mean loss falls below a bound.
+# 3. `history.epochs[-1]` and `model.evaluate(x, y)` differ. Which is larger, and why?
+# 4. Train twice with the same seed, twice with different ones. Which losses are equal?
+#
+# ## Build
+
+# %%
+build.level("05_high_level", linear_regression)

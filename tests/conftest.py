@@ -1,0 +1,189 @@
+"""What several tests share: a tiny project of two notebooks, nbval, and the count of notebook cells in the summary."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from course import build
+
+TASKS = """
+from types import SimpleNamespace
+
+import numpy as np
+
+
+def linear():
+    batches = np.array([[0, 1], [2, 3], [3, 0]])
+    x = np.arange(4.0).reshape(4, 1)
+    return SimpleNamespace(x=x, y=2 * x, weights=[np.ones((1, 1))], batches=batches, learning_rate=0.1)
+
+
+FOR = {"linear_regression": linear}
+"""
+
+HARDWARE = """
+# %% [markdown]
+# # Hardware: memory is counted
+
+# %%
+from course import build, figures, tasks
+
+build.watch("01_hardware")
+
+# %%
+import numpy as np
+
+# %%
+#| export memory
+'''Memory, counted.'''
+
+LOG = []
+
+
+# what is held
+def alloc(shape):
+    LOG.append(shape)
+    return np.zeros(shape)
+
+# %%
+alloc(2)
+
+# %%
+#| export tasks
+from dataclasses import dataclass
+
+
+@dataclass
+class Fit:
+    losses: "np.ndarray"
+
+
+def linear_regression(x, y, weights, batches, learning_rate):
+    losses = alloc(len(batches))
+    for step, rows in enumerate(batches):
+        losses[step] = np.mean(x[rows] - y[rows])
+    return Fit(losses)
+
+# %%
+linear_regression(tasks.linear().x, tasks.linear().y, [], tasks.linear().batches, 0.1).losses.tolist()
+
+# %%
+build.level("01_hardware", linear_regression)
+"""
+
+KERNELS = """
+# %% [markdown]
+# # Kernels: an op is a name
+
+# %%
+from course import build, figures, tasks
+
+build.watch("02_kernels")
+
+# %%
+#| export registry
+KERNELS = {}
+
+
+def kernel(op):
+    def add(function):
+        KERNELS[op] = function
+        return function
+
+    return add
+
+# %%
+#| export tasks
+from levels.hardware import Fit, alloc
+
+
+@kernel("mean")
+def _(x):
+    return x.sum() / len(x)
+
+
+def linear_regression(x, y, weights, batches, learning_rate):
+    losses = alloc(len(batches))
+    for step, rows in enumerate(batches):
+        losses[step] = KERNELS["mean"](x[rows] - y[rows])
+    return Fit(losses)
+
+# %%
+build.level("02_kernels", linear_regression)
+"""
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory) -> Path:
+    """The tiny project, built once. Tests work on copies of it."""
+    root = tmp_path_factory.mktemp("built")
+    for name in ("__init__.py", "build.py", "rooms.py"):
+        write(root / "course" / name, (build.ROOT / "course" / name).read_text(encoding="utf-8"))
+    write(root / "course" / "tasks.py", TASKS)
+    write(root / "course" / "figures.py", "")
+    write(root / "data" / "points.csv", "x,y\n1,2\n")
+    write(root / "notebooks" / "text" / "01_hardware.py", HARDWARE.lstrip())
+    write(root / "notebooks" / "text" / "02_kernels.py", KERNELS.lstrip())
+    assert build.main([], root) == 0
+    return root
+
+
+@pytest.fixture
+def project(built, tmp_path) -> Path:
+    return Path(shutil.copytree(built, tmp_path / "project"))
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+class Result(NamedTuple):
+    passed: bool
+    cells: int
+    seconds: float
+    output: str
+
+
+@pytest.fixture(scope="session")
+def nbval():
+    """A function that runs one notebook of a project and compares every output with the stored one."""
+
+    def run(root: Path, name: str) -> Result:
+        config = build.ROOT / "tests" / "nbval_sanitize.cfg"
+        options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(config), "--nbval-cell-timeout=300"]
+        options += ["-p", "no:cacheprovider", "--rootdir", str(root), "--color=no", f"notebooks/{name}.ipynb"]
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options],
+            cwd=root,
+            env=build.environment(root) | {"PYTHONUTF8": "1", "PYTEST_ADDOPTS": ""},
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+        passed = re.search(r"(\d+) passed", done.stdout)
+        cells, seconds = int(passed[1]) if passed else 0, time.perf_counter() - start
+        return Result(done.returncode == 0, cells, seconds, done.stdout + done.stderr)
+
+    return run
+
+
+def pytest_configure(config) -> None:
+    config.notebooks = {}  # name -> Result, filled by test_notebooks.py
+
+
+def pytest_terminal_summary(terminalreporter, config) -> None:
+    if config.notebooks:
+        terminalreporter.section("notebooks, every output compared by nbval")
+        for name, result in config.notebooks.items():
+            terminalreporter.line(f"{name:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s")
+        cells = sum(result.cells for result in config.notebooks.values())
+        seconds = sum(result.seconds for result in config.notebooks.values())
+        terminalreporter.line(f"{'all':<16} {cells:>4} cells passed {seconds:>7.1f} s")

@@ -1,0 +1,142 @@
+"""Level 2: every kernel against NumPy, every refusal with its reason."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from levels import kernels
+from levels.hardware import pool
+from levels.kernels import COUNTS, KERNELS, kernel, launch, loop_source, plan
+
+CPU = pool()["cpu:0"]
+BINARY = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
+DTYPES = st.sampled_from([np.dtype("f4"), np.dtype("f8")])
+NUMBERS = st.floats(-1e3, 1e3, width=32)
+
+
+def run(op, *inputs, out=None, **attrs):
+    return launch(op, out, *(CPU.put(x) for x in inputs), **attrs).numpy()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(BINARY)), arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4), DTYPES, st.data())
+def test_elementwise_broadcasts_as_numpy_does(op, shapes, dtype, data):
+    x, y = (data.draw(arrays.arrays(dtype, shape, elements=NUMBERS)) for shape in shapes.input_shapes)
+    with np.errstate(all="ignore"):
+        expected = BINARY[op](x, y)
+    result = run(op, x, y)
+    assert result.dtype == dtype and result.shape == shapes.result_shape
+    np.testing.assert_array_equal(result, expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, min_side=0, max_side=5), elements=NUMBERS), st.booleans(), st.data())
+def test_reduce_sum(x, keepdims, data):
+    axis = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
+    result = run("reduce_sum", x, axis=axis, keepdims=keepdims)
+    expected = x.sum(axis=axis, keepdims=keepdims)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result, expected, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(*[st.integers(0, 9)] * 3, st.booleans(), st.booleans(), DTYPES)
+def test_matmul(m, k, n, transpose_x, transpose_w, dtype):
+    rng = np.random.default_rng(m * 100 + k * 10 + n)
+    x, w = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
+    result = run("matmul", x.T.copy() if transpose_x else x, w.T.copy() if transpose_w else w, transpose_x=transpose_x, transpose_w=transpose_w)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result, x @ w, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_of_products_run_upwards_from_zero():
+    x, w = np.array([[1e16, 1.0, -1e16, 1.0]]), np.ones((4, 1))
+    assert run("matmul", x, w).item() == ((0.0 + 1e16 + 1.0) - 1e16) + 1.0 == 1.0
+    assert run("reduce_sum", x).item() == 1.0
+    assert np.signbit(run("matmul", -np.zeros((1, 1)), np.ones((1, 1)))).item() is False
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 2)])
+@pytest.mark.parametrize("rows", [[], [4, 0, 4], [[1, 2], [3, 4]]])
+def test_gather(shape, rows):
+    x, rows = np.arange(np.prod(shape), dtype="f4").reshape(shape), np.array(rows, np.int64)
+    np.testing.assert_array_equal(run("gather", x, rows), x[rows])
+
+
+def test_sgd_overwrites_its_weight_and_takes_any_rate_without_a_new_plan():
+    w = CPU.put(np.array([1.0, 2.0], "f4"))
+    launch("sgd", w, CPU.put(np.array([10.0, 10.0], "f4")), rate=0.1)
+    assert w.numpy().tolist() == np.array([0.0, 1.0], "f4").tolist()
+    before = len(kernels.PLANS)
+    for rate in (0.2, 0.3):
+        launch("sgd", w, CPU.put(np.zeros(2, "f4")), rate=rate)
+    assert len(kernels.PLANS) == before
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: run("ad", np.ones(1), np.ones(1)), "did you mean 'add'"),
+        (lambda: run("add", np.ones(2), np.ones(3)), r"\(2,\) and \(3,\) do not broadcast"),
+        (lambda: run("add", np.ones(2), np.ones(2, "f4")), "float32 and float64 do not mix"),
+        (lambda: launch("add", None, np.ones(2), np.ones(2)), "live buffers"),
+        (lambda: run("matmul", np.ones((2, 3)), np.ones((2, 3))), "inner sizes 3 and 2 differ"),
+        (lambda: run("matmul", np.ones(3), np.ones((3, 1))), "two axes"),
+        (lambda: run("reduce_sum", np.ones(3), axis=1), "axis 1 is not an axis"),
+        (lambda: run("gather", np.ones((3, 1)), np.array([3])), "out of range"),
+        (lambda: run("gather", np.ones((3, 1)), np.array([-1])), "out of range"),
+        (lambda: run("gather", np.ones((3, 1)), np.array([1.0])), "float64"),
+        (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((3,), "f8")), r"the result is float64\(2,\)"),
+        (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((2,), "f4")), "float32"),
+        (lambda: run("add", np.ones(2), np.ones(2), out=pool(cpus=2)["cpu:1"].alloc((2,), "f8")), "cpu:0"),
+        (lambda: launch("add", None, CPU.put(np.ones(2)), pool(cpus=2)["cpu:1"].put(np.ones(2))), "cpu:0 and cpu:1"),
+    ],
+)
+def test_wrong_launches_are_refused(call, message):
+    with pytest.raises((LookupError, TypeError, ValueError), match=message):
+        call()
+
+
+def test_freed_and_aliased_buffers_are_refused():
+    x, freed = CPU.put(np.ones(2)), CPU.put(np.ones(2))
+    CPU.free(freed)
+    with pytest.raises(TypeError, match="live buffers"):
+        launch("add", None, x, freed)
+    with pytest.raises(TypeError, match="needs a live buffer"):
+        launch("add", freed, x, x)
+    with pytest.raises(ValueError, match="overwrite an input"):
+        launch("add", x, x, x)
+
+
+def test_launches_and_bytes_are_counted():
+    COUNTS.clear()
+    run("add", np.ones((10, 4)), np.ones((1, 4)))
+    assert COUNTS["launches"] == 1 and COUNTS["bytes"] == 8 * (40 + 40 + 4)
+
+
+def test_a_new_kernel_takes_effect_at_once():
+    x = np.ones(3)
+    plain = KERNELS["add", "cpu"]
+    try:
+        assert run("add", x, x).tolist() == [2, 2, 2]
+        kernel("add")(lambda x, y: x + y + 1.0)
+        assert run("add", x, x).tolist() == [3, 3, 3]
+    finally:
+        KERNELS["add", "cpu"] = plain
+        kernels.PLANS.clear()
+    assert run("add", x, x).tolist() == [2, 2, 2]
+
+
+def test_plans_are_made_once():
+    x, y = (CPU.put(np.ones((3, 1))) for _ in "12")
+    assert plan("add", [x, y], {}) is plan("add", [y, x], {})
+
+
+def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
+    assert "scalar(x0[i, j], x1[j], x2[0], rate)" in loop_source("scalar", [(True, False, False), (True, True, False)], ["rate"])
+
+
+def test_the_table_names_every_op():
+    assert repr(KERNELS).splitlines()[0].split() == ["op", "cpu"]
+    assert {line.split()[0] for line in repr(KERNELS).splitlines()[1:]} == {op for op, _ in KERNELS}

@@ -1,0 +1,116 @@
+"""The course builds from nothing: one execution of all notebooks, each output compared, and `levels` rebuilt by it."""
+
+import ast
+import configparser
+import re
+
+import nbformat
+import pytest
+
+from course import build, rooms
+
+NAMES = build.names_in(build.ROOT)
+LEVELS = [build.level_of(name) for name in NAMES]
+
+
+@pytest.fixture(scope="session")
+def from_nothing(tmp_path_factory, nbval, request):
+    """A copy of the project without levels, and a function that runs its notebooks up to the one asked for."""
+    root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("from-nothing").resolve(), [])
+    results = request.config.notebooks
+
+    def run(name: str):
+        for each in NAMES[: NAMES.index(name) + 1]:
+            if each not in results:
+                results[each] = nbval(root, each)
+        return results[name]
+
+    return root, run
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_gives_its_stored_outputs(from_nothing, name):
+    result = from_nothing[1](name)
+    tail = "\n".join(result.output.split("\n")[-60:])
+    assert result.passed, f"notebooks/{name}.ipynb does not give its stored outputs:\n{tail}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_rebuilds_its_level(from_nothing, name):
+    root, run = from_nothing
+    run(name)
+    level = build.level_of(name)
+    fresh, stored = files(root / "levels" / level), files(build.ROOT / "levels" / level)
+    assert fresh.keys() == stored.keys(), f"levels/{level} has other files than notebooks/{name}.ipynb builds"
+    for file in fresh:
+        assert fresh[file] == stored[file], f"levels/{level}/{file} is not what notebooks/{name}.ipynb builds"
+
+
+def files(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
+
+
+def test_kernel_sees_only_the_copy(from_nothing, nbval):
+    """The packages a notebook imports lie beside it, whatever root the environment names besides."""
+    root, _ = from_nothing
+    source = "import course, levels\nprint(course.__file__)\nprint(levels.__file__)"
+    output = "".join(f"{root / package / '__init__.py'}\n" for package in ("course", "levels"))
+    cell = nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("stream", name="stdout", text=output)])
+    build.write_notebook(root, "where", nbformat.v4.new_notebook(cells=[cell], metadata=build.METADATA))
+    result = nbval(root, "where")
+    assert result.passed, result.output
+
+
+def test_text_notebooks_and_levels_agree():
+    assert build.check(build.ROOT, NAMES) == []
+
+
+def test_sizes():
+    sizes = {path.name: path.stat().st_size for path in build.ROOT.glob("notebooks/*.ipynb")}
+    assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
+    lines = {path: rooms.code_lines(path.read_text(encoding="utf-8")) for path in build.ROOT.glob("levels/**/*.py")}
+    assert sum(lines.values()) <= 3600, lines
+
+
+def imported(tree: ast.AST) -> set[str]:
+    names = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    plain = {alias.name for node in names if isinstance(node, ast.Import) for alias in node.names}
+    members = [node for node in names if isinstance(node, ast.ImportFrom) and not node.level]
+    return plain | {f"{node.module}.{alias.name}" for node in members for alias in node.names}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_level_imports_only_levels_beneath(level):
+    beneath = LEVELS[: LEVELS.index(level)]
+    for path in build.ROOT.glob(f"levels/{level}/*.py"):
+        for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            package, _, rest = name.partition(".")
+            assert package != "course", f"{path} imports {name}"
+            assert package != "levels" or rest.split(".")[0] in beneath, f"{path} imports {name}"
+
+
+class WithoutFunctions(ast.NodeTransformer):
+    def visit_FunctionDef(self, node):
+        return None
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+
+def test_course_starts_without_levels():
+    for path in build.ROOT.glob("course/**/*.py"):
+        tree = WithoutFunctions().visit(ast.parse(path.read_text(encoding="utf-8")))
+        assert not [name for name in imported(tree) if name.split(".")[0] == "levels"], f"{path}, at module level"
+
+
+def test_sanitizer_hides_times_but_no_result():
+    config = configparser.ConfigParser()
+    config.read(build.ROOT / "tests" / "nbval_sanitize.cfg", encoding="utf-8")
+
+    def sanitize(text: str) -> str:
+        for section in config.sections():
+            text = re.sub(config[section]["regex"], config[section]["replace"], text)
+        return text
+
+    assert sanitize("<Tensor at 0x7f00a1b2c3d4> in 1.23 s, 45 µs, 6 ms") == "<Tensor at ADDRESS> in TIME, TIME, TIME"
+    last = f"8,000 steps in a fresh process, last loss 4.06421 ({(4.06421).hex()}), the same; w = [2.00012, -2.99979]"
+    assert sanitize(last) == last

@@ -1,0 +1,297 @@
+"""The door `python3 -m course`: what it makes, when it makes it again, what it says; and the files it stands on.
+
+The door is run as a reader's computer would run it: by the Python beneath the environment, without site-packages, in a
+small copy of the project whose locks name one tiny wheel, so that a whole `.venv` is made in seconds, without a network.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+import zipfile
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+import yaml
+from jupytext.config import load_jupytext_config
+
+from course import __main__ as the_door
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LOCKS = ("requirements.lock", "requirements-test.lock")
+BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
+UV = shutil.which("uv")
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A small course: the door, and locks that name one wheel, which lies beside them."""
+    root = tmp_path / "a course"  # a blank in the path is a trap of its own
+    (root / "course").mkdir(parents=True)
+    for name in ("course/__init__.py", "course/__main__.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, root / name)
+    with zipfile.ZipFile(root / "tiny-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tiny.py", "answer = 42\n")
+        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("tiny-1.0.dist-info/RECORD", "")
+    digest = hashlib.sha256((root / "tiny-1.0-py3-none-any.whl").read_bytes()).hexdigest()
+    for lock in LOCKS:
+        (root / lock).write_text(f"./tiny-1.0-py3-none-any.whl --hash=sha256:{digest}\n", encoding="utf-8")
+    return root
+
+
+def open_door(root, *arguments, change="", path="", python=BASE_PYTHON, flags=("-I", "-S"), **environment):
+    """Run the door with the standard library alone; `change` is code that alters its constants first."""
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(root)!r})
+import course.__main__ as door
+{change}
+sys.exit(door.main({list(arguments)!r}))
+"""
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
+    home = {"HOME": str(root.parent), "USERPROFILE": str(root.parent), "PATH": path, "PIP_CONFIG_FILE": os.devnull}
+    return subprocess.run(
+        [python, *flags, "-c", program], env={**kept, **home, **environment}, capture_output=True, text=True
+    )
+
+
+def assert_refused(done, *words):
+    """One message, status 1, no traceback."""
+    assert done.returncode == 1, done
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+# What it says ---------------------------------------------------------------------------------------------------------
+
+
+def test_help_needs_the_standard_library_alone():
+    done = open_door(ROOT, "--help")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    rows = [next(line for line in lines if line.startswith(f"  {name} ")) for name in the_door.COMMANDS]
+    assert len({re.match(r"  \S+ +", row).end() for row in rows}) == 1, "the lines of help are not aligned"
+    assert done.stdout == open_door(ROOT).stdout  # no command at all asks for help
+
+
+@pytest.mark.parametrize("name", ["course/__init__.py", "course/__main__.py"])
+def test_an_old_python_can_read_it(name):
+    ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 7))
+
+
+def test_unknown_command_names_the_nearest():
+    assert_refused(open_door(ROOT, "tset"), "tset", "course test")
+    assert_refused(open_door(ROOT, "xyzzy"), "xyzzy", *the_door.COMMANDS)
+
+
+@pytest.mark.parametrize("pythons, word", [("(3, 98), (3, 99)", "too old"), ("(3, 1), (3, 2)", "too new")])
+def test_wrong_python(copy, pythons, word):
+    done = open_door(copy, "lab", change=f"door.PYTHONS = {pythons}")
+    low, high = re.findall(r"\d+, \d+", pythons)
+    assert_refused(done, word, low.replace(", ", "."), high.replace(", ", "."), "uv")
+    assert not (copy / ".venv").exists()
+
+
+def test_missing_ensurepip_is_seen_before_anything_is_made(copy):
+    done = open_door(copy, "lab", change="sys.modules['ensurepip'] = None")
+    assert_refused(done, "ensurepip", "uv")
+    assert not (copy / ".venv").exists()
+
+
+def test_full_disk_is_seen_before_anything_is_made(copy):
+    done = open_door(copy, "lab", change="door.MEGABYTES = 10**9")
+    assert_refused(done, "disk", str(10**9), "MB are free")
+    assert not (copy / ".venv").exists()
+
+
+def test_missing_lock(copy):
+    (copy / "requirements.lock").unlink()
+    stamp(copy, {"requirements.lock": "x"})
+    assert_refused(open_door(copy, "lab"), "requirements.lock")
+
+
+@pytest.mark.parametrize(
+    "output, word",
+    [
+        ("OSError: [Errno 28] No space left on device", "disk is full"),
+        ("Failed to establish a new connection: [Errno -3] Temporary failure in name resolution", "cannot be reached"),
+        ("error: Failed to fetch\n  cause: dns error", "cannot be reached"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED]", "certificate"),
+        ("ERROR: No matching distribution found for numba==0.1", "no ready-made build"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES", "lock names"),
+        ("something new", "status 3"),
+    ],
+)
+def test_an_installers_failure_is_told_in_plain_words(output, word):
+    assert word in the_door.cause(output, 3)
+
+
+# What it makes, and when it makes it again ----------------------------------------------------------------------------
+
+
+def stamp(copy, locks, **changes):
+    """Write what a finished setup would have left, without making anything."""
+    python = copy / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python.parent.mkdir(parents=True, exist_ok=True)
+    python.touch()
+    python_version = the_door.version_text(sys.version_info)
+    made = {"root": str(copy), "python": python_version, "installer": "pip", "locks": locks, **changes}
+    (copy / ".venv/course-stamp.json").write_text(json.dumps(made), encoding="utf-8")
+    return python
+
+
+def is_ready(root, lock):
+    done = open_door(root, change=f"sys.exit(10 + door.ready({lock!r}))")
+    assert done.returncode in (10, 11), done.stderr
+    return done.returncode == 11
+
+
+def test_ready_means_finished_here_from_these_locks(copy):
+    core, test = ({lock: hashlib.sha256((copy / lock).read_bytes()).hexdigest()} for lock in LOCKS)
+    assert not is_ready(copy, LOCKS[0])
+    python = stamp(copy, core)
+    assert is_ready(copy, LOCKS[0]) and not is_ready(copy, LOCKS[1])
+    stamp(copy, core | test)
+    assert is_ready(copy, LOCKS[0]) and is_ready(copy, LOCKS[1])
+    stamp(copy, core, root=str(copy.parent))
+    assert not is_ready(copy, LOCKS[0]), "the folder was moved"
+    stamp(copy, {LOCKS[0]: "another"})
+    assert not is_ready(copy, LOCKS[0]), "the lock changed"
+    stamp(copy, core)
+    python.unlink()
+    assert not is_ready(copy, LOCKS[0]), "the Python beneath is gone"
+    stamp(copy, core)
+    (copy / ".venv/course-stamp.json").write_text('{"root": ', encoding="utf-8")
+    assert not is_ready(copy, LOCKS[0]), "the stamp was half written"
+
+
+@pytest.mark.parametrize("installer", ["pip", pytest.param("uv", marks=pytest.mark.skipif(not UV, reason="no uv"))])
+def test_the_whole_of_setup(copy, installer):
+    path = os.path.dirname(UV) if installer == "uv" else ""
+    python = copy / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    marker, stamp_file = copy / ".venv/marker", copy / ".venv/course-stamp.json"
+
+    done = open_door(copy, "setup", path=path)  # 1. it is made
+    assert done.returncode == 0, done.stderr
+    assert installer in done.stdout and "Ready" in done.stdout and stamp_file.exists()
+    question = "import course, tiny; print(course.__file__, tiny.answer)"  # both are found from any folder
+    answer = subprocess.run([python, "-E", "-c", question], cwd=copy.parent, capture_output=True, text=True)
+    assert answer.stdout.split("__init__.py") == [str(copy / "course") + os.sep, " 42\n"], answer.stderr
+    marker.touch()
+
+    started = time.perf_counter()  # 2. nothing changed: nothing is made, and no second is lost
+    done = open_door(copy, "setup", path=path)
+    assert "Setting up" not in done.stdout and "Ready" in done.stdout
+    assert time.perf_counter() - started < 2
+
+    lock = copy / LOCKS[0]  # 3. a lock changed: the rest stays, what `test` added too
+    lock.write_text(lock.read_text() + "# changed\n")
+    done = open_door(copy, change="os.chdir(door.ROOT); door.make(door.CORE); sys.exit(0)", path=path)
+    assert "Setting up" in done.stdout and marker.exists(), done.stderr
+    assert set(json.loads(stamp_file.read_text())["locks"]) == set(LOCKS)
+
+    good = lock.read_text()  # 4. no network: said plainly, and what is half made does not count
+    lock.write_text("tiny==2.0 --hash=sha256:" + "0" * 64 + "\n")
+    (copy / LOCKS[1]).write_text(lock.read_text())
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9", "UV_INDEX_URL": "http://127.0.0.1:9"}
+    done = open_door(copy, "setup", path=path, PIP_RETRIES="1", UV_HTTP_RETRIES="0", **nowhere)
+    assert_refused(done, "cannot be reached")
+    assert not stamp_file.exists()
+
+    for name in LOCKS:  # 5. so the next start makes it again from the beginning
+        (copy / name).write_text(good)
+    done = open_door(copy, "setup", path=path)
+    assert done.returncode == 0 and not marker.exists(), done.stderr
+
+
+@pytest.mark.parametrize("system", ["posix", "nt"])
+def test_exit_status_is_passed_on(copy, system):
+    handed = "sys.exit(door.hand_over([sys.executable, '-c', 'raise SystemExit(7)']))"
+    done = open_door(copy, change=f"os.name = {system!r}; {handed}")
+    assert done.returncode == 7
+
+
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="the tests run in no environment")
+def test_an_active_environment_with_everything_is_used_as_it_is(copy):
+    done = open_door(copy, "setup", python=sys.executable, flags=())
+    assert done.returncode == 0 and sys.prefix in done.stdout, done
+    assert not (copy / ".venv").exists()
+    project = (copy / "pyproject.toml").read_text(encoding="utf-8")
+    (copy / "pyproject.toml").write_text(project.replace('"tqdm>=', '"tqdm>=9'), encoding="utf-8")
+    done = open_door(copy, change="sys.exit(10 + door.active_and_complete(door.CORE))", python=sys.executable, flags=())
+    assert done.returncode == 10, "a package outside its bounds"
+
+
+@pytest.mark.parametrize("version, inside", [("2.4.6", True), ("2.10", False), ("2.2rc1", True), ("2.1.9", False)])
+def test_bounds_are_compared_as_numbers(version, inside):
+    assert the_door.within(version, "numpy>=2.2,<2.5") == inside
+
+
+# The files it stands on -----------------------------------------------------------------------------------------------
+
+
+def locked(name):
+    """Package -> (version, how many hashes) of a lock."""
+    found, last = {}, None
+    for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
+        if pin := re.match(r"([\w.-]+)==(\S+)", line):
+            last = pin[1]
+            found[last] = pin[2], 0
+        elif "--hash=sha256:" in line:
+            found[last] = found[last][0], found[last][1] + 1
+    return found
+
+
+def test_the_test_lock_contains_the_core_lock():
+    core, test = map(locked, LOCKS)
+    assert len(core) > 50
+    assert core.items() <= test.items()
+    assert all(hashes > 0 for _, hashes in test.values())
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_locks_fit_pyproject(lock):
+    pins = locked(lock)
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["test"] * (lock == LOCKS[1])
+    for line in wanted:
+        assert the_door.within(pins[re.split("[<>=]", line)[0]][0], line), line
+
+
+def test_conda_and_pip_name_the_same_packages():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["test"]
+    wanted.append("python" + PROJECT["project"]["requires-python"])
+    assert sorted(line.replace(" ", "") for line in environment["dependencies"]) == sorted(wanted)
+
+
+def test_the_door_and_pyproject_name_the_same_pythons():
+    (_, low), (_, high) = the_door.PYTHONS
+    assert PROJECT["project"]["requires-python"] == f">=3.{low},<3.{high + 1}"
+
+
+@pytest.mark.parametrize("name", [*LOCKS, "pyproject.toml", "environment.yml", "jupytext.toml", ".ci/run"])
+def test_no_address_and_no_path_of_a_machine(name):
+    text = (ROOT / name).read_text(encoding="utf-8").removeprefix("#!/usr/bin/env bash")
+    assert not re.findall(
+        r"\w+://\S*|--(?:extra-)?index-url|--find-links|(?<![\w.$*}>/])/(?!dev/null)\w+/\S*|[A-Z]:\\", text
+    )
+
+
+def test_a_text_holds_what_its_author_wrote_and_nothing_else(tmp_path):
+    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+    notebook.cells = [nbformat.v4.new_code_cell("1 + 1", metadata={"tags": ["a"], "scrolled": True, "trusted": True})]
+    config = load_jupytext_config(str(ROOT / "notebooks" / "01_hardware.ipynb"))
+    assert config.default_formats(str(ROOT / "notebooks/01_hardware.ipynb")) is not None
+    assert jupytext.writes(notebook, "py:percent", config=config) == '# %% tags=["a"]\n1 + 1\n'
