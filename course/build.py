@@ -60,8 +60,8 @@ class NotBuilt:
     """The last finder that an import asks: whatever level gets as far as this is not built."""
 
     def find_spec(self, module: str, path=None, target=None) -> None:
-        for name in names_in(ROOT) if module.startswith("levels.") else ():
-            if module == f"levels.{level_of(name)}":
+        for name in names_in(ROOT) if module.startswith("levels") else ():
+            if module in ("levels", f"levels.{level_of(name)}"):
                 cure = f"run all cells of notebooks/{name}.ipynb, or `python3 -m course build`"
                 raise ModuleNotFoundError(f"{module} is not built yet: {cure}")
 
@@ -83,7 +83,7 @@ def level(name: str, *tasks) -> None:
 
 def find_unsaved(notebook, ran: dict[str, str]) -> None:
     """Raise BuildError if an exported cell that ran is not what the file holds."""
-    saved = {cell.id: (title(number, cell.source), cell.source) for number, cell in enumerate(notebook.cells, 1)}
+    saved = {cell.get("id"): (title(number, cell.source), cell.source) for number, cell in enumerate(notebook.cells, 1)}
     sources = {source for _, source in saved.values()}
     for cell_id, source in ran.items():
         where, there = saved.get(cell_id, ("", ""))
@@ -209,9 +209,9 @@ def read_notebook(root: Path, name: str):
 
     try:
         return nbformat.read(notebook_path(root, name), 4)
-    except Exception as error:  # a missing file, or whatever a damaged one does to its parser
-        cure = "`python3 -m course build` makes it from its text"
-        raise BuildError(f"notebooks/{name}.ipynb cannot be read ({type(error).__name__}: {error}): {cure}") from None
+    except Exception as error:  # whatever a damaged file does to its parser
+        what = "is missing" if isinstance(error, FileNotFoundError) else f"is damaged ({type(error).__name__}: {error})"
+        raise BuildError(f"notebooks/{name}.ipynb {what}: `python3 -m course build` makes it from its text") from None
 
 
 def from_text(root: Path, name: str):
@@ -280,7 +280,7 @@ def execute(notebook, name: str, root: Path) -> None:
             client = NotebookClient(notebook, km=kernel, on_cell_start=show, **options)
             client.execute(cwd=str(root / "notebooks"), env=environment(root), cleanup_kc=True)
         except Exception as error:  # a failing cell, a kernel that died, a cell that takes too long
-            message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
+            message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip() or "it was interrupted"
             raise BuildError(f"{name}.ipynb, {title(at + 1, notebook.cells[at].source)} failed: {message}") from None
     notebook.metadata = dict(METADATA)
     for cell in notebook.cells:
@@ -394,19 +394,21 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     parser.add_argument("names", metavar="NAME", nargs="*", help="a notebook, such as 02_kernels (default: all)")
     parser.add_argument("--check", action="store_true", help="only compare; exit 1 naming file and cell")
     options = parser.parse_args(argv)
-    known = names_in(root)
+    known, found = names_in(root), []
     names = [name for name in known if name in options.names or not options.names]
-    found = [
-        f"no notebook is called {name}: there are {', '.join(known)}" for name in options.names if name not in known
-    ]
     try:
-        if options.check and not found:
-            found = check(root, names) or print("text, notebooks and levels agree") or []
-        for name in names if not (options.check or found) else ():
-            build(root, name)
+        for name in options.names:
+            if name not in known:
+                raise BuildError(f"no notebook is called {name}: there are {', '.join(known)}")
+        if options.check:
+            found = check(root, names)
+            print("\n".join(found) or "text, notebooks and levels agree")
+        else:
+            for name in names:
+                build(root, name)
     except BuildError as error:
-        found.append(str(error))
-    print("\n".join(found), end="\n" if found else "", file=sys.stderr)
+        found = [error]
+        print(error, file=sys.stderr)
     return 1 if found else 0
 
 

@@ -122,3 +122,68 @@ def loss_curve(axes, losses, window=50, **style):
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
     axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
     axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g}")
+
+
+BINARY = ("#0072B2", "#E69F00")  # y = 0, y = 1
+
+
+def points(axes, x, y):
+    """The points of both classes; the markers differ too."""
+    for value, color, marker in zip((0, 1), BINARY, "o^", strict=True):
+        chosen = x[y[:, 0] == value]
+        axes.plot(*chosen.T, marker, color=color, markersize=2.5, alpha=0.6, markeredgewidth=0, label=f"y = {value}")
+
+
+@styled(width=4.2, height=4)
+def classes(figure, task):
+    """The points of a two-dimensional classification."""
+    axes = figure.subplots()
+    points(axes, task.x, task.y)
+    axes.set(xlabel=task.names[0], ylabel=task.names[1], title="no line parts the rings", aspect="equal")
+    axes.legend(loc="upper right", markerscale=3)
+    return f"{task.title}: {len(task.x)} points of two classes."
+
+
+def accuracy(y, p):
+    """The share of rows whose probability lies on the right side of one half."""
+    return float(((p > 0.5) == (y > 0.5)).mean())
+
+
+def best_radius(x, y):
+    """The accuracy of the best rule "1 outside a circle of this radius" on these points."""
+    outside = y[np.argsort(np.hypot(*x.T)), 0]
+    right = np.cumsum(1 - outside) + outside.sum() - np.cumsum(outside)  # the first k points called 0, the others 1
+    return max(float(right.max()), float(outside.sum())) / len(y)
+
+
+@styled()
+def classifier(figure, task, fit):
+    """Losses beside the regions in which a net says 0 and 1."""
+    left, right = figure.subplots(1, 2)
+    loss_curve(left, fit.losses, window=200)
+    side = np.linspace(-11, 11, 120)
+    grid = np.stack([v.ravel() for v in np.meshgrid(side, side)], axis=1).astype(task.x.dtype)
+    p = fit.predict(grid).reshape(120, 120)
+    right.contourf(side, side, p, levels=[0, 0.5, 1], colors=BINARY, alpha=0.25)
+    points(right, task.x_test, task.y_test)
+    score, best = accuracy(task.y_test, fit.predict(task.x_test)), best_radius(task.x_test, task.y_test)
+    right.set(xlabel=task.names[0], ylabel=task.names[1], aspect="equal")
+    right.set_title(f"{score:.1%} of test points right\n(the best circle: {best:.1%})")
+    return f"{task.title}: {score:.1%} of the test points are right; the best circle gets {best:.1%}."
+
+
+@styled()
+def confusion(figure, task, fit):
+    """Losses beside the counts of right and wrong answers."""
+    left, right = figure.subplots(1, 2)
+    loss_curve(left, fit.losses)
+    said, true = fit.predict(task.x_test)[:, 0] > 0.5, task.y_test[:, 0] > 0.5
+    counts = np.array([[int(((true == t) & (said == s)).sum()) for s in (False, True)] for t in (False, True)])
+    right.imshow(counts, cmap="Blues", vmin=0, vmax=counts.max() * 1.6)
+    for (t, s), count in np.ndenumerate(counts):
+        right.text(s, t, count, ha="center", va="center", size=14)
+    right.set(xticks=(0, 1), xticklabels=("says 0", "says 1"), yticks=(0, 1), yticklabels=("is 0", "is 1"))
+    right.spines[:].set_visible(False)
+    score, baseline = accuracy(task.y_test, fit.predict(task.x_test)), max(true.mean(), 1 - true.mean())
+    right.set_title(f"{score:.1%} of test rows right\n(the commoner sex: {baseline:.1%})")
+    return f"{task.title}: {score:.1%} of the test rows are right; the commoner answer alone gets {baseline:.1%}."

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 MARKER = re.compile(r"#\|\s*export\s+(\w+)(\s+lazy)?\s*")
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level has to do without
+NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
 WIDTH = 120
 
 LEVELS = (
@@ -84,7 +85,7 @@ def title(number: int, source: str) -> str:
     """How messages name a cell: by its number, and by its first line of code, because Lab shows no numbers."""
     lines = [line.strip() for line in source.split("\n") if line.strip()] or [""]
     first = next((line for line in lines if not line.startswith("#")), lines[0])
-    return f"cell {number} (`{first if len(first) <= 60 else first[:57] + '...'}`)"
+    return f"{f'cell {number}' if number else 'a new cell'} (`{first if len(first) <= 60 else first[:57] + '...'}`)"
 
 
 def export(notebook, name: str) -> dict[str, File]:
@@ -101,9 +102,7 @@ def export(notebook, name: str) -> dict[str, File]:
     needs = {cell.room: set() for cell in exported}
     for cell in exported:
         if cell.room in namespace.public or keyword.iskeyword(cell.room) or cell.room.startswith("__"):
-            raise cell.error(
-                f"no room can be called {cell.room}: that name has another meaning, and would hide the room"
-            )
+            raise cell.error(f"no room can be called {cell.room}: that name has a meaning, and would hide the room")
         for statement in cell.body:
             if not is_import(statement):
                 needs[cell.room] |= namespace.imports_for(statement, cell)
@@ -121,9 +120,7 @@ def read(source: str, notebook: str, number: int) -> Cell:
     if marker := MARKER.fullmatch(cell.source.split("\n")[0]):
         cell.room, cell.lazy = marker[1], bool(marker[2])
     elif re.search(r"^#\|\s*export\b", cell.source, re.MULTILINE):
-        raise cell.error(
-            "`#| export ROOM` stands alone on the first line of a cell, with one room (and perhaps `lazy`)"
-        )
+        raise cell.error("`#| export ROOM` stands alone on the first line of a cell (perhaps with `lazy` at its end)")
     try:
         cell.body = ast.parse(cell.source).body
         if cell.room:  # finds what the parser lets pass, such as `return` outside a function
@@ -147,9 +144,8 @@ def fit_for_module(statement: ast.stmt, cell: Cell, position: int) -> None:
     line = f"line {statement.lineno}"
     if position and cell.body[position - 1].end_lineno == statement.lineno:
         raise cell.error(f"{line}: two statements on one line; write one a line")
-    if isinstance(statement, ast.ImportFrom) and (
-        statement.level or statement.module == "__future__" or statement.names[0].name == "*"
-    ):
+    member = statement if isinstance(statement, ast.ImportFrom) else None
+    if member and (member.level or member.module == "__future__" or member.names[0].name == "*"):
         raise cell.error(f"{line}: import libraries and lower levels, name by name (rooms are found by themselves)")
     if isinstance(statement, ast.Expr) and not (position == 0 and is_text(statement)):
         called = getattr(getattr(statement.value, "func", None), "id", "")  # other calls may register something
@@ -182,25 +178,18 @@ class Names:
     rebinds: set[str] = field(default_factory=set)
 
 
-class Plain(ast.NodeTransformer):
-    """Rewrite what `symtable` or `ast.unparse` treat differently from one Python to the next; the names stay the same.
-
-    Since 3.12 the variables of a comprehension count as the module's, those of a generator do not; before 3.12 some
-    f-strings cannot be unparsed.
-    """
+class Scoped(ast.NodeTransformer):
+    """Turn comprehensions into generators: since 3.12, `symtable` counts the variables of the former as the module's."""
 
     def visit_ListComp(self, node):
         self.generic_visit(node)
-        return ast.GeneratorExp(
-            getattr(node, "elt", None) or ast.Tuple([node.key, node.value], ast.Load()), node.generators
-        )
+        return ast.GeneratorExp(node.elt, node.generators)
 
-    visit_SetComp = visit_DictComp = visit_ListComp
-
-    def visit_JoinedStr(self, node):
+    def visit_DictComp(self, node):
         self.generic_visit(node)
-        parts = [part for value in node.values for part in ast.iter_child_nodes(value)]
-        return ast.Tuple([part for part in parts if isinstance(part, ast.expr)], ast.Load())
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+
+    visit_SetComp = visit_ListComp
 
 
 def names_of(statement: ast.stmt) -> Names:
@@ -210,8 +199,8 @@ def names_of(statement: ast.stmt) -> Names:
             for quoted in ast.walk(annotation) if annotation else ():
                 if isinstance(quoted, ast.Constant) and isinstance(quoted.value, str):
                     names.may_need |= set(re.findall(r"\b[A-Za-z_]\w*", quoted.value))
-    plain = ast.fix_missing_locations(Plain().visit(copy.deepcopy(statement)))
-    top = symtable.symtable(ast.unparse(plain), "cell", "exec")
+    scoped = Scoped().visit(copy.deepcopy(statement))
+    top = symtable.symtable(ast.unparse(scoped), "cell", "exec")
     tables = [top]
     for table in tables:  # grows as it is walked
         tables += table.get_children()
@@ -259,9 +248,7 @@ class Namespace:
                 cure = f"give each its own name, or change a container ({name.upper()} = []) instead"
                 raise cell.error(f"{name} is bound again, {how}, and other rooms would keep the old one: {cure}")
             self.homes[name] = cell
-        if not isinstance(
-            statement, (ast.For, ast.While, ast.With, ast.Try)
-        ):  # loop variables, libraries that may lack
+        if not isinstance(statement, NOT_HANDED_ON):
             self.public |= {name for name in names.defines if not name.startswith("_")}
 
     def imports_for(self, statement: ast.stmt, cell: Cell) -> set[Import]:
@@ -272,10 +259,10 @@ class Namespace:
             if home and self.rooms.index(home.room) < self.rooms.index(cell.room):
                 found.add(Import(f".{home.room}", name, ""))
             elif home and home.room != cell.room and name in names.needs:
-                what = (
-                    f"{name} is used here, in room {cell.room}, but {home} defines it in {home.room}, which opens later"
+                what = f"{name} is used here in room {cell.room}, but {home} defines it in {home.room}"
+                raise cell.error(
+                    f"{what}, which opens later: move one of them, or fill a container of the earlier room"
                 )
-                raise cell.error(f"{what}: move one of them, or fill a container of the earlier room")
             elif not home and name in self.imports:
                 found |= self.imported(name, cell)
             elif not home and name in names.needs and name not in BUILTINS | {"_"}:

@@ -195,7 +195,9 @@ def test_plain_arrays_and_other_dtypes_are_refused():
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 5), st.integers(0, 40), st.integers(1, 4), st.sampled_from(DTYPES), st.randoms(use_true_random=False))
+@given(
+    st.integers(1, 5), st.integers(0, 40), st.integers(1, 4), st.sampled_from(DTYPES), st.randoms(use_true_random=False)
+)
 def test_random_programs_agree_with_numpy(terms, n, width, dtype, random):
     """Random chains of + - · on columns of x, in lanes where the dtype has them."""
     a = Assembler("p", dtype)
@@ -213,7 +215,9 @@ def test_random_programs_agree_with_numpy(terms, n, width, dtype, random):
     result = CPU.alloc((n,), dtype)
     a.assemble()(x=CPU.put(data), out=result)
     expected = run(lambda k: data[:, k], data[:, 0])
-    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4 if dtype == "f4" else 0, atol=1e-5 if dtype == "f4" else 0)
+    np.testing.assert_allclose(
+        result.numpy(), expected, rtol=1e-4 if dtype == "f4" else 0, atol=1e-5 if dtype == "f4" else 0
+    )
 
 
 def test_listing_shows_instructions_only():

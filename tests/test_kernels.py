@@ -20,7 +20,12 @@ def run(op, *inputs, out=None, **attrs):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(sorted(BINARY)), arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4), DTYPES, st.data())
+@given(
+    st.sampled_from(sorted(BINARY)),
+    arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4),
+    DTYPES,
+    st.data(),
+)
 def test_elementwise_broadcasts_as_numpy_does(op, shapes, dtype, data):
     x, y = (data.draw(arrays.arrays(dtype, shape, elements=NUMBERS)) for shape in shapes.input_shapes)
     with np.errstate(all="ignore"):
@@ -31,7 +36,11 @@ def test_elementwise_broadcasts_as_numpy_does(op, shapes, dtype, data):
 
 
 @settings(max_examples=40, deadline=None)
-@given(arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, min_side=0, max_side=5), elements=NUMBERS), st.booleans(), st.data())
+@given(
+    arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, min_side=0, max_side=5), elements=NUMBERS),
+    st.booleans(),
+    st.data(),
+)
 def test_reduce_sum(x, keepdims, data):
     axis = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
     result = run("reduce_sum", x, axis=axis, keepdims=keepdims)
@@ -45,7 +54,13 @@ def test_reduce_sum(x, keepdims, data):
 def test_matmul(m, k, n, transpose_x, transpose_w, dtype):
     rng = np.random.default_rng(m * 100 + k * 10 + n)
     x, w = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
-    result = run("matmul", x.T.copy() if transpose_x else x, w.T.copy() if transpose_w else w, transpose_x=transpose_x, transpose_w=transpose_w)
+    result = run(
+        "matmul",
+        x.T.copy() if transpose_x else x,
+        w.T.copy() if transpose_w else w,
+        transpose_x=transpose_x,
+        transpose_w=transpose_w,
+    )
     assert result.dtype == dtype
     np.testing.assert_allclose(result, x @ w, rtol=1e-4, atol=1e-5)
 
@@ -134,7 +149,9 @@ def test_plans_are_made_once():
 
 
 def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
-    assert "scalar(x0[i, j], x1[j], x2[0], rate)" in loop_source("scalar", [(True, False, False), (True, True, False)], ["rate"])
+    assert "scalar(x0[i, j], x1[j], x2[0], rate)" in loop_source(
+        "scalar", [(True, False, False), (True, True, False)], ["rate"]
+    )
 
 
 def test_the_table_names_every_op():

@@ -52,7 +52,9 @@ def test_gradient_of_matmul():
     with GradientTape() as tape:
         target = reduce_sum((x @ w) * (x @ w))
     for k, gradient in enumerate(tape.gradient(target, [x, w])):
-        np.testing.assert_allclose(gradient.numpy(), slope(lambda x, w: reduce_sum((x @ w) * (x @ w)), arrays, k), atol=1e-5)
+        np.testing.assert_allclose(
+            gradient.numpy(), slope(lambda x, w: reduce_sum((x @ w) * (x @ w)), arrays, k), atol=1e-5
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -64,7 +66,9 @@ def test_gradients_of_random_programs_are_slopes(steps):
         values = [x, y]
         for op, pick in steps:
             a, b = values[pick % len(values)], values[-1]
-            values.append(a + b if op == "+" else a - b if op == "-" else a * b * 0.1 if op == "*" else a / (b * b + 1.0))
+            values.append(
+                a + b if op == "+" else a - b if op == "-" else a * b * 0.1 if op == "*" else a / (b * b + 1.0)
+            )
         return reduce_sum(values[-1] + values[0] + values[1])
 
     rng = np.random.default_rng(len(steps))

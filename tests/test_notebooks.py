@@ -3,6 +3,8 @@
 import ast
 import configparser
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -55,7 +57,8 @@ def test_kernel_sees_only_the_copy(from_nothing, nbval):
     root, _ = from_nothing
     source = "import course, levels\nprint(course.__file__)\nprint(levels.__file__)"
     output = "".join(f"{root / package / '__init__.py'}\n" for package in ("course", "levels"))
-    cell = nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("stream", name="stdout", text=output)])
+    printed = nbformat.v4.new_output("stream", name="stdout", text=output)
+    cell = nbformat.v4.new_code_cell(source, outputs=[printed], execution_count=1)
     build.write_notebook(root, "where", nbformat.v4.new_notebook(cells=[cell], metadata=build.METADATA))
     result = nbval(root, "where")
     assert result.passed, result.output
@@ -63,6 +66,17 @@ def test_kernel_sees_only_the_copy(from_nothing, nbval):
 
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, NAMES) == []
+
+
+def test_levels_are_laid_out_as_ruff_would():
+    for command in (["format", "--diff"], ["check", "--select=I", "--diff"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--no-cache", "--line-length=120", "levels"],
+            cwd=build.ROOT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + "run `ruff format notebooks/text`, then `python3 -m course build`"
 
 
 def test_sizes():

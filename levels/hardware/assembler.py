@@ -42,6 +42,12 @@ class Value:
     def __rtruediv__(self, other):
         return self.a.arithmetic("fdiv", other, self)
 
+    def __gt__(self, other):
+        return self.a.comparison(">", self, other)
+
+    def __lt__(self, other):
+        return self.a.comparison("<", self, other)
+
 
 class Array:
     """Memory that a program reads or writes. A size is a number, or a name that the call will fill in."""
@@ -51,6 +57,13 @@ class Array:
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
+
+
+class Condition(Value):
+    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
+
+    def __bool__(self):
+        raise TypeError(f"{self.a.name}: a comparison is not known while the program is written; use select(c, x, y)")
 
 
 class Counter(Value):
@@ -74,8 +87,8 @@ def float32_lanes():
 
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
-    if isinstance(operand, Counter) or (isinstance(operand, Value) and operand.a is not a):
-        raise TypeError(f"{a.name}: arithmetic takes this program's own numbers, not counters or another program's")
+    if isinstance(operand, (Counter, Condition)) or (isinstance(operand, Value) and operand.a is not a):
+        raise TypeError(f"{a.name}: arithmetic takes this program's numbers, not counters, comparisons or another program's")
     return operand.register if isinstance(operand, Value) else ir.Constant(a.real, float(operand))
 
 
@@ -88,11 +101,22 @@ def spread(a, register, lanes):
     return a.builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
 
 
+def together(a, *operands):
+    """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
+    lanes = max((o.lanes for o in operands if isinstance(o, Value)), default=1)
+    return [spread(a, numeric(a, o), lanes) for o in operands], lanes
+
+
 def arithmetic(a, instruction, *operands):
     """Write one instruction: fadd, fsub, fmul, fdiv."""
-    lanes = max(o.lanes for o in operands if isinstance(o, Value))
-    registers = [spread(a, numeric(a, o), lanes) for o in operands]
+    registers, lanes = together(a, *operands)
     return Value(a, getattr(a.builder, instruction)(*registers, flags=a.flags), lanes)
+
+
+def comparison(a, how, *operands):
+    """Write one comparison. With a NaN it is false."""
+    registers, lanes = together(a, *operands)
+    return Condition(a, a.builder.fcmp_ordered(how, *registers), lanes)
 
 
 def place(a, array, index):
@@ -262,7 +286,7 @@ class Assembler:
         """End the program and turn it into machine code."""
         return Program(self)
 
-    arithmetic, integer, load, store, loop = arithmetic, integer, load, store, loop
+    arithmetic, comparison, integer, load, store, loop = arithmetic, comparison, integer, load, store, loop
 
 
 CODE = {}  # the text of a program -> its machine code

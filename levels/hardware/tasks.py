@@ -2,6 +2,8 @@
 
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from .assembler import Assembler
 from .device import pool
+from .elementary import exp, log, select
 
 
 class Fit(NamedTuple):
@@ -61,6 +64,7 @@ def dot(p, q):
     return sum((a * b for a, b in zip(p, q)), 0.0)
 
 
+@functools.cache
 def linear_program(dtype, features):
     """The program that trains a linear regression: any rows, any batch, any number of steps."""
     a = Assembler("linear_regression", dtype)
@@ -89,6 +93,7 @@ def linear_program(dtype, features):
     return a.assemble()
 
 
+@functools.cache
 def linear_predict_program(dtype, features):
     """The program that predicts: one row after the other."""
     a = Assembler("linear_predict", dtype)
@@ -100,19 +105,116 @@ def linear_predict_program(dtype, features):
     return a.assemble()
 
 
+def run_programs(train, forward, x, y, weights, batches, learning_rate):
+    """Put everything into memory, train in one call, and keep the weights there for predictions."""
+    cpu, features = pool()["cpu:0"], x.shape[1]
+    names = ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in (1, 2, 3) for name in "wb"]
+    trained = {name: cpu.put(w) for name, w in zip(names, weights)}
+    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), x.dtype)
+    program, predict_program, dtype = train(x.dtype, features), forward(x.dtype, features), x.dtype
+    program(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate, **trained)
+
+    def predict(x):
+        check_inputs(x, dtype, features)
+        out = cpu.alloc((len(x), 1), dtype)
+        predict_program(x=cpu.put(x), out=out, **trained)
+        return out.numpy()
+
+    return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
+
+
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    cpu, features = pool()["cpu:0"], x.shape[1]
-    w, b = map(cpu.put, weights)
-    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), x.dtype)
-    train, forward = linear_program(x.dtype, features), linear_predict_program(x.dtype, features)
-    train(x=cpu.put(x), y=cpu.put(y), w=w, b=b, batches=rows, losses=losses, learning_rate=learning_rate)
+    return run_programs(linear_program, linear_predict_program, x, y, weights, batches, learning_rate)
 
-    def predict(x):
-        check_inputs(x, w.dtype, features)
-        out = cpu.alloc((len(x), 1), w.dtype)
-        forward(x=cpu.put(x), w=w, b=b, out=out)
-        return out.numpy()
 
-    return Fit(losses.numpy(), [w.numpy(), b.numpy()], predict)
+def relu(z):
+    return select(z > 0.0, z, 0.0)
+
+
+def dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[j] for each unit j."""
+    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b)]
+
+
+def forward(row, weights):
+    """One row through the net: the hidden layers' outputs and the probability."""
+    w1, b1, w2, b2, w3, b3 = weights
+    h1 = [relu(z) for z in dense(row, w1, b1)]
+    h2 = [relu(z) for z in dense(h1, w2, b2)]
+    (z,) = dense(h2, w3, b3)
+    return h1, h2, 1.0 / (1.0 + exp(0.0 - z))
+
+
+def load_weights(a, arrays):
+    """Every number of the arrays [w1, b1, …] in a register: w as a list of rows, b as a list."""
+    loaded = []
+    for w, b in zip(arrays[::2], arrays[1::2]):
+        inputs, units = w.shape
+        loaded.append([[a.load(w, k, j) for j in range(units)] for k in range(inputs)])
+        loaded.append([a.load(b, 0, j) for j in range(units)])
+    return loaded
+
+
+def net_arrays(a, features):
+    """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
+    sizes = [(features, 4), (4, 8), (8, 1)]
+    return [a.array(f"{name}{k}", *shape) for k, (i, o) in enumerate(sizes, 1) for name, shape in (("w", (i, o)), ("b", (1, o)))]
+
+
+@functools.cache
+def dnn_program(dtype, features):
+    """The program that trains the net: any rows, any batch, any number of steps."""
+    a = Assembler("dnn_classifier", dtype)
+    x, y, arrays = a.array("x", "rows", features), a.array("y", "rows", 1), net_arrays(a, features)
+    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
+    n, learning_rate = a.count("batch"), a.number("learning_rate")
+    with a.loop("steps") as step:
+        weights = load_weights(a, arrays)
+        loss, sums = a.sum(), [[[a.sum() for _ in range(w.shape[1])] for _ in range(w.shape[0])] for w in arrays]
+        with a.loop("batch", a.lanes) as r:
+            i = a.load(batches, step, r)
+            rows, target = [a.load(x, i, k) for k in range(features)], a.load(y, i, 0)
+            h1, h2, prediction = forward(rows, weights)  # forward
+            c = select(prediction < 1e-7, 1e-7, select(prediction > 1.0 - 1e-7, 1.0 - 1e-7, prediction))
+            loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
+            backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
+        a.store(0.0 - loss.total() / n, losses, step)
+        for w, numbers, dw in zip(arrays, weights, sums):  # update
+            for k, j in itertools.product(*map(range, w.shape)):
+                number = numbers[k][j] if w.name[0] == "w" else numbers[j]
+                a.store(number - learning_rate * dw[k][j].total(), w, k, j)
+    return a.assemble()
+
+
+def backward(sums, row, target, h1, h2, p, c, weights, g):
+    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
+    _, _, w2, _, w3, _ = weights
+    dc = g * target / c - g * (1.0 - target) / (1.0 - c)
+    dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
+    dz = [dp * p * (1.0 - p)]
+    dh2 = [select(h > 0.0, dot(dz, w), 0.0) for h, w in zip(h2, w3)]
+    dh1 = [select(h > 0.0, dot(dh2, w), 0.0) for h, w in zip(h1, w2)]
+    for (dw, db), inputs, d in zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz)):
+        for j, dj in enumerate(d):
+            db[0][j] += dj
+            for k, value in enumerate(inputs):
+                dw[k][j] += value * dj
+
+
+@functools.cache
+def dnn_predict_program(dtype, features):
+    """The program that predicts: one row after the other."""
+    a = Assembler("dnn_predict", dtype)
+    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
+    weights = load_weights(a, net_arrays(a, features))
+    with a.loop("rows") as r:
+        a.store(forward([a.load(x, r, k) for k in range(features)], weights)[-1], out, r, 0)
+    return a.assemble()
+
+
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    return run_programs(dnn_program, dnn_predict_program, x, y, weights, batches, learning_rate)

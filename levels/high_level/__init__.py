@@ -3,6 +3,16 @@
 # Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
 
 from .models import LOSSES, OPTIMIZERS, History, Sequential, batches_of, named
-from .tasks import linear_regression
+from .tasks import dnn_classifier, linear_regression, train
 
-__all__ = ["LOSSES", "OPTIMIZERS", "History", "Sequential", "batches_of", "linear_regression", "named"]
+__all__ = [
+    "LOSSES",
+    "OPTIMIZERS",
+    "History",
+    "Sequential",
+    "batches_of",
+    "dnn_classifier",
+    "linear_regression",
+    "named",
+    "train",
+]

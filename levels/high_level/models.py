@@ -7,9 +7,13 @@ import random
 import numpy as np
 
 from levels.low_level import GradientTape, as_tensor
-from levels.mid_level import SGD, Dataset, MeanSquaredError
+from levels.mid_level import SGD, BinaryCrossentropy, Dataset, MeanSquaredError
 
-LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES = {
+    "mse": MeanSquaredError,
+    "mean_squared_error": MeanSquaredError,
+    "binary_crossentropy": BinaryCrossentropy,
+}
 OPTIMIZERS = {"sgd": SGD}
 
 

@@ -10,17 +10,28 @@ from levels.mid_level import SGD, Dataset, Dense
 from .models import Sequential
 
 
-def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
-    check_task(x, y, weights, batches, learning_rate, units=[1])
-    model = Sequential([Dense(1)])
+def train(model, loss, x, y, weights, batches, learning_rate):
+    """A model from given starting weights: one step for each batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
-    model.compile(SGD(learning_rate), "mse")
+    model.compile(SGD(learning_rate), loss)
     losses = model.fit(Dataset.from_batches(x, y, batches)).losses  # forward, loss, backward, update
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
         return model.predict(x)
 
-    return Fit(np.array(losses, weights[0].dtype), model.get_weights(), predict)
+    return Fit(np.array(losses, x.dtype), model.get_weights(), predict)
+
+
+def linear_regression(x, y, weights, batches, learning_rate=0.0005):
+    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
+    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)
+
+
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)

@@ -2,10 +2,16 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
+import inspect
 import math
+import types
 from itertools import groupby
 
 import numpy as np
+from numba import types as numba_types
+from numba.extending import overload
+
+from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
 
 from .registry import COMPILERS, UPDATES, kernel, make, same_dtype
 
@@ -31,7 +37,7 @@ def loop_source(name, owners, numbers=()):
     letters = "ijklmn"[: len(owners)]
     arrays = [f"x{k}" for k in range(len(owners[0]))]
     places = [", ".join(c for c, has in zip(letters, owners) if has[k]) or "0" for k in range(len(arrays))]
-    call = ", ".join([*(f"{a}[{p}]" for a, p in zip(arrays, places)), *numbers])
+    call = ", ".join([*(f"{a}[{p}]" for a, p in zip(arrays, places)), *(f"{n}={n}" for n in numbers)])
     lines = [f"def loop({', '.join(['out', *arrays, *numbers])}):"]
     flat = [a for a, p in zip(["out", *arrays], [letters, *places]) if len(p) == 1]  # seen as one long row
     lines += [f"    {a} = {a}.ravel()" for a in flat]
@@ -41,28 +47,49 @@ def loop_source(name, owners, numbers=()):
     return "\n".join(lines)
 
 
-LOOPS = {}  # (scalar function, owners of the axes) -> compiled loop
+def typed(function, dtype):
+    """The function with every float constant in it, and in what it closes over, turned into that dtype."""
+
+    def cast(value):
+        if isinstance(value, tuple):
+            return tuple(map(cast, value))
+        return dtype.type(value) if isinstance(value, float) else value
+
+    cells = tuple(types.CellType(cast(cell.cell_contents)) for cell in function.__closure__ or ())
+    code = function.__code__.replace(co_consts=tuple(map(cast, function.__code__.co_consts)))
+    return types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
+
+
+LOOPS = {}  # (scalar function, dtype, owners of the axes) -> compiled loop
+
+
+def compiled_loop(function, dtype, owners, numbers):
+    """The loop around a scalar function, for arrays of that dtype, compiled."""
+    if (function, dtype, owners) not in LOOPS:
+        scope = {"scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
+        exec(loop_source("scalar", owners, numbers), scope)
+        LOOPS[function, dtype, owners] = COMPILERS["cpu"](scope["loop"])
+    return LOOPS[function, dtype, owners]
 
 
 def plan_elementwise(op, function, *inputs, shape=(), **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
     dtype, shapes = same_dtype(op, *inputs), [buffer.shape for buffer in inputs]
-    shape = broadcast(op, [shape, *shapes])
+    takes = list(inspect.signature(function.py_func).parameters)
+    if len(takes) != len(inputs) + len(numbers) or not set(numbers) <= set(takes):
+        raise TypeError(f"{op}: takes {', '.join(takes)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
+    shape, numbers = broadcast(op, [shape, *shapes]), takes[len(inputs) :]
     sizes, owners = zip(*merged_axes(shape, shapes))
-    if (function, owners) not in LOOPS:
-        scope = {"scalar": function}
-        exec(loop_source("scalar", owners, numbers), scope)
-        LOOPS[function, owners] = COMPILERS["cpu"](scope["loop"])
-    loop = LOOPS[function, owners]
+    loop = compiled_loop(function, dtype, owners, numbers)
     if len(sizes) <= 2 and all(len(s) <= 2 for s in (shape, *shapes)) and not numbers:
         return make(shape, dtype, inputs, loop)
     views = [tuple(s for s, has in zip(sizes, owners) if has[k]) or (1,) for k in range(len(inputs))]
 
     def run(out, *arrays):
-        numbers = [dtype.type(n) for n in arrays[len(views) :]]
-        loop(out.reshape(sizes), *(array.reshape(view) for array, view in zip(arrays, views)), *numbers)
+        given = [dtype.type(n) for n in arrays[len(views) :]]
+        loop(out.reshape(sizes), *(array.reshape(view) for array, view in zip(arrays, views)), *given)
 
-    return make(shape, dtype, inputs, run)
+    return make(shape, dtype, inputs, run, numbers)
 
 
 def scalar(op, updates=False):
@@ -105,3 +132,71 @@ def identity(x):
 @scalar("sgd", updates=True)
 def sgd(w, dw, rate):
     return w - rate * dw
+
+
+def dtype_of(x):
+    return np.dtype("f4") if x == numba_types.float32 else np.dtype("f8")
+
+
+def overload_elementary(function, sources):
+    """Inside kernels `function` is the source of its argument's dtype, compiled."""
+
+    @overload(function)
+    def _(x):
+        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)))
+        return lambda x: compiled(x)
+
+
+overload_elementary(exp, EXP)
+overload_elementary(log, LOG)
+overload(rint)(lambda x: lambda x: np.rint(x))
+overload(floor)(lambda x: lambda x: np.floor(x))
+overload(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
+
+
+@overload(pow2)
+def pow2_overload(n):
+    if dtype_of(n) == np.float32:
+        return lambda n: np.int32((np.int32(n) + 127) << 23).view(np.float32)
+    return lambda n: np.int64((np.int64(n) + 1023) << 52).view(np.float64)
+
+
+@overload(exponent)
+def exponent_overload(x):
+    if dtype_of(x) == np.float32:
+        return lambda x: np.float32((np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
+    return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
+
+
+scalar("exp")(lambda x: exp(x))
+scalar("log")(lambda x: log(x))
+
+
+@scalar("relu")
+def relu(x):
+    return x if x > 0.0 else 0.0
+
+
+@scalar("relu_grad")
+def relu_grad(dy, y):
+    return dy if y > 0.0 else 0.0
+
+
+@scalar("sigmoid")
+def sigmoid(x):
+    return 1.0 / (1.0 + exp(0.0 - x))
+
+
+@scalar("sigmoid_grad")
+def sigmoid_grad(dy, y):
+    return dy * y * (1.0 - y)
+
+
+@scalar("clip")
+def clip(x, low, high):
+    return low if x < low else high if x > high else x
+
+
+@scalar("clip_grad")
+def clip_grad(dy, x, low, high):
+    return dy if low < x < high else 0.0

@@ -50,12 +50,13 @@ class Plan(NamedTuple):
     dtype: np.dtype
     nbytes: int  # read and written
     run: Callable  # run(out, *inputs, *numbers), on NumPy arrays
+    numbers: tuple = ()  # the names of the float attributes, in the order in which `run` takes them
 
 
-def make(shape, dtype, inputs, run):
+def make(shape, dtype, inputs, run, numbers=()):
     """A Plan, its traffic counted: every input is read once and the result written once."""
     sizes = [(shape, dtype), *((buffer.shape, buffer.dtype) for buffer in inputs)]
-    return Plan(shape, dtype, sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes), run)
+    return Plan(shape, dtype, sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes), run, tuple(numbers))
 
 
 def same_dtype(op, *inputs):
@@ -68,7 +69,7 @@ def same_dtype(op, *inputs):
 
 def plan(op, inputs, attrs):
     """The Plan for this op on these buffers. Attributes that are floats are numbers for the kernel, not part of the plan."""
-    key = (op, *[buffer.spec for buffer in inputs], *[(k, v) for k, v in attrs.items() if type(v) is not float])
+    key = (op, *[getattr(b, "spec", None) for b in inputs], *[(k, float if type(v) is float else v) for k, v in attrs.items()])
     if key not in PLANS:
         PLANS[key] = make_plan(op, inputs, attrs)
     return PLANS[key]
@@ -107,7 +108,7 @@ def launch(op, out, *inputs, **attrs):
             raise ValueError(f"{op}: inputs lie on {device.name} and {buffer.device.name}; copy them to one device")
     COUNTS["launches"] += 1
     COUNTS["bytes"] += found.nbytes
-    found.run(out.data, *[buffer.data for buffer in inputs], *[v for v in attrs.values() if type(v) is float])
+    found.run(out.data, *[buffer.data for buffer in inputs], *[attrs[name] for name in found.numbers])
     return out
 
 

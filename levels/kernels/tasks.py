@@ -50,3 +50,59 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
         return prediction.numpy()
 
     return Fit(np.array(losses), [w.numpy(), b.numpy()], predict)
+
+
+def dnn_forward(x, weights):
+    """The outputs of the two hidden layers and the probability: [n, 4], [n, 8], [n, 1]."""
+    outputs = [x]
+    for w, b, activation in zip(weights[::2], weights[1::2], ("relu", "relu", "sigmoid")):
+        z = launch("add", None, launch("matmul", None, outputs[-1], w), b)
+        outputs.append(launch(activation, None, z))
+    return outputs[1:]
+
+
+def dnn_backward(dz, inputs, weights):
+    """The gradients [dw1, db1, dw2, db2, dw3, db3] from that of the last layer's z."""
+    gradients = []
+    for k in (2, 1, 0):
+        dw = launch("matmul", None, inputs[k], dz, transpose_x=True)
+        gradients = [dw, launch("reduce_sum", None, dz, axis=0, keepdims=True), *gradients]
+        if k > 0:
+            dh = launch("matmul", None, dz, weights[2 * k], transpose_w=True)
+            dz = launch("relu_grad", None, dh, inputs[k])
+    return gradients
+
+
+CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
+
+
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    cpu, dtype, batch, losses = pool()["cpu:0"], x.dtype, len(batches[0]), []
+    x_, y_, *weights = map(cpu.put, (x, y, *weights))
+    n, g, one = (cpu.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    for numbers in np.asarray(batches, np.int64):
+        i = cpu.put(numbers)
+        rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
+        h1, h2, prediction = dnn_forward(rows, weights)  # forward
+        c = launch("clip", None, prediction, **CLIP)
+        other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
+        hit = launch("multiply", None, target, launch("log", None, c))  # loss
+        miss = launch("multiply", None, other, launch("log", None, q))
+        total = launch("reduce_sum", None, launch("add", None, hit, miss), axis=0, keepdims=True)
+        loss = launch("negative", None, launch("divide", None, total, n))
+        d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
+        d_miss = launch("divide", None, launch("multiply", None, g, other), q)
+        dc = launch("subtract", None, d_hit, d_miss)
+        dp = launch("clip_grad", None, dc, prediction, **CLIP)
+        dz = launch("sigmoid_grad", None, dp, prediction)
+        for w, dw in zip(weights, dnn_backward(dz, [rows, h1, h2], weights)):
+            launch("sgd", w, dw, rate=float(learning_rate))  # update
+        losses.append(loss.data[0, 0])
+
+    def predict(x):
+        check_inputs(x, dtype, len(weights[0].data))
+        return dnn_forward(cpu.put(x), weights)[-1].numpy()
+
+    return Fit(np.array(losses), [w.numpy() for w in weights], predict)

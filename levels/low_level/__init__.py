@@ -3,7 +3,8 @@
 # Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
 
 from .autodiff import VJPS, GradientTape, spread_back, unbroadcast, walk_back
-from .tasks import linear_regression
+from .nn import relu, sigmoid
+from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     TAPES,
     Operators,
@@ -11,8 +12,11 @@ from .tensors import (
     Variable,
     apply,
     as_tensor,
+    clip,
     constant,
+    exp,
     gather,
+    log,
     matmul,
     reduce_mean,
     reduce_sum,
@@ -28,13 +32,20 @@ __all__ = [
     "Variable",
     "apply",
     "as_tensor",
+    "clip",
     "constant",
+    "dnn",
+    "dnn_classifier",
+    "exp",
     "gather",
     "linear_regression",
+    "log",
     "matmul",
     "reduce_mean",
     "reduce_sum",
+    "relu",
     "scalar",
+    "sigmoid",
     "spread_back",
     "unbroadcast",
     "walk_back",

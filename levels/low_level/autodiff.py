@@ -42,6 +42,11 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
         lambda dy, y, x, w: apply("matmul", x, dy, transpose_x=True),
     ),
     "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
+    "exp": (lambda dy, y, x: dy * y,),
+    "log": (lambda dy, y, x: dy / x,),
+    "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
+    "sigmoid": (lambda dy, y, x: dy * y * (1.0 - y),),
+    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
 }
 

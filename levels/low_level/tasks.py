@@ -7,7 +7,8 @@ import numpy as np
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 from .autodiff import GradientTape
-from .tensors import Variable, constant, gather, reduce_mean
+from .nn import relu, sigmoid
+from .tensors import Variable, clip, constant, gather, log, reduce_mean
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
@@ -30,3 +31,33 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
         return (constant(x) @ w + b).numpy()
 
     return Fit(np.array(losses), [w.numpy(), b.numpy()], predict)
+
+
+def dnn(x, weights):
+    """x[n, features] -> the probability [n, 1]"""
+    w1, b1, w2, b2, w3, b3 = weights
+    h1 = relu(x @ w1 + b1)
+    h2 = relu(h1 @ w2 + b2)
+    return sigmoid(h2 @ w3 + b3)
+
+
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    x_, y_, weights, losses = constant(x), constant(y), [Variable(w) for w in weights], []
+    for i in batches:
+        rows, target = gather(x_, i), gather(y_, i)
+        with GradientTape() as tape:
+            prediction = dnn(rows, weights)  # forward
+            c = clip(prediction, 1e-7, 1.0 - 1e-7)
+            loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+        gradients = tape.gradient(loss, weights)  # backward
+        for w, dw in zip(weights, gradients):
+            w.assign(w - learning_rate * dw)  # update
+        losses.append(loss.numpy())
+
+    def predict(x):
+        check_inputs(x, weights[0].dtype, weights[0].shape[0])
+        return dnn(constant(x), weights).numpy()
+
+    return Fit(np.array(losses), [w.numpy() for w in weights], predict)

@@ -137,6 +137,19 @@ def gather(x, rows):
     return apply("gather", x, np.asarray(rows, np.int64) if not isinstance(rows, (Tensor, Variable)) else rows)
 
 
+def exp(x):
+    return apply("exp", x)
+
+
+def log(x):
+    return apply("log", x)
+
+
+def clip(x, low, high):
+    """x, but no less than low and no more than high."""
+    return apply("clip", x, low=float(low), high=float(high))
+
+
 def reduce_sum(x, axis=None, keepdims=False):
     """The sum over one axis, or over all numbers (axis=None), in order from 0.0."""
     return apply("reduce_sum", x, axis=axis, keepdims=keepdims)

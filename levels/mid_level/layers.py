@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 
-from levels.low_level import Variable, as_tensor
+from levels.low_level import Variable, as_tensor, nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
 
@@ -40,14 +40,19 @@ class Layer:
             variable.assign(value)
 
 
-class Dense(Layer):
-    """x[batch, inputs] @ kernel[inputs, units] + bias[1, units]"""
+ACTIVATIONS = {None: lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
-    def __init__(self, units, name=None):
+
+class Dense(Layer):
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
+
+    def __init__(self, units, activation=None, name=None):
         super().__init__(name)
         if not isinstance(units, int) or units < 1:
             raise ValueError(f"Dense: units is {units!r}; expected a positive integer")
-        self.units = units
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"Dense: activation is {activation!r}; there are {', '.join(map(repr, ACTIVATIONS))}")
+        self.units, self.activation = units, activation
 
     def build(self, shape, dtype="float32"):
         """Make the variables for inputs of this shape; only the last size matters."""
@@ -58,4 +63,4 @@ class Dense(Layer):
         kernel, bias = self.variables
         if x.shape[-1] != kernel.shape[0]:
             raise ValueError(f"{self.name}: built for {kernel.shape[0]} inputs, got {x.shape[-1]}")
-        return x @ kernel + bias
+        return ACTIVATIONS[self.activation](x @ kernel + bias)

@@ -9,26 +9,46 @@ from levels.low_level import GradientTape
 
 from .data import Dataset
 from .layers import Dense
-from .losses import MeanSquaredError
+from .losses import BinaryCrossentropy, MeanSquaredError
 from .optimizers import SGD
+
+
+def train(layers, loss_of, x, y, weights, batches, learning_rate):
+    """Layers in a row from given starting weights: one step for each batch."""
+    sgd, losses = SGD(learning_rate), []
+    for layer, kernel, bias in zip(layers, weights[::2], weights[1::2]):
+        layer.build(kernel.shape[:1], kernel.dtype)
+        layer.set_weights([kernel, bias])
+    variables = [variable for layer in layers for variable in layer.variables]
+
+    def model(rows):
+        for layer in layers:
+            rows = layer(rows)
+        return rows
+
+    for rows, target in Dataset.from_batches(x, y, batches):
+        with GradientTape() as tape:
+            prediction = model(rows)  # forward
+            loss = loss_of(target, prediction)  # loss
+        gradients = tape.gradient(loss, variables)  # backward
+        sgd.apply_gradients(zip(gradients, variables))  # update
+        losses.append(loss.numpy())
+
+    def predict(x):
+        check_inputs(x, weights[0].dtype, len(weights[0]))
+        return model(x).numpy()
+
+    return Fit(np.array(losses), [v.numpy() for v in variables], predict)
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    dense, mse, sgd, losses = Dense(1), MeanSquaredError(), SGD(learning_rate), []
-    dense.build(x.shape, x.dtype)
-    dense.set_weights(weights)
-    for rows, target in Dataset.from_batches(x, y, batches):
-        with GradientTape() as tape:
-            prediction = dense(rows)  # forward
-            loss = mse(target, prediction)  # loss
-        gradients = tape.gradient(loss, dense.variables)  # backward
-        sgd.apply_gradients(zip(gradients, dense.variables))  # update
-        losses.append(loss.numpy())
+    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)
 
-    def predict(x):
-        check_inputs(x, weights[0].dtype, len(weights[0]))
-        return dense(x).numpy()
 
-    return Fit(np.array(losses), dense.get_weights(), predict)
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]
+    return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)

@@ -77,8 +77,9 @@ print(f"gradient {dw[0][0]:.4f}   nudged {(up - down) / 2e-6:.4f}")
 # The formula and the nudge agree. Now 8,000 steps, 200 times through the data:
 
 # %%
-record, (w, b) = reference.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+record, record_weights = reference.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print(f"first loss {record[0]:.6g}, last loss {record[-1]:.6g}")
+w, b = record_weights
 print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 
 # %% [markdown]
@@ -297,6 +298,12 @@ class Value:
     def __rtruediv__(self, other):
         return self.a.arithmetic("fdiv", other, self)
 
+    def __gt__(self, other):
+        return self.a.comparison(">", self, other)
+
+    def __lt__(self, other):
+        return self.a.comparison("<", self, other)
+
 
 # %% [markdown]
 # Next, what a program works on. An array has a name and a shape. A size in the shape may be a name too, such as
@@ -313,6 +320,13 @@ class Array:
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
+
+
+class Condition(Value):
+    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
+
+    def __bool__(self):
+        raise TypeError(f"{self.a.name}: a comparison is not known while the program is written; use select(c, x, y)")
 
 
 class Counter(Value):
@@ -343,8 +357,8 @@ def float32_lanes():
 
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
-    if isinstance(operand, Counter) or (isinstance(operand, Value) and operand.a is not a):
-        raise TypeError(f"{a.name}: arithmetic takes this program's own numbers, not counters or another program's")
+    if isinstance(operand, (Counter, Condition)) or (isinstance(operand, Value) and operand.a is not a):
+        raise TypeError(f"{a.name}: arithmetic takes this program's numbers, not counters, comparisons or another program's")
     return operand.register if isinstance(operand, Value) else ir.Constant(a.real, float(operand))
 
 
@@ -357,11 +371,22 @@ def spread(a, register, lanes):
     return a.builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
 
 
+def together(a, *operands):
+    """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
+    lanes = max((o.lanes for o in operands if isinstance(o, Value)), default=1)
+    return [spread(a, numeric(a, o), lanes) for o in operands], lanes
+
+
 def arithmetic(a, instruction, *operands):
     """Write one instruction: fadd, fsub, fmul, fdiv."""
-    lanes = max(o.lanes for o in operands if isinstance(o, Value))
-    registers = [spread(a, numeric(a, o), lanes) for o in operands]
+    registers, lanes = together(a, *operands)
     return Value(a, getattr(a.builder, instruction)(*registers, flags=a.flags), lanes)
+
+
+def comparison(a, how, *operands):
+    """Write one comparison. With a NaN it is false."""
+    registers, lanes = together(a, *operands)
+    return Condition(a, a.builder.fcmp_ordered(how, *registers), lanes)
 
 
 # %% [markdown]
@@ -551,7 +576,7 @@ class Assembler:
         """End the program and turn it into machine code."""
         return Program(self)
 
-    arithmetic, integer, load, store, loop = arithmetic, integer, load, store, loop
+    arithmetic, comparison, integer, load, store, loop = arithmetic, comparison, integer, load, store, loop
 
 
 # %% [markdown]
@@ -658,6 +683,187 @@ out.numpy()
 print(square.listing())
 
 # %% [markdown]
+# ## exp and log, by hand (8 min)
+#
+# The second task needs eˣ and log x. No processor has them. `math.exp` comes from a library, and libraries differ in the
+# last bit. So the course writes its own, once, and *every* level runs that one source: on Python's floats, in programs of
+# the assembler, in kernels.
+#
+# The source needs five small tools. Each works on a Python float, and on a `Value` it writes instructions. `select`
+# chooses; `rint` and `floor` round; `pow2` and `exponent` write and read the exponent in the bits of a float, which are
+# sign, exponent and fraction ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)).
+
+# %%
+#| export elementary
+"""exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
+
+import struct
+
+SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+FORMAT = {SINGLE: (I32, 23, 127), DOUBLE: (I64, 52, 1023)}  # integers as wide, bits of fraction, bias of the exponent
+SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
+
+
+def laned(kind, lanes):
+    return ir.VectorType(kind, lanes) if lanes > 1 else kind
+
+
+def select(condition, x, y):
+    """x where the condition holds, else y."""
+    if not isinstance(condition, Condition):
+        return x if condition else y
+    a = condition.a
+    (x, y), lanes = together(a, x, y)
+    lanes = max(lanes, condition.lanes)
+    return Value(a, a.builder.select(*(spread(a, r, lanes) for r in (condition.register, x, y))), lanes)
+
+
+def rounded(x, name):
+    """One of LLVM's rounding instructions."""
+    kind = laned(x.a.real, x.lanes)
+    suffix = f"v{x.lanes}f32" if x.lanes > 1 else "f32" if x.a.dtype == SINGLE else "f64"
+    return Value(x.a, intrinsic(x.a, f"llvm.{name}.{suffix}", kind, x.register), x.lanes)
+
+
+def rint(x):
+    """The nearest whole number, halves to even."""
+    if isinstance(x, Value):
+        return rounded(x, "rint")
+    return float(round(x)) if math.isfinite(x) else x
+
+
+def floor(x):
+    """The largest whole number that is not above x."""
+    return rounded(x, "floor") if isinstance(x, Value) else float(math.floor(x))
+
+
+# %%
+#| export elementary
+def pow2(n):
+    """2ⁿ for a whole number n: n goes into the bits of the exponent."""
+    if not isinstance(n, Value):
+        return struct.unpack("<d", struct.pack("<Q", (int(n) + 1023 << 52) % 2**64))[0]
+    a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
+    bits = a.builder.fptosi(n.register, laned(whole, n.lanes))
+    bits = a.integer("shl", a.integer("add", bits, whole(bias)), whole(fraction))
+    return Value(a, a.builder.bitcast(bits, laned(a.real, n.lanes)), n.lanes)
+
+
+def exponent(x):
+    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
+    if not isinstance(x, Value):
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - SQRT_HALF[DOUBLE] >> 52)
+    a, (whole, fraction, _) = x.a, FORMAT[x.a.dtype]
+    bits = a.builder.bitcast(x.register, laned(whole, x.lanes))
+    bits = a.integer("ashr", a.integer("sub", bits, whole(SQRT_HALF[a.dtype])), whole(fraction))
+    return Value(a, a.builder.sitofp(bits, laned(a.real, x.lanes)), x.lanes)
+
+
+# %% [markdown]
+# Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ = 2ⁿ·eʳ, and for a small r a polynomial is as
+# exact as the format. `log 2` is split into a short number and a rest, so that n times the short one is exact. The scheme
+# and the float32 numbers are from [Cephes](https://www.netlib.org/cephes/); for float64 we take the series itself, 1/k!.
+
+# %%
+#| export elementary
+def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+    """eˣ for one format; below `bottom` it is 0, above `top` infinite."""
+
+    def exp(x):
+        y = select(x > top, top, select(x < bottom, bottom, x))  # a NaN stays a NaN
+        n = rint(y * log2_e)
+        r = (y - n * ln2) - n * ln2_rest
+        p = series[0]
+        for c in series[1:]:
+            p = p * r + c
+        p = p * (r * r) + r + 1.0
+        n = select(n > -9999.0, n, 0.0)  # a NaN is no exponent
+        h = floor(n * 0.5)
+        return p * pow2(h) * pow2(n - h)  # in two steps: 2ⁿ alone may overflow where the result does not
+
+    return exp
+
+
+EXP = {
+    DOUBLE: make_exp(
+        *(-746.0, 710.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+        tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
+    ),
+    SINGLE: make_exp(
+        *(-104.0, 89.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
+        (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
+    ),
+}
+
+# %% [markdown]
+# For log x the way back: x = 2ᵉ·(1 + f), so log x = e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest
+# (scheme and numbers: [fdlibm](https://www.netlib.org/fdlibm/), Sun Microsystems, 1993).
+
+# %%
+#| export elementary
+def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+    """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
+
+    def log(x):
+        small = x < tiny
+        y = select(small, x * scale, x)
+        e = exponent(y)
+        h = floor(e * 0.5)
+        f = y * pow2(0.0 - h) * pow2(h - e) - 1.0
+        s = f / (2.0 + f)
+        z = s * s
+        w = z * z
+        t, u = even[0], odd[0]
+        for c in even[1:]:
+            t = t * w + c
+        for c in odd[1:]:
+            u = u * w + c
+        r = w * t + z * u
+        h = 0.5 * f * f
+        e = select(small, e - shift, e)
+        result = e * ln2 - ((h - (s * (h + r) + e * ln2_rest)) - f)
+        result = select(x > 0.0, result, -math.inf)
+        result = select(x < 0.0, math.nan, result)
+        return select(x < math.inf, result, x)  # infinity and NaN are their own logarithm
+
+    return log
+
+
+LOG = {
+    DOUBLE: make_log(
+        *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+        (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
+        (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
+    ),
+    SINGLE: make_log(
+        *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
+        (0.24279078841, 0.40000972152),
+        (0.28498786688, 0.66666662693),
+    ),
+}
+
+
+def exp(x):
+    """eˣ of a Python float, or of a value in a program."""
+    return EXP[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+
+
+def log(x):
+    """The natural logarithm of a Python float, or of a value in a program."""
+    return LOG[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+
+
+# %% [markdown]
+# How far are they from the library's? In units of the last place:
+
+# %%
+import math
+
+for f, library, xs in ((exp, math.exp, (-700.5, -1.0, 0.5, 709.5)), (log, math.log, (1e-300, 0.7, 1.0001, 1e300))):
+    print(f.__name__, [round(abs(f(x) - library(x)) / math.ulp(library(x))) for x in xs])
+print([exp(x) for x in (math.inf, -math.inf, math.nan, 0.0)], [log(x) for x in (math.inf, 0.0, -1.0, 5e-324)])
+
+# %% [markdown]
 # ## How fast can it be? (4 min)
 #
 # Two numbers bound every program: how many operations a second a core can do, its **peak**, and how many bytes a second
@@ -720,6 +926,8 @@ print(f"bandwidth {cpu.bandwidth / 1e9:8.1f} billion bytes a second")
 #| export tasks
 """The two tasks in machine code: one program, one call, any number of steps."""
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -785,6 +993,7 @@ def dot(p, q):
     return sum((a * b for a, b in zip(p, q)), 0.0)
 
 
+@functools.cache
 def linear_program(dtype, features):
     """The program that trains a linear regression: any rows, any batch, any number of steps."""
     a = Assembler("linear_regression", dtype)
@@ -819,6 +1028,7 @@ def linear_program(dtype, features):
 
 # %%
 #| export tasks
+@functools.cache
 def linear_predict_program(dtype, features):
     """The program that predicts: one row after the other."""
     a = Assembler("linear_predict", dtype)
@@ -830,22 +1040,28 @@ def linear_predict_program(dtype, features):
     return a.assemble()
 
 
+def run_programs(train, forward, x, y, weights, batches, learning_rate):
+    """Put everything into memory, train in one call, and keep the weights there for predictions."""
+    cpu, features = pool()["cpu:0"], x.shape[1]
+    names = ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in (1, 2, 3) for name in "wb"]
+    trained = {name: cpu.put(w) for name, w in zip(names, weights)}
+    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), x.dtype)
+    program, predict_program, dtype = train(x.dtype, features), forward(x.dtype, features), x.dtype
+    program(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate, **trained)
+
+    def predict(x):
+        check_inputs(x, dtype, features)
+        out = cpu.alloc((len(x), 1), dtype)
+        predict_program(x=cpu.put(x), out=out, **trained)
+        return out.numpy()
+
+    return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
+
+
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    cpu, features = pool()["cpu:0"], x.shape[1]
-    w, b = map(cpu.put, weights)
-    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), x.dtype)
-    train, forward = linear_program(x.dtype, features), linear_predict_program(x.dtype, features)
-    train(x=cpu.put(x), y=cpu.put(y), w=w, b=b, batches=rows, losses=losses, learning_rate=learning_rate)
-
-    def predict(x):
-        check_inputs(x, w.dtype, features)
-        out = cpu.alloc((len(x), 1), w.dtype)
-        forward(x=cpu.put(x), w=w, b=b, out=out)
-        return out.numpy()
-
-    return Fit(losses.numpy(), [w.numpy(), b.numpy()], predict)
+    return run_programs(linear_program, linear_predict_program, x, y, weights, batches, learning_rate)
 
 
 # %% [markdown]
@@ -854,7 +1070,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print("losses equal:", fit.losses.tolist() == record, "  weights equal:", [v.tolist() for v in fit.weights] == [w, b])
+print("losses equal:", fit.losses.tolist() == record, "  weights equal:", [v.tolist() for v in fit.weights] == record_weights)
 print("last loss   ", fit.losses[-1].hex())
 
 # %% [markdown]
@@ -874,6 +1090,148 @@ figures.regression(task, fit)
 penguins = tasks.penguins_mass()
 penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
 figures.regression(penguins, penguin_fit)
+
+# %% [markdown]
+# ### The second task: a net
+#
+# Two rings of points, one inside the other. No line parts them. A **dense layer** is several linear regressions side by
+# side; **relu** keeps what is positive and makes the rest 0; a **sigmoid** turns the last number into a probability p. Three
+# layers of 4, 8 and 1 units: a small deep neural network (DNN). Its loss is the **binary cross-entropy**, the mean of
+# `-log p` where y is 1 and `-log(1 - p)` where y is 0.
+
+# %%
+rings = tasks.rings()
+figures.classes(rings)
+
+# %% [markdown]
+# The plain Python of one step, with every gradient written out, is the other half of the record:
+
+# %%
+figures.source(reference.dnn_step)
+
+# %% [markdown]
+# The same as a program. `dense`, `relu` and `dot` are Python functions that run while the program is *written*: in the
+# machine there are only loads, arithmetic and stores, 61 weights in a row.
+
+# %%
+#| export tasks
+def relu(z):
+    return select(z > 0.0, z, 0.0)
+
+
+def dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[j] for each unit j."""
+    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b)]
+
+
+def forward(row, weights):
+    """One row through the net: the hidden layers' outputs and the probability."""
+    w1, b1, w2, b2, w3, b3 = weights
+    h1 = [relu(z) for z in dense(row, w1, b1)]
+    h2 = [relu(z) for z in dense(h1, w2, b2)]
+    (z,) = dense(h2, w3, b3)
+    return h1, h2, 1.0 / (1.0 + exp(0.0 - z))
+
+
+def load_weights(a, arrays):
+    """Every number of the arrays [w1, b1, …] in a register: w as a list of rows, b as a list."""
+    loaded = []
+    for w, b in zip(arrays[::2], arrays[1::2]):
+        inputs, units = w.shape
+        loaded.append([[a.load(w, k, j) for j in range(units)] for k in range(inputs)])
+        loaded.append([a.load(b, 0, j) for j in range(units)])
+    return loaded
+
+
+# %%
+#| export tasks
+def net_arrays(a, features):
+    """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
+    sizes = [(features, 4), (4, 8), (8, 1)]
+    return [a.array(f"{name}{k}", *shape) for k, (i, o) in enumerate(sizes, 1) for name, shape in (("w", (i, o)), ("b", (1, o)))]
+
+
+@functools.cache
+def dnn_program(dtype, features):
+    """The program that trains the net: any rows, any batch, any number of steps."""
+    a = Assembler("dnn_classifier", dtype)
+    x, y, arrays = a.array("x", "rows", features), a.array("y", "rows", 1), net_arrays(a, features)
+    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
+    n, learning_rate = a.count("batch"), a.number("learning_rate")
+    with a.loop("steps") as step:
+        weights = load_weights(a, arrays)
+        loss, sums = a.sum(), [[[a.sum() for _ in range(w.shape[1])] for _ in range(w.shape[0])] for w in arrays]
+        with a.loop("batch", a.lanes) as r:
+            i = a.load(batches, step, r)
+            rows, target = [a.load(x, i, k) for k in range(features)], a.load(y, i, 0)
+            h1, h2, prediction = forward(rows, weights)  # forward
+            c = select(prediction < 1e-7, 1e-7, select(prediction > 1.0 - 1e-7, 1.0 - 1e-7, prediction))
+            loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
+            backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
+        a.store(0.0 - loss.total() / n, losses, step)
+        for w, numbers, dw in zip(arrays, weights, sums):  # update
+            for k, j in itertools.product(*map(range, w.shape)):
+                number = numbers[k][j] if w.name[0] == "w" else numbers[j]
+                a.store(number - learning_rate * dw[k][j].total(), w, k, j)
+    return a.assemble()
+
+
+# %% [markdown]
+# And the gradients, in the order in which the chain rule meets them: from the loss to the probability, to the last layer's
+# `z`, and back through the layers. Where c was clipped, the gradient is zero.
+
+# %%
+#| export tasks
+def backward(sums, row, target, h1, h2, p, c, weights, g):
+    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
+    _, _, w2, _, w3, _ = weights
+    dc = g * target / c - g * (1.0 - target) / (1.0 - c)
+    dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
+    dz = [dp * p * (1.0 - p)]
+    dh2 = [select(h > 0.0, dot(dz, w), 0.0) for h, w in zip(h2, w3)]
+    dh1 = [select(h > 0.0, dot(dh2, w), 0.0) for h, w in zip(h1, w2)]
+    for (dw, db), inputs, d in zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz)):
+        for j, dj in enumerate(d):
+            db[0][j] += dj
+            for k, value in enumerate(inputs):
+                dw[k][j] += value * dj
+
+
+@functools.cache
+def dnn_predict_program(dtype, features):
+    """The program that predicts: one row after the other."""
+    a = Assembler("dnn_predict", dtype)
+    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
+    weights = load_weights(a, net_arrays(a, features))
+    with a.loop("rows") as r:
+        a.store(forward([a.load(x, r, k) for k in range(features)], weights)[-1], out, r, 0)
+    return a.assemble()
+
+
+# %%
+#| export tasks
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    return run_programs(dnn_program, dnn_predict_program, x, y, weights, batches, learning_rate)
+
+
+# %% [markdown]
+# In float64 the program takes one row at a time. **Predict:** 24,000 steps of 100 rows, 2.4 million rows forward and
+# backward. How long will that take? One second? Ten? A minute?
+
+# %%
+ring_fit = dnn_classifier(rings.x, rings.y, rings.weights, rings.batches, rings.learning_rate)
+first, _ = reference.dnn_classifier(rings.x, rings.y, rings.weights, rings.batches[:100], rings.learning_rate, exp, log)
+print("equal to the record, first 100 steps:", ring_fit.losses[:100].tolist() == first)
+print("last loss", ring_fit.losses[-1].hex())
+
+# %%
+figures.classifier(rings, ring_fit)
+
+# %%
+sex = tasks.penguins_sex()
+figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
 # And wrong data meets one clear error each:
@@ -896,7 +1254,7 @@ for x, batches in ((spoiled, task.batches), (task.x[:, 0], task.batches), (task.
 # %%
 from course import compare
 
-functions = (linear_program, linear_predict_program, linear_regression)
+functions = (linear_program, linear_predict_program, run_programs, linear_regression)
 print(f"{compare.lines(*functions)} lines, one launch for all {len(task.batches):,} steps, {32 * 10} bytes a step")
 
 # %% tags=["nbval-ignore-output"]
@@ -941,4 +1299,4 @@ print("within 1e-4 of float64 over the first 2,000 steps:", bool(distance[:2000]
 # and compares. Then level 2 can stand on it.
 
 # %%
-build.level("01_hardware", linear_regression)
+build.level("01_hardware", linear_regression, dnn_classifier)

@@ -128,12 +128,13 @@ class Plan(NamedTuple):
     dtype: np.dtype
     nbytes: int  # read and written
     run: Callable  # run(out, *inputs, *numbers), on NumPy arrays
+    numbers: tuple = ()  # the names of the float attributes, in the order in which `run` takes them
 
 
-def make(shape, dtype, inputs, run):
+def make(shape, dtype, inputs, run, numbers=()):
     """A Plan, its traffic counted: every input is read once and the result written once."""
     sizes = [(shape, dtype), *((buffer.shape, buffer.dtype) for buffer in inputs)]
-    return Plan(shape, dtype, sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes), run)
+    return Plan(shape, dtype, sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes), run, tuple(numbers))
 
 
 def same_dtype(op, *inputs):
@@ -191,7 +192,7 @@ def launch(op, out, *inputs, **attrs):
             raise ValueError(f"{op}: inputs lie on {device.name} and {buffer.device.name}; copy them to one device")
     COUNTS["launches"] += 1
     COUNTS["bytes"] += found.nbytes
-    found.run(out.data, *[buffer.data for buffer in inputs], *[v for v in attrs.values() if type(v) is float])
+    found.run(out.data, *[buffer.data for buffer in inputs], *[attrs[name] for name in found.numbers])
     return out
 
 
@@ -216,6 +217,8 @@ def check_result(op, out, found, inputs):
 #| export elementwise
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
+import inspect
+import types
 from itertools import groupby
 
 
@@ -242,7 +245,7 @@ def loop_source(name, owners, numbers=()):
     letters = "ijklmn"[: len(owners)]
     arrays = [f"x{k}" for k in range(len(owners[0]))]
     places = [", ".join(c for c, has in zip(letters, owners) if has[k]) or "0" for k in range(len(arrays))]
-    call = ", ".join([*(f"{a}[{p}]" for a, p in zip(arrays, places)), *numbers])
+    call = ", ".join([*(f"{a}[{p}]" for a, p in zip(arrays, places)), *(f"{n}={n}" for n in numbers)])
     lines = [f"def loop({', '.join(['out', *arrays, *numbers])}):"]
     flat = [a for a, p in zip(["out", *arrays], [letters, *places]) if len(p) == 1]  # seen as one long row
     lines += [f"    {a} = {a}.ravel()" for a in flat]
@@ -260,32 +263,57 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
     print(loop_source("add", [owners for _, owners in merged_axes((10, 4), shapes)]), "\n")
 
 # %% [markdown]
-# The planner of elementwise ops puts this together: the common shape, the loop, and how each array has to be seen for it.
+# One trap: `1.0 / x` is a float64 in Python's eyes, whatever x is. So before we compile a scalar function for float32
+# arrays, we turn the constants in it into float32. Then the planner puts it all together: the common shape, the loop, and
+# how each array has to be seen for it.
 
 # %%
 #| export elementwise
-LOOPS = {}  # (scalar function, owners of the axes) -> compiled loop
+def typed(function, dtype):
+    """The function with every float constant in it, and in what it closes over, turned into that dtype."""
+
+    def cast(value):
+        if isinstance(value, tuple):
+            return tuple(map(cast, value))
+        return dtype.type(value) if isinstance(value, float) else value
+
+    cells = tuple(types.CellType(cast(cell.cell_contents)) for cell in function.__closure__ or ())
+    code = function.__code__.replace(co_consts=tuple(map(cast, function.__code__.co_consts)))
+    return types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
 
 
+LOOPS = {}  # (scalar function, dtype, owners of the axes) -> compiled loop
+
+
+def compiled_loop(function, dtype, owners, numbers):
+    """The loop around a scalar function, for arrays of that dtype, compiled."""
+    if (function, dtype, owners) not in LOOPS:
+        scope = {"scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
+        exec(loop_source("scalar", owners, numbers), scope)
+        LOOPS[function, dtype, owners] = COMPILERS["cpu"](scope["loop"])
+    return LOOPS[function, dtype, owners]
+
+
+# %%
+#| export elementwise
 def plan_elementwise(op, function, *inputs, shape=(), **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
     dtype, shapes = same_dtype(op, *inputs), [buffer.shape for buffer in inputs]
-    shape = broadcast(op, [shape, *shapes])
+    takes = list(inspect.signature(function.py_func).parameters)
+    if len(takes) != len(inputs) + len(numbers) or not set(numbers) <= set(takes):
+        raise TypeError(f"{op}: takes {', '.join(takes)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
+    shape, numbers = broadcast(op, [shape, *shapes]), takes[len(inputs) :]
     sizes, owners = zip(*merged_axes(shape, shapes))
-    if (function, owners) not in LOOPS:
-        scope = {"scalar": function}
-        exec(loop_source("scalar", owners, numbers), scope)
-        LOOPS[function, owners] = COMPILERS["cpu"](scope["loop"])
-    loop = LOOPS[function, owners]
+    loop = compiled_loop(function, dtype, owners, numbers)
     if len(sizes) <= 2 and all(len(s) <= 2 for s in (shape, *shapes)) and not numbers:
         return make(shape, dtype, inputs, loop)
     views = [tuple(s for s, has in zip(sizes, owners) if has[k]) or (1,) for k in range(len(inputs))]
 
     def run(out, *arrays):
-        numbers = [dtype.type(n) for n in arrays[len(views) :]]
-        loop(out.reshape(sizes), *(array.reshape(view) for array, view in zip(arrays, views)), *numbers)
+        given = [dtype.type(n) for n in arrays[len(views) :]]
+        loop(out.reshape(sizes), *(array.reshape(view) for array, view in zip(arrays, views)), *given)
 
-    return make(shape, dtype, inputs, run)
+    return make(shape, dtype, inputs, run, numbers)
 
 
 # %% [markdown]
@@ -333,6 +361,91 @@ def identity(x):
 @scalar("sgd", updates=True)
 def sgd(w, dw, rate):
     return w - rate * dw
+
+
+# %% [markdown]
+# The net needs a few more. Its `exp` and `log` are those of level 1: their source goes to numba as it stands. numba only
+# has to be told what the five small tools mean in its world.
+
+# %%
+#| export elementwise
+from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
+from numba import types as numba_types
+from numba.extending import overload
+
+
+def dtype_of(x):
+    return np.dtype("f4") if x == numba_types.float32 else np.dtype("f8")
+
+
+def overload_elementary(function, sources):
+    """Inside kernels `function` is the source of its argument's dtype, compiled."""
+
+    @overload(function)
+    def _(x):
+        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)))
+        return lambda x: compiled(x)
+
+
+overload_elementary(exp, EXP)
+overload_elementary(log, LOG)
+overload(rint)(lambda x: lambda x: np.rint(x))
+overload(floor)(lambda x: lambda x: np.floor(x))
+overload(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
+
+
+@overload(pow2)
+def pow2_overload(n):
+    if dtype_of(n) == np.float32:
+        return lambda n: np.int32((np.int32(n) + 127) << 23).view(np.float32)
+    return lambda n: np.int64((np.int64(n) + 1023) << 52).view(np.float64)
+
+
+@overload(exponent)
+def exponent_overload(x):
+    if dtype_of(x) == np.float32:
+        return lambda x: np.float32((np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
+    return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
+
+
+# %% [markdown]
+# A gradient is an op as well: `relu_grad` lets `dy` pass where the output was positive, `clip_grad` where nothing was
+# clipped.
+
+# %%
+#| export elementwise
+scalar("exp")(lambda x: exp(x))
+scalar("log")(lambda x: log(x))
+
+
+@scalar("relu")
+def relu(x):
+    return x if x > 0.0 else 0.0
+
+
+@scalar("relu_grad")
+def relu_grad(dy, y):
+    return dy if y > 0.0 else 0.0
+
+
+@scalar("sigmoid")
+def sigmoid(x):
+    return 1.0 / (1.0 + exp(0.0 - x))
+
+
+@scalar("sigmoid_grad")
+def sigmoid_grad(dy, y):
+    return dy * y * (1.0 - y)
+
+
+@scalar("clip")
+def clip(x, low, high):
+    return low if x < low else high if x > high else x
+
+
+@scalar("clip_grad")
+def clip_grad(dy, x, low, high):
+    return dy if low < x < high else 0.0
 
 
 # %%
@@ -550,6 +663,83 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
+# ### The second task: a net
+#
+# The net of level 1 as launches. For the many results we let `launch` take new buffers (`None`).
+
+# %%
+#| export tasks
+def dnn_forward(x, weights):
+    """The outputs of the two hidden layers and the probability: [n, 4], [n, 8], [n, 1]."""
+    outputs = [x]
+    for w, b, activation in zip(weights[::2], weights[1::2], ("relu", "relu", "sigmoid")):
+        z = launch("add", None, launch("matmul", None, outputs[-1], w), b)
+        outputs.append(launch(activation, None, z))
+    return outputs[1:]
+
+
+def dnn_backward(dz, inputs, weights):
+    """The gradients [dw1, db1, dw2, db2, dw3, db3] from that of the last layer's z."""
+    gradients = []
+    for k in (2, 1, 0):
+        dw = launch("matmul", None, inputs[k], dz, transpose_x=True)
+        gradients = [dw, launch("reduce_sum", None, dz, axis=0, keepdims=True), *gradients]
+        if k > 0:
+            dh = launch("matmul", None, dz, weights[2 * k], transpose_w=True)
+            dz = launch("relu_grad", None, dh, inputs[k])
+    return gradients
+
+
+# %%
+#| export tasks
+CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
+
+
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    cpu, dtype, batch, losses = pool()["cpu:0"], x.dtype, len(batches[0]), []
+    x_, y_, *weights = map(cpu.put, (x, y, *weights))
+    n, g, one = (cpu.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    for numbers in np.asarray(batches, np.int64):
+        i = cpu.put(numbers)
+        rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
+        h1, h2, prediction = dnn_forward(rows, weights)  # forward
+        c = launch("clip", None, prediction, **CLIP)
+        other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
+        hit = launch("multiply", None, target, launch("log", None, c))  # loss
+        miss = launch("multiply", None, other, launch("log", None, q))
+        total = launch("reduce_sum", None, launch("add", None, hit, miss), axis=0, keepdims=True)
+        loss = launch("negative", None, launch("divide", None, total, n))
+        d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
+        d_miss = launch("divide", None, launch("multiply", None, g, other), q)
+        dc = launch("subtract", None, d_hit, d_miss)
+        dp = launch("clip_grad", None, dc, prediction, **CLIP)
+        dz = launch("sigmoid_grad", None, dp, prediction)
+        for w, dw in zip(weights, dnn_backward(dz, [rows, h1, h2], weights)):
+            launch("sgd", w, dw, rate=float(learning_rate))  # update
+        losses.append(loss.data[0, 0])
+
+    def predict(x):
+        check_inputs(x, dtype, len(weights[0].data))
+        return dnn_forward(cpu.put(x), weights)[-1].numpy()
+
+    return Fit(np.array(losses), [w.numpy() for w in weights], predict)
+
+
+# %%
+rings = tasks.rings()
+ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
+below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
+print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
+print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, below.weights)))
+figures.classifier(rings, ring_fit)
+
+# %%
+sex = tasks.penguins_sex()
+figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
+
+# %% [markdown]
 # ## What this level cost (3 min)
 
 # %%
@@ -592,4 +782,4 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 # ## Build
 
 # %%
-build.level("02_kernels", linear_regression)
+build.level("02_kernels", linear_regression, dnn_classifier)

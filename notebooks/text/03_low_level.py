@@ -197,6 +197,19 @@ def gather(x, rows):
     return apply("gather", x, np.asarray(rows, np.int64) if not isinstance(rows, (Tensor, Variable)) else rows)
 
 
+def exp(x):
+    return apply("exp", x)
+
+
+def log(x):
+    return apply("log", x)
+
+
+def clip(x, low, high):
+    """x, but no less than low and no more than high."""
+    return apply("clip", x, low=float(low), high=float(high))
+
+
 def reduce_sum(x, axis=None, keepdims=False):
     """The sum over one axis, or over all numbers (axis=None), in order from 0.0."""
     return apply("reduce_sum", x, axis=axis, keepdims=keepdims)
@@ -206,6 +219,21 @@ def reduce_mean(x, axis=None, keepdims=False):
     """The sum divided by the count."""
     total = reduce_sum(x, axis, keepdims)
     return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
+
+
+# %%
+#| export nn
+"""The functions of neural nets."""
+
+
+def relu(x):
+    """x where it is positive, else 0."""
+    return apply("relu", x)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x))"""
+    return apply("sigmoid", x)
 
 
 # %% [markdown]
@@ -284,6 +312,11 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
         lambda dy, y, x, w: apply("matmul", x, dy, transpose_x=True),
     ),
     "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
+    "exp": (lambda dy, y, x: dy * y,),
+    "log": (lambda dy, y, x: dy / x,),
+    "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
+    "sigmoid": (lambda dy, y, x: dy * y * (1.0 - y),),
+    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
 }
 
@@ -394,7 +427,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %%
-from levels import kernels
+from levels import hardware, kernels
 
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 below = kernels.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
@@ -413,6 +446,55 @@ figures.regression(task, fit)
 # %%
 penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
+
+# %% [markdown]
+# ### The second task: a net
+#
+# On level 2 the backward pass of the net was the longest part. Here it is the same one line.
+
+# %%
+#| export tasks
+def dnn(x, weights):
+    """x[n, features] -> the probability [n, 1]"""
+    w1, b1, w2, b2, w3, b3 = weights
+    h1 = relu(x @ w1 + b1)
+    h2 = relu(h1 @ w2 + b2)
+    return sigmoid(h2 @ w3 + b3)
+
+
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    x_, y_, weights, losses = constant(x), constant(y), [Variable(w) for w in weights], []
+    for i in batches:
+        rows, target = gather(x_, i), gather(y_, i)
+        with GradientTape() as tape:
+            prediction = dnn(rows, weights)  # forward
+            c = clip(prediction, 1e-7, 1.0 - 1e-7)
+            loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+        gradients = tape.gradient(loss, weights)  # backward
+        for w, dw in zip(weights, gradients):
+            w.assign(w - learning_rate * dw)  # update
+        losses.append(loss.numpy())
+
+    def predict(x):
+        check_inputs(x, weights[0].dtype, weights[0].shape[0])
+        return dnn(constant(x), weights).numpy()
+
+    return Fit(np.array(losses), [w.numpy() for w in weights], predict)
+
+
+# %%
+rings = tasks.rings()
+ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
+below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
+print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
+print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, below.weights)))
+figures.classifier(rings, ring_fit)
+
+# %%
+sex = tasks.penguins_sex()
+figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
 # ## What this level cost (3 min)
@@ -457,4 +539,4 @@ compare.cost(linear_regression, task, launches, nbytes, launches * t_launch + cp
 # ## Build
 
 # %%
-build.level("03_low_level", linear_regression)
+build.level("03_low_level", linear_regression, dnn_classifier)

@@ -45,7 +45,7 @@ import math
 import random
 
 import numpy as np
-from levels.low_level import Variable, as_tensor
+from levels.low_level import Variable, as_tensor, nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
 
@@ -84,14 +84,19 @@ class Layer:
 
 # %%
 #| export layers
-class Dense(Layer):
-    """x[batch, inputs] @ kernel[inputs, units] + bias[1, units]"""
+ACTIVATIONS = {None: lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
-    def __init__(self, units, name=None):
+
+class Dense(Layer):
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
+
+    def __init__(self, units, activation=None, name=None):
         super().__init__(name)
         if not isinstance(units, int) or units < 1:
             raise ValueError(f"Dense: units is {units!r}; expected a positive integer")
-        self.units = units
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"Dense: activation is {activation!r}; there are {', '.join(map(repr, ACTIVATIONS))}")
+        self.units, self.activation = units, activation
 
     def build(self, shape, dtype="float32"):
         """Make the variables for inputs of this shape; only the last size matters."""
@@ -102,7 +107,7 @@ class Dense(Layer):
         kernel, bias = self.variables
         if x.shape[-1] != kernel.shape[0]:
             raise ValueError(f"{self.name}: built for {kernel.shape[0]} inputs, got {x.shape[-1]}")
-        return x @ kernel + bias
+        return ACTIVATIONS[self.activation](x @ kernel + bias)
 
 
 # %%
@@ -119,17 +124,32 @@ print(dense(np.ones((3, 4), "f4")).shape, [v.shape for v in dense.variables])
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import reduce_mean
+from levels.low_level import clip, log, reduce_mean
 
 
-class MeanSquaredError:
-    """mean((y_pred - y_true)²)"""
+class Loss:
+    """A function of what is true and what was predicted, averaged over all numbers."""
 
     def __call__(self, y_true, y_pred):
         if y_true.shape != y_pred.shape:
-            raise ValueError(f"MeanSquaredError: y_true is {y_true.shape} and y_pred is {y_pred.shape}")
+            raise ValueError(f"{type(self).__name__}: y_true is {y_true.shape} and y_pred is {y_pred.shape}")
+        return self.call(y_true, y_pred)
+
+
+class MeanSquaredError(Loss):
+    """mean((y_pred - y_true)²)"""
+
+    def call(self, y_true, y_pred):
         error = y_pred - y_true
         return reduce_mean(error * error)
+
+
+class BinaryCrossentropy(Loss):
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7]"""
+
+    def call(self, y_true, y_pred):
+        p = clip(y_pred, 1e-7, 1.0 - 1e-7)
+        return -reduce_mean(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
 
 
 # %%
@@ -200,7 +220,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# The model is one layer. The loop is still ours, but it names no weight any more.
+# The model is a list of layers. The loop is still ours, but it names no weight any more.
 
 # %%
 #| export tasks
@@ -210,29 +230,42 @@ from levels.hardware.tasks import Fit, check_inputs, check_task
 from levels.low_level import GradientTape
 
 
-def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
-    check_task(x, y, weights, batches, learning_rate, units=[1])
-    dense, mse, sgd, losses = Dense(1), MeanSquaredError(), SGD(learning_rate), []
-    dense.build(x.shape, x.dtype)
-    dense.set_weights(weights)
+def train(layers, loss_of, x, y, weights, batches, learning_rate):
+    """Layers in a row from given starting weights: one step for each batch."""
+    sgd, losses = SGD(learning_rate), []
+    for layer, kernel, bias in zip(layers, weights[::2], weights[1::2]):
+        layer.build(kernel.shape[:1], kernel.dtype)
+        layer.set_weights([kernel, bias])
+    variables = [variable for layer in layers for variable in layer.variables]
+
+    def model(rows):
+        for layer in layers:
+            rows = layer(rows)
+        return rows
+
     for rows, target in Dataset.from_batches(x, y, batches):
         with GradientTape() as tape:
-            prediction = dense(rows)  # forward
-            loss = mse(target, prediction)  # loss
-        gradients = tape.gradient(loss, dense.variables)  # backward
-        sgd.apply_gradients(zip(gradients, dense.variables))  # update
+            prediction = model(rows)  # forward
+            loss = loss_of(target, prediction)  # loss
+        gradients = tape.gradient(loss, variables)  # backward
+        sgd.apply_gradients(zip(gradients, variables))  # update
         losses.append(loss.numpy())
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
-        return dense(x).numpy()
+        return model(x).numpy()
 
-    return Fit(np.array(losses), dense.get_weights(), predict)
+    return Fit(np.array(losses), [v.numpy() for v in variables], predict)
+
+
+def linear_regression(x, y, weights, batches, learning_rate=0.0005):
+    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
+    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)
 
 
 # %%
-from levels import low_level
+from levels import hardware, low_level
 
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 below = low_level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
@@ -251,6 +284,32 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
+# ### The second task: a net
+#
+# Three layers instead of one, and another loss. The loop is the same.
+
+# %%
+#| export tasks
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]
+    return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
+
+
+# %%
+rings = tasks.rings()
+ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
+below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
+print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
+print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, below.weights)))
+figures.classifier(rings, ring_fit)
+
+# %%
+sex = tasks.penguins_sex()
+figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
+
+# %% [markdown]
 # ## What this level cost (3 min)
 
 # %%
@@ -260,7 +319,7 @@ from levels.kernels import COUNTS
 COUNTS.clear()
 linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
 launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
-print(f"{compare.lines(linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+print(f"{compare.lines(train, linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["nbval-ignore-output"]
 import timeit
@@ -294,4 +353,4 @@ compare.cost(linear_regression, task, launches, nbytes, launches * t_launch + cp
 # ## Build
 
 # %%
-build.level("04_mid_level", linear_regression)
+build.level("04_mid_level", linear_regression, dnn_classifier)

@@ -42,9 +42,13 @@ import random
 
 import numpy as np
 from levels.low_level import GradientTape, as_tensor
-from levels.mid_level import SGD, Dataset, MeanSquaredError
+from levels.mid_level import SGD, BinaryCrossentropy, Dataset, MeanSquaredError
 
-LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES = {
+    "mse": MeanSquaredError,
+    "mean_squared_error": MeanSquaredError,
+    "binary_crossentropy": BinaryCrossentropy,
+}
 OPTIMIZERS = {"sgd": SGD}
 
 
@@ -193,20 +197,24 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
-def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
-    check_task(x, y, weights, batches, learning_rate, units=[1])
-    model = Sequential([Dense(1)])
+def train(model, loss, x, y, weights, batches, learning_rate):
+    """A model from given starting weights: one step for each batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
-    model.compile(SGD(learning_rate), "mse")
+    model.compile(SGD(learning_rate), loss)
     losses = model.fit(Dataset.from_batches(x, y, batches)).losses  # forward, loss, backward, update
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
         return model.predict(x)
 
-    return Fit(np.array(losses, weights[0].dtype), model.get_weights(), predict)
+    return Fit(np.array(losses, x.dtype), model.get_weights(), predict)
+
+
+def linear_regression(x, y, weights, batches, learning_rate=0.0005):
+    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
+    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)
 
 
 # %%
@@ -229,6 +237,33 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
+# ### The second task: a net
+
+# %%
+#| export tasks
+def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
+    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
+
+
+# %%
+rings = tasks.rings()
+fits = [level.tasks.dnn_classifier(*rings[:2], *rings[4:7]) for level in (hardware, kernels, low_level, mid_level)]
+fits.append(dnn_classifier(*rings[:2], *rings[4:7]))
+for level, fit in zip(figures.LEVELS, fits):
+    difference = max(np.abs(p - q).max() for p, q in zip([fit.losses, *fit.weights], [fits[0].losses, *fits[0].weights]))
+    print(f"{level:12} last loss {float(fit.losses[-1]).hex()}   maximum difference {difference:g}")
+
+# %%
+figures.classifier(rings, fits[-1])
+
+# %%
+sex = tasks.penguins_sex()
+figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
+
+# %% [markdown]
 # ## What this level cost (3 min)
 
 # %%
@@ -238,7 +273,7 @@ from levels.kernels import COUNTS
 COUNTS.clear()
 linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
 launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
-print(f"{compare.lines(linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+print(f"{compare.lines(train, linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["nbval-ignore-output"]
 for level in (hardware, kernels, low_level, mid_level):
@@ -268,4 +303,4 @@ print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task):
 # ## Build
 
 # %%
-build.level("05_high_level", linear_regression)
+build.level("05_high_level", linear_regression, dnn_classifier)

@@ -1,0 +1,150 @@
+"""exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
+
+# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+
+import math
+import struct
+
+import numpy as np
+from llvmlite import ir
+
+from .assembler import I32, I64, Condition, Value, intrinsic, spread, together
+
+SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+FORMAT = {SINGLE: (I32, 23, 127), DOUBLE: (I64, 52, 1023)}  # integers as wide, bits of fraction, bias of the exponent
+SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
+
+
+def laned(kind, lanes):
+    return ir.VectorType(kind, lanes) if lanes > 1 else kind
+
+
+def select(condition, x, y):
+    """x where the condition holds, else y."""
+    if not isinstance(condition, Condition):
+        return x if condition else y
+    a = condition.a
+    (x, y), lanes = together(a, x, y)
+    lanes = max(lanes, condition.lanes)
+    return Value(a, a.builder.select(*(spread(a, r, lanes) for r in (condition.register, x, y))), lanes)
+
+
+def rounded(x, name):
+    """One of LLVM's rounding instructions."""
+    kind = laned(x.a.real, x.lanes)
+    suffix = f"v{x.lanes}f32" if x.lanes > 1 else "f32" if x.a.dtype == SINGLE else "f64"
+    return Value(x.a, intrinsic(x.a, f"llvm.{name}.{suffix}", kind, x.register), x.lanes)
+
+
+def rint(x):
+    """The nearest whole number, halves to even."""
+    if isinstance(x, Value):
+        return rounded(x, "rint")
+    return float(round(x)) if math.isfinite(x) else x
+
+
+def floor(x):
+    """The largest whole number that is not above x."""
+    return rounded(x, "floor") if isinstance(x, Value) else float(math.floor(x))
+
+
+def pow2(n):
+    """2ⁿ for a whole number n: n goes into the bits of the exponent."""
+    if not isinstance(n, Value):
+        return struct.unpack("<d", struct.pack("<Q", (int(n) + 1023 << 52) % 2**64))[0]
+    a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
+    bits = a.builder.fptosi(n.register, laned(whole, n.lanes))
+    bits = a.integer("shl", a.integer("add", bits, whole(bias)), whole(fraction))
+    return Value(a, a.builder.bitcast(bits, laned(a.real, n.lanes)), n.lanes)
+
+
+def exponent(x):
+    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
+    if not isinstance(x, Value):
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - SQRT_HALF[DOUBLE] >> 52)
+    a, (whole, fraction, _) = x.a, FORMAT[x.a.dtype]
+    bits = a.builder.bitcast(x.register, laned(whole, x.lanes))
+    bits = a.integer("ashr", a.integer("sub", bits, whole(SQRT_HALF[a.dtype])), whole(fraction))
+    return Value(a, a.builder.sitofp(bits, laned(a.real, x.lanes)), x.lanes)
+
+
+def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+    """eˣ for one format; below `bottom` it is 0, above `top` infinite."""
+
+    def exp(x):
+        y = select(x > top, top, select(x < bottom, bottom, x))  # a NaN stays a NaN
+        n = rint(y * log2_e)
+        r = (y - n * ln2) - n * ln2_rest
+        p = series[0]
+        for c in series[1:]:
+            p = p * r + c
+        p = p * (r * r) + r + 1.0
+        n = select(n > -9999.0, n, 0.0)  # a NaN is no exponent
+        h = floor(n * 0.5)
+        return p * pow2(h) * pow2(n - h)  # in two steps: 2ⁿ alone may overflow where the result does not
+
+    return exp
+
+
+EXP = {
+    DOUBLE: make_exp(
+        *(-746.0, 710.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+        tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
+    ),
+    SINGLE: make_exp(
+        *(-104.0, 89.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
+        (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
+    ),
+}
+
+
+def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+    """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
+
+    def log(x):
+        small = x < tiny
+        y = select(small, x * scale, x)
+        e = exponent(y)
+        h = floor(e * 0.5)
+        f = y * pow2(0.0 - h) * pow2(h - e) - 1.0
+        s = f / (2.0 + f)
+        z = s * s
+        w = z * z
+        t, u = even[0], odd[0]
+        for c in even[1:]:
+            t = t * w + c
+        for c in odd[1:]:
+            u = u * w + c
+        r = w * t + z * u
+        h = 0.5 * f * f
+        e = select(small, e - shift, e)
+        result = e * ln2 - ((h - (s * (h + r) + e * ln2_rest)) - f)
+        result = select(x > 0.0, result, -math.inf)
+        result = select(x < 0.0, math.nan, result)
+        return select(x < math.inf, result, x)  # infinity and NaN are their own logarithm
+
+    return log
+
+
+LOG = {
+    DOUBLE: make_log(
+        *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+        (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
+        (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
+    ),
+    SINGLE: make_log(
+        *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
+        (0.24279078841, 0.40000972152),
+        (0.28498786688, 0.66666662693),
+    ),
+}
+
+
+def exp(x):
+    """eˣ of a Python float, or of a value in a program."""
+    return EXP[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+
+
+def log(x):
+    """The natural logarithm of a Python float, or of a value in a program."""
+    return LOG[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
