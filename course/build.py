@@ -114,13 +114,17 @@ def compare_fresh(level: str, fit) -> None:
 
     name = fit.__name__
     task = tasks.FOR[name]()
-    here = fit(task.x, task.y, task.weights, task.batches, task.learning_rate).losses
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "losses.npy")
         command = [sys.executable, "-c", FRESH, level, name, path]
-        done = subprocess.run(command, cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
-        if done.returncode:
-            last = "\n".join(done.stderr.strip().split("\n")[-5:])
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=ROOT, env=environment(ROOT), **pipes) as fresh:
+            here = fit(
+                task.x, task.y, task.weights, task.batches, task.learning_rate
+            ).losses  # while the other one runs
+            errors = fresh.communicate()[1]
+        if fresh.returncode:
+            last = "\n".join(errors.strip().split("\n")[-5:])
             raise BuildError(f"{name} of levels.{level} fails in a fresh process:\n{last}")
         there = np.load(path)
     cure = "Does a cell that is not exported change something? Restart the kernel and run all cells"
@@ -344,7 +348,8 @@ def build(root: Path, name: str) -> None:
 
 def check(root: Path, names: list[str]) -> list[str]:
     """Where text, notebook and level disagree, naming file and cell. Nothing is executed or written."""
-    found, files = [], {root / "levels" / "__init__.py": LEVELS}
+    front = root / "levels" / "__init__.py"
+    found, files = [], {front: LEVELS}
     for name in names:
         folder = root / "levels" / level_of(name)
         try:
@@ -359,6 +364,8 @@ def check(root: Path, names: list[str]) -> list[str]:
             found.append(str(error))
             files |= dict.fromkeys(folder.glob("*"), "")
     if names == names_in(root):
+        if not front.exists() or front.read_text(encoding="utf-8") != LEVELS:
+            found.append("levels/__init__.py is not the one that `python3 -m course build` writes")
         extra = [path for path in (root / "levels").rglob("*") if path.is_file() and path not in files]
         extra = [path.relative_to(root).as_posix() for path in extra if "__pycache__" not in path.parts]
         found += [f"{path}: no notebook builds this file" for path in sorted(extra)]
@@ -381,9 +388,7 @@ def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> li
     if ours == there:
         return []
     line = next((n for n in range(len(there)) if ours[n : n + 1] != there[n : n + 1]), len(there))
-    number = next(
-        (number for number in built.cells[line:] if number), 0
-    )  # the exporter's own lines come before a cell's
+    number = next(filter(None, built.cells[line:]), 0)  # imports, which stand in no cell, count with the next cell
     where = f", {title(number, notebook.cells[number - 1].source)}" if number else ""
     return [f"{path.relative_to(root).as_posix()}: line {line + 1} differs from notebooks/{name}.ipynb{where}"]
 

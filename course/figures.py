@@ -92,7 +92,9 @@ def scatter_inputs(figure, task):
         axes.plot(column, task.y[:, 0], ".", color=DATA, markersize=4)
         axes.set_xlabel(name)
     figure.axes[0].set_ylabel("y")
-    figure.suptitle(f"{task.title}: y rises with {task.names[0]} and falls with {task.names[1]}", weight="bold", size=11)
+    figure.suptitle(
+        f"{task.title}: y rises with {task.names[0]} and falls with {task.names[1]}", weight="bold", size=11
+    )
     return f"{task.title}: {len(task.x)} points, y over {' and y over '.join(task.names)}."
 
 
@@ -112,7 +114,9 @@ def regression(figure, task, fit):
     right.plot(task.y_test[:, 0], predicted[:, 0], ".", color=MODEL)
     score = r_squared(task.y_test, predicted)
     right.set(xlabel="true y, rows never trained on", ylabel="predicted y", title=f"test R² {score:.3f}")
-    return f"{task.title}: last loss {fit.losses[-1]:.4g} after {len(fit.losses)} steps; R² {score:.3f} on the test rows."
+    return (
+        f"{task.title}: last loss {fit.losses[-1]:.4g} after {len(fit.losses)} steps; R² {score:.3f} on the test rows."
+    )
 
 
 def loss_curve(axes, losses, window=50, **style):
@@ -187,3 +191,25 @@ def confusion(figure, task, fit):
     score, baseline = accuracy(task.y_test, fit.predict(task.x_test)), max(true.mean(), 1 - true.mean())
     right.set_title(f"{score:.1%} of test rows right\n(the commoner sex: {baseline:.1%})")
     return f"{task.title}: {score:.1%} of the test rows are right; the commoner answer alone gets {baseline:.1%}."
+
+
+@styled()
+def parting(figure, gaps, kinks):
+    """The largest distance between the weights of two runs, step by step, with the steps at which a relu disagrees."""
+    axes = figure.subplots()
+    axes.semilogy(gaps, color=DATA)
+    if kinks:
+        axes.semilogy(
+            kinks,
+            [gaps[s] for s in kinks],
+            "v",
+            color=MODEL,
+            markersize=5,
+            label="a relu sees + in one, - in the other",
+        )
+        axes.legend(loc="lower right")
+    title = (
+        "the runs part where a relu falls on two sides of zero" if kinks else "no relu fell on two sides of zero here"
+    )
+    axes.set(xlabel="step", ylabel="largest gap between weights", title=title)
+    return "The gap between the weights of the float32 run and of the float64 run, over the steps."

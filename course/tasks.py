@@ -105,10 +105,16 @@ def read(file, names, converters=None):
         for row in reader:
             try:
                 values = [convert(row[name]) for name, convert in zip(names, converters, strict=True)]
-                if None in row or None in row.values() or not all(math.isfinite(v) for v in values if isinstance(v, float)):
+                if (
+                    None in row
+                    or None in row.values()
+                    or not all(math.isfinite(v) for v in values if isinstance(v, float))
+                ):
                     raise ValueError
             except (TypeError, ValueError):
-                raise ValueError(f"data/{file}, line {reader.line_num}: cannot read {list(row.values())}; {cure}") from None
+                raise ValueError(
+                    f"data/{file}, line {reader.line_num}: cannot read {list(row.values())}; {cure}"
+                ) from None
             rows.append(values)
     if len(rows) != ROWS[file]:
         raise ValueError(f"data/{file} has {len(rows)} rows, expected {ROWS[file]}; {cure}")
@@ -121,7 +127,9 @@ def _weights(name):
     try:
         return [np.array(w) for w in json.loads((DATA / file).read_text(encoding="utf-8"))[name]]
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"data/{file} cannot be read ({error}); restore it with: git checkout -- data/{file}") from None
+        raise ValueError(
+            f"data/{file} cannot be read ({error}); restore it with: git checkout -- data/{file}"
+        ) from None
 
 
 def _points(name, title, epochs, batch, learning_rate):
@@ -165,7 +173,12 @@ def make_rings(train=4000, test=1000, seed=1):
         while abs(noise) > 2.0:
             noise = normal(draw)
         radius = (5.0 if inside else 8.0) + noise
-        yield radius * math.cos(angle), radius * math.sin(angle), 0.0 if inside else 1.0, "train" if i < train else "test"
+        yield (
+            radius * math.cos(angle),
+            radius * math.sin(angle),
+            0.0 if inside else 1.0,
+            "train" if i < train else "test",
+        )
 
 
 def make_weights(sizes, seed=1):

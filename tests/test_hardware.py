@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from levels.hardware import Assembler, Buffer, copy, pool
 
 CPU = pool()["cpu:0"]
@@ -76,7 +77,7 @@ def elementwise(dtype, lanes):
 def test_arithmetic_and_masked_lanes(dtype, lanes, n):
     x, y = np.arange(n, dtype=dtype), np.linspace(1, 2, n).astype(dtype)
     guarded = np.full(n + 32, -7, dtype)  # nothing past the end may be written
-    out = Buffer(CPU, (n,), np.dtype(dtype), guarded[:n])
+    out = Buffer(CPU.spec((n,), dtype), guarded[:n])
     CPU.used += out.data.nbytes
     elementwise(dtype, lanes)(x=CPU.put(x), y=CPU.put(y), out=out)
     np.testing.assert_allclose(out.numpy(), (x + 1) * y / 2 - x, rtol=1e-6)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+
+from course import tasks
 from levels.high_level import Sequential
 from levels.low_level import constant
 from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
-
-from course import tasks
 
 
 def model(rate=0.0005):

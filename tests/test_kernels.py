@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+
 from levels import kernels
 from levels.hardware import pool
-from levels.kernels import COUNTS, KERNELS, kernel, launch, loop_source, plan
+from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source
 
 CPU = pool()["cpu:0"]
 BINARY = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
@@ -95,14 +96,14 @@ def test_sgd_overwrites_its_weight_and_takes_any_rate_without_a_new_plan():
         (lambda: run("ad", np.ones(1), np.ones(1)), "did you mean 'add'"),
         (lambda: run("add", np.ones(2), np.ones(3)), r"\(2,\) and \(3,\) do not broadcast"),
         (lambda: run("add", np.ones(2), np.ones(2, "f4")), "float32 and float64 do not mix"),
-        (lambda: launch("add", None, np.ones(2), np.ones(2)), "live buffers"),
+        (lambda: launch("add", None, np.ones(2), np.ones(2)), "works on live buffers"),
         (lambda: run("matmul", np.ones((2, 3)), np.ones((2, 3))), "inner sizes 3 and 2 differ"),
         (lambda: run("matmul", np.ones(3), np.ones((3, 1))), "two axes"),
         (lambda: run("reduce_sum", np.ones(3), axis=1), "axis 1 is not an axis"),
         (lambda: run("gather", np.ones((3, 1)), np.array([3])), "out of range"),
         (lambda: run("gather", np.ones((3, 1)), np.array([-1])), "out of range"),
         (lambda: run("gather", np.ones((3, 1)), np.array([1.0])), "float64"),
-        (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((3,), "f8")), r"the result is float64\(2,\)"),
+        (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((3,), "f8")), r"live buffer float64\[2\] on cpu:0"),
         (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((2,), "f4")), "float32"),
         (lambda: run("add", np.ones(2), np.ones(2), out=pool(cpus=2)["cpu:1"].alloc((2,), "f8")), "cpu:0"),
         (lambda: launch("add", None, CPU.put(np.ones(2)), pool(cpus=2)["cpu:1"].put(np.ones(2))), "cpu:0 and cpu:1"),
@@ -116,18 +117,17 @@ def test_wrong_launches_are_refused(call, message):
 def test_freed_and_aliased_buffers_are_refused():
     x, freed = CPU.put(np.ones(2)), CPU.put(np.ones(2))
     CPU.free(freed)
-    with pytest.raises(TypeError, match="live buffers"):
+    with pytest.raises(TypeError, match="live buffers.*freed"):
         launch("add", None, x, freed)
-    with pytest.raises(TypeError, match="needs a live buffer"):
+    with pytest.raises(ValueError, match="needs a live buffer"):
         launch("add", freed, x, x)
     with pytest.raises(ValueError, match="overwrite an input"):
         launch("add", x, x, x)
 
 
 def test_launches_and_bytes_are_counted():
-    COUNTS.clear()
     run("add", np.ones((10, 4)), np.ones((1, 4)))
-    assert COUNTS["launches"] == 1 and COUNTS["bytes"] == 8 * (40 + 40 + 4)
+    assert counted(lambda: [run("add", np.ones((10, 4)), np.ones((1, 4))) for _ in "12"]) == (2, 2 * 8 * (40 + 40 + 4))
 
 
 def test_a_new_kernel_takes_effect_at_once():
@@ -144,12 +144,14 @@ def test_a_new_kernel_takes_effect_at_once():
 
 
 def test_plans_are_made_once():
-    x, y = (CPU.put(np.ones((3, 1))) for _ in "12")
-    assert plan("add", [x, y], {}) is plan("add", [y, x], {})
+    run("add", np.ones((3, 1)), np.ones((3, 1)))
+    before = len(PLANS)
+    run("add", np.ones((3, 1)), np.ones((3, 1)))
+    assert len(PLANS) == before
 
 
 def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
-    assert "scalar(x0[i, j], x1[j], x2[0], rate)" in loop_source(
+    assert "scalar(x0[i, j], x1[j], x2[0], rate=rate)" in loop_source(
         "scalar", [(True, False, False), (True, True, False)], ["rate"]
     )
 

@@ -5,8 +5,9 @@ import importlib
 import numpy as np
 import pytest
 
-from course import reference, tasks
-from course.figures import LEVELS, r_squared
+from course import compare, reference, tasks
+from course.figures import LEVELS, accuracy, best_radius, r_squared
+from levels.hardware import exp, log
 
 LINEAR = [tasks.linear, tasks.penguins_mass]
 level = pytest.fixture(params=LEVELS)(lambda request: importlib.import_module(f"levels.{request.param}.tasks"))
@@ -111,3 +112,64 @@ def test_predict_refuses_wrong_data(level, x):
     fit = train(level.linear_regression, task._replace(batches=task.batches[:5]))
     with pytest.raises((TypeError, ValueError)):
         fit.predict(x)
+
+
+RINGS = [tasks.rings, tasks.penguins_sex]
+
+
+@pytest.fixture(scope="session")
+def machine_code():
+    """Level 1's whole runs, which the test below proves against the record, and the others against them."""
+    return {make: train(importlib.import_module("levels.hardware.tasks").dnn_classifier, make()) for make in RINGS}
+
+
+@pytest.mark.parametrize("make", RINGS)
+def test_dnn_in_machine_code_equals_the_record(machine_code, make):
+    task = make()
+    task = task._replace(batches=task.batches[:500])
+    losses, weights = reference.dnn_classifier(*task[:2], *task[4:7], exp=exp, log=log)
+    assert machine_code[make].losses[:500].tolist() == losses
+    fit = train(importlib.import_module("levels.hardware.tasks").dnn_classifier, task)
+    assert [w.tolist() for w in fit.weights] == weights
+
+
+@pytest.mark.parametrize("make", RINGS)
+def test_dnn_is_the_same_on_every_level_to_the_last_bit(level, machine_code, make):
+    """24,000 steps on the rings."""
+    fit, below = train(level.dnn_classifier, make()), machine_code[make]
+    assert fit.losses.dtype == np.float64 and fit.losses.tolist() == below.losses.tolist()
+    assert [w.tolist() for w in fit.weights] == [w.tolist() for w in below.weights]
+    assert fit.predict(make().x_test).tolist() == below.predict(make().x_test).tolist()
+
+
+@pytest.mark.parametrize("make", RINGS)
+def test_dnn_in_float32_stays_close(level, machine_code, make):
+    task = make()
+    fit = train(level.dnn_classifier, single(task._replace(batches=task.batches[:2000])))
+    losses = machine_code[make].losses[:2000]
+    assert fit.losses.dtype == np.float32 and all(w.dtype == np.float32 for w in fit.weights)
+    assert (np.abs(fit.losses - losses) <= 1e-4 * np.maximum(1, losses)).all()
+
+
+def test_dnn_learns(machine_code):
+    rings, sex = tasks.rings(), tasks.penguins_sex()
+    score = accuracy(rings.y_test, machine_code[tasks.rings].predict(rings.x_test))
+    assert 0.93 < score < best_radius(rings.x_test, rings.y_test) + 0.01
+    assert accuracy(sex.y_test, machine_code[tasks.penguins_sex].predict(sex.x_test)) > 0.85
+
+
+@pytest.mark.parametrize(
+    "change",
+    [dict(weights=lambda w: w[:4]), dict(weights=lambda w: [*w[:2], w[2][:3], *w[3:]]), dict(x=lambda x: x[:, :1])],
+)
+def test_dnn_refuses_another_net(level, change):
+    task = tasks.rings()
+    arguments = dict(x=task.x, y=task.y, weights=task.weights, batches=task.batches[:2])
+    with pytest.raises(ValueError):
+        level.dnn_classifier(**arguments | {k: f(arguments[k]) for k, f in change.items()})
+
+
+@pytest.mark.parametrize("task", ["linear_regression", "dnn_classifier"])
+def test_each_mark_stands_once(level, task):
+    """`# forward`, `# loss`, `# backward`, `# update`: compare aligns the five versions by them."""
+    assert set(compare.parts(getattr(level, task))) == set(compare.MARKS)

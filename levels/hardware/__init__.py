@@ -31,7 +31,7 @@ from .assembler import (
     store,
     together,
 )
-from .device import MEASURES, POOL, SPECS, Buffer, Device, Pool, copy, host_memory, pool
+from .device import MEASURES, POOL, Buffer, Device, Pool, Spec, copy, host_memory, pool
 from .elementary import (
     DOUBLE,
     EXP,
@@ -87,7 +87,6 @@ __all__ = [
     "POOL",
     "REAL",
     "SINGLE",
-    "SPECS",
     "SQRT_HALF",
     "Array",
     "Assembler",
@@ -98,6 +97,7 @@ __all__ = [
     "Fit",
     "Pool",
     "Program",
+    "Spec",
     "Sum",
     "Value",
     "arithmetic",

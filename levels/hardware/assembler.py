@@ -88,7 +88,9 @@ def float32_lanes():
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, (Counter, Condition)) or (isinstance(operand, Value) and operand.a is not a):
-        raise TypeError(f"{a.name}: arithmetic takes this program's numbers, not counters, comparisons or another program's")
+        raise TypeError(
+            f"{a.name}: arithmetic takes this program's numbers, not counters, comparisons or another program's"
+        )
     return operand.register if isinstance(operand, Value) else ir.Constant(a.real, float(operand))
 
 
@@ -351,7 +353,9 @@ class Program:
                 fits = fits and found == (size if isinstance(size, int) else sizes.setdefault(size, found))
             if not fits:
                 found = f"{name} is {buffer.shape} {buffer.dtype}"
-                raise ValueError(f"{self.name}: {found}; expected {array} {dtype}" + (f" with {sizes}" if sizes else ""))
+                raise ValueError(
+                    f"{self.name}: {found}; expected {array} {dtype}" + (f" with {sizes}" if sizes else "")
+                )
             words[name] = buffer.data.ctypes.data
         for name, array in self.arrays.items():
             rows = given[name].data

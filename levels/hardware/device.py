@@ -7,21 +7,33 @@ import os
 
 import numpy as np
 
-SPECS = {}  # (kind of device, shape, dtype) -> a small number, so that comparing two buffers is comparing two numbers
+
+class Spec:
+    """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
+
+    def __init__(self, device, shape, dtype):
+        self.device, self.shape, self.dtype = device, shape, dtype
+        self.nbytes = math.prod(shape) * dtype.itemsize
+
+    def __repr__(self):
+        return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` holds the host's view of it."""
 
-    __slots__ = ("device", "shape", "dtype", "data", "spec")
+    __slots__ = ("spec", "data")
 
-    def __init__(self, device, shape, dtype, data):
-        self.device, self.shape, self.dtype, self.data = device, shape, dtype, data
-        self.spec = SPECS.setdefault((device.kind, shape, dtype), len(SPECS))
+    def __init__(self, spec, data):
+        self.spec, self.data = spec, data
+
+    device = property(lambda self: self.spec.device)
+    shape = property(lambda self: self.spec.shape)
+    dtype = property(lambda self: self.spec.dtype)
 
     def __del__(self):
         if self.data is not None:
-            self.device.used -= self.data.nbytes
+            self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
         """A copy of the numbers as a NumPy array."""
@@ -30,7 +42,7 @@ class Buffer:
         return self.data.copy()
 
     def __repr__(self):
-        return f"Buffer({self.shape}, {self.dtype}, {self.device.name}{', freed' if self.data is None else ''})"
+        return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
 MEASURES = {}  # "peak" or "bandwidth" -> a function of the device that measures it
@@ -41,20 +53,29 @@ class Device:
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
-        self.used, self.measured = 0, {}
+        self.used, self.measured, self.specs = 0, {}, {}
+
+    def spec(self, shape, dtype):
+        """The Spec of a buffer on this device."""
+        key = tuple(shape), np.dtype(dtype)
+        if key not in self.specs:
+            self.specs[key] = Spec(self, *key)
+        return self.specs[key]
 
     def alloc(self, shape, dtype):
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        shape, dtype = tuple(shape), np.dtype(dtype)
-        nbytes = math.prod(shape) * dtype.itemsize
-        if self.memory is not None and nbytes > self.memory - self.used:
-            raise MemoryError(f"{self.name}: asked for {nbytes:,} bytes, {self.memory - self.used:,} are free")
-        self.used += nbytes
-        return Buffer(self, shape, dtype, np.empty(shape, dtype))
+        return self.new(self.spec(shape, dtype))
+
+    def new(self, spec):
+        """A new buffer of a Spec of this device."""
+        if self.memory is not None and spec.nbytes > self.memory - self.used:
+            raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
+        self.used += spec.nbytes
+        return Buffer(spec, np.empty(spec.shape, spec.dtype))
 
     def put(self, array):
         """A new buffer that holds the numbers of a NumPy array."""
-        array = np.asarray(array, order="C")
+        array = np.asarray(array)
         buffer = self.alloc(array.shape, array.dtype)
         buffer.data[...] = array
         return buffer
@@ -63,8 +84,8 @@ class Device:
         """Give a buffer's memory back. Using the buffer after that is an error."""
         if buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
-        self.used -= buffer.data.nbytes
-        buffer.data = buffer.spec = None
+        self.used -= buffer.spec.nbytes
+        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)  # a Spec that no plan knows
 
     def measure(self, what):
         if what not in self.measured:

@@ -24,14 +24,14 @@ def seconds(run, repeats=7):
 def measure_peak(device, turns=400_000, chains=12):
     """float32 operations a second of one core: a multiplication and an addition in every lane of every chain."""
     a = Assembler("peak", "f4")
-    x, out = a.array("x", "turns"), a.array("out", 1)
-    factor, sums = a.load(a.array("factor", 1), 0), [a.sum() for _ in range(chains)]
-    with a.loop("turns"):
+    out, factor = a.array("out", 1), a.load(a.array("factor", 1), 0)
+    sums = [a.sum() for _ in range(chains)]
+    with a.loop(turns):
         for s in sums:
             s += s.value() * factor
     a.store(sum((s.total() for s in sums), 0.0), out, 0)
     program = a.assemble()
-    buffers = dict(x=device.put(np.empty(turns, "f4")), out=device.alloc((1,), "f4"), factor=device.put(np.ones(1, "f4")))
+    buffers = dict(out=device.alloc((1,), "f4"), factor=device.put(np.ones(1, "f4")))
     return 2 * chains * a.lanes * turns / seconds(lambda: program(**buffers))
 
 

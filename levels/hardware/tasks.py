@@ -28,7 +28,9 @@ def check_inputs(x, dtype, features):
         found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
         raise ValueError(f"x is {found}; expected a NumPy array {dtype}[rows, {features}]")
     if not np.isfinite(x).all():
-        raise ValueError(f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows")
+        raise ValueError(
+            f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows"
+        )
 
 
 def check_task(x, y, weights, batches, learning_rate, units):
@@ -72,6 +74,7 @@ def linear_program(dtype, features):
     w_, b_ = a.array("w", features, 1), a.array("b", 1, 1)
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
+    g = 1.0 / n
     with a.loop("steps") as step:
         w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)
         loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
@@ -81,7 +84,6 @@ def linear_program(dtype, features):
             prediction = dot(rows, w) + b  # forward
             error = prediction - a.load(y, i, 0)
             loss += error * error  # loss
-            g = 1.0 / n
             de = g * error + g * error  # backward
             db += de
             for k in range(features):
@@ -160,7 +162,11 @@ def load_weights(a, arrays):
 def net_arrays(a, features):
     """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
     sizes = [(features, 4), (4, 8), (8, 1)]
-    return [a.array(f"{name}{k}", *shape) for k, (i, o) in enumerate(sizes, 1) for name, shape in (("w", (i, o)), ("b", (1, o)))]
+    return [
+        a.array(f"{name}{k}", *shape)
+        for k, (i, o) in enumerate(sizes, 1)
+        for name, shape in (("w", (i, o)), ("b", (1, o)))
+    ]
 
 
 @functools.cache

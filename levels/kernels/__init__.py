@@ -2,6 +2,7 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
+from .cache import OVERLOADS, HashLocator, compile_cpu, described
 from .elementwise import (
     LOOPS,
     add,
@@ -26,6 +27,7 @@ from .elementwise import (
     sgd,
     sigmoid,
     sigmoid_grad,
+    stands_for,
     subtract,
     typed,
 )
@@ -33,7 +35,6 @@ from .matmul import matmul_ikj, plan_matmul
 from .reduce import gather, plan_gather, plan_reduce, reduce_sum
 from .registry import (
     COMPILERS,
-    COUNTS,
     KERNELS,
     PLANNERS,
     PLANS,
@@ -41,24 +42,27 @@ from .registry import (
     Kernels,
     Plan,
     check_result,
+    counted,
+    data_of,
     kernel,
     launch,
     make,
-    make_plan,
     plan,
     same_dtype,
+    spec_of,
 )
 from .tasks import CLIP, dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 
 __all__ = [
     "CLIP",
     "COMPILERS",
-    "COUNTS",
     "KERNELS",
     "LOOPS",
+    "OVERLOADS",
     "PLANNERS",
     "PLANS",
     "UPDATES",
+    "HashLocator",
     "Kernels",
     "Plan",
     "add",
@@ -66,7 +70,11 @@ __all__ = [
     "check_result",
     "clip",
     "clip_grad",
+    "compile_cpu",
     "compiled_loop",
+    "counted",
+    "data_of",
+    "described",
     "divide",
     "dnn_backward",
     "dnn_classifier",
@@ -81,7 +89,6 @@ __all__ = [
     "linear_regression",
     "loop_source",
     "make",
-    "make_plan",
     "matmul_ikj",
     "merged_axes",
     "multiply",
@@ -101,6 +108,8 @@ __all__ = [
     "sgd",
     "sigmoid",
     "sigmoid_grad",
+    "spec_of",
+    "stands_for",
     "subtract",
     "typed",
 ]

@@ -13,6 +13,7 @@ from numba.extending import overload
 
 from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
 
+from .cache import OVERLOADS
 from .registry import COMPILERS, UPDATES, kernel, make, same_dtype
 
 
@@ -66,7 +67,7 @@ LOOPS = {}  # (scalar function, dtype, owners of the axes) -> compiled loop
 def compiled_loop(function, dtype, owners, numbers):
     """The loop around a scalar function, for arrays of that dtype, compiled."""
     if (function, dtype, owners) not in LOOPS:
-        scope = {"scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
+        scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
         exec(loop_source("scalar", owners, numbers), scope)
         LOOPS[function, dtype, owners] = COMPILERS["cpu"](scope["loop"])
     return LOOPS[function, dtype, owners]
@@ -138,10 +139,20 @@ def dtype_of(x):
     return np.dtype("f4") if x == numba_types.float32 else np.dtype("f8")
 
 
+def stands_for(function):
+    """Decorate what numba shall compile where a kernel calls this function."""
+
+    def register(implementation):
+        OVERLOADS[function] = implementation
+        return overload(function)(implementation)
+
+    return register
+
+
 def overload_elementary(function, sources):
     """Inside kernels `function` is the source of its argument's dtype, compiled."""
 
-    @overload(function)
+    @stands_for(function)
     def _(x):
         compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)))
         return lambda x: compiled(x)
@@ -149,19 +160,19 @@ def overload_elementary(function, sources):
 
 overload_elementary(exp, EXP)
 overload_elementary(log, LOG)
-overload(rint)(lambda x: lambda x: np.rint(x))
-overload(floor)(lambda x: lambda x: np.floor(x))
-overload(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
+stands_for(rint)(lambda x: lambda x: np.rint(x))
+stands_for(floor)(lambda x: lambda x: np.floor(x))
+stands_for(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
 
 
-@overload(pow2)
+@stands_for(pow2)
 def pow2_overload(n):
     if dtype_of(n) == np.float32:
         return lambda n: np.int32((np.int32(n) + 127) << 23).view(np.float32)
     return lambda n: np.int64((np.int64(n) + 1023) << 52).view(np.float64)
 
 
-@overload(exponent)
+@stands_for(exponent)
 def exponent_overload(x):
     if dtype_of(x) == np.float32:
         return lambda x: np.float32((np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)

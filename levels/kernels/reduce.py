@@ -43,8 +43,8 @@ def plan_gather(op, function, x, rows):
     def run(out, x, rows):
         function(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
 
-    shape = rows.shape + x.shape[1:]
-    return Plan(shape, x.dtype, 2 * math.prod(shape) * x.dtype.itemsize + rows.data.nbytes, run)
+    spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
+    return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)
 
 
 @kernel("gather", planner=plan_gather)

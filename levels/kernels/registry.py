@@ -3,15 +3,11 @@
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
 import difflib
-import math
-from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
-from numba import njit
+import operator
 
 from levels.hardware import Buffer
+
+from .cache import compile_cpu
 
 
 class Kernels(dict):
@@ -19,15 +15,17 @@ class Kernels(dict):
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
-        rows = [("op", *kinds), *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self}))]
+        rows = [
+            ("op", *kinds),
+            *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self})),
+        ]
         return "\n".join("  ".join(text.ljust(14) for text in row).rstrip() for row in rows)
 
 
 KERNELS = Kernels()
-COMPILERS = {"cpu": njit(error_model="numpy")}  # kind of device -> how a function becomes its program
+COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(kernel, *inputs, **attrs) -> Plan
-PLANS = {}  # what `plan` has found: one a (op, kind, shapes and dtypes, attrs)
-COUNTS = Counter()  # launches and bytes since the last COUNTS.clear()
+PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
 def kernel(op, kind="cpu", planner=None):
@@ -43,20 +41,21 @@ def kernel(op, kind="cpu", planner=None):
     return enter
 
 
-class Plan(NamedTuple):
-    """What a call with these shapes and dtypes will do: the result's shape and dtype, and the program to run."""
+class Plan:
+    """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
 
-    shape: tuple
-    dtype: np.dtype
-    nbytes: int  # read and written
-    run: Callable  # run(out, *inputs, *numbers), on NumPy arrays
-    numbers: tuple = ()  # the names of the float attributes, in the order in which `run` takes them
+    __slots__ = ("spec", "nbytes", "run", "numbers", "launches")
+
+    def __init__(self, spec, nbytes, run, numbers=()):
+        self.spec, self.nbytes, self.launches = spec, nbytes, 0
+        self.run = run  # run(out, *inputs, *numbers), on NumPy arrays
+        self.numbers = tuple(numbers)  # the names of the float attributes, in the order in which `run` takes them
 
 
 def make(shape, dtype, inputs, run, numbers=()):
     """A Plan, its traffic counted: every input is read once and the result written once."""
-    sizes = [(shape, dtype), *((buffer.shape, buffer.dtype) for buffer in inputs)]
-    return Plan(shape, dtype, sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes), run, tuple(numbers))
+    spec = inputs[0].device.spec(shape, dtype)
+    return Plan(spec, spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs), run, numbers)
 
 
 def same_dtype(op, *inputs):
@@ -68,29 +67,25 @@ def same_dtype(op, *inputs):
 
 
 def plan(op, inputs, attrs):
-    """The Plan for this op on these buffers. Attributes that are floats are numbers for the kernel, not part of the plan."""
-    key = (op, *[getattr(b, "spec", None) for b in inputs], *[(k, float if type(v) is float else v) for k, v in attrs.items()])
-    if key not in PLANS:
-        PLANS[key] = make_plan(op, inputs, attrs)
-    return PLANS[key]
-
-
-def make_plan(op, inputs, attrs):
-    """Find the kernel and ask its planner. What is wrong with an op, a device or an input is said here."""
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if op not in PLANNERS:
         near = difflib.get_close_matches(op, PLANNERS, n=1)
-        raise LookupError(f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}"))
+        raise LookupError(
+            f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}")
+        )
     for buffer in inputs:
-        if not isinstance(buffer, Buffer) or buffer.data is None:
+        if buffer.data is None:
             raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
-    kinds = sorted({buffer.device.kind for buffer in inputs})
-    if len(kinds) > 1:
-        raise ValueError(f"{op}: inputs lie on {' and '.join(kinds)}; copy them to one device")
-    if (op, *kinds) not in KERNELS:
-        raise LookupError(f"{op} has no kernel for {kinds[0]!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    return PLANNERS[op](op, KERNELS[op, kinds[0]], *inputs, **attrs)
+    devices = sorted({buffer.device.name for buffer in inputs})
+    if len(devices) > 1:
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
+    kind = inputs[0].device.kind
+    if (op, kind) not in KERNELS:
+        raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
+    return PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
 
 
+spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 UPDATES = set()  # ops that read their result's old numbers, such as "sgd"
 
 
@@ -98,25 +93,38 @@ def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer."""
     if op in UPDATES:
         inputs = (out, *inputs)
-    found, device = plan(op, inputs, attrs), inputs[0].device
+    try:
+        key = (op, *map(spec_of, inputs))
+    except AttributeError:
+        raise TypeError(f"{op}: works on live buffers, got {inputs!r}") from None
+    if attrs:
+        key += tuple((name, float if type(v) is float else v) for name, v in attrs.items())
+    found = PLANS.get(key)
+    if found is None:
+        found = PLANS[key] = plan(op, inputs, attrs)
     if out is None:
-        out = device.alloc(found.shape, found.dtype)
+        out = found.spec.device.new(found.spec)
+    elif op not in UPDATES:
+        check_result(op, out, found.spec, inputs)
+    found.launches += 1
+    if found.numbers:
+        found.run(out.data, *map(data_of, inputs), *map(attrs.get, found.numbers))
     else:
-        check_result(op, out, found, inputs)
-    for buffer in inputs:
-        if buffer.device is not device:
-            raise ValueError(f"{op}: inputs lie on {device.name} and {buffer.device.name}; copy them to one device")
-    COUNTS["launches"] += 1
-    COUNTS["bytes"] += found.nbytes
-    found.run(out.data, *[buffer.data for buffer in inputs], *[attrs[name] for name in found.numbers])
+        found.run(out.data, *map(data_of, inputs))
     return out
 
 
-def check_result(op, out, found, inputs):
+def counted(run):
+    """How many launches `run()` makes, and how many bytes they read and write."""
+    for found in PLANS.values():
+        found.launches = 0
+    run()
+    return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
+
+
+def check_result(op, out, spec, inputs):
     """Raise unless the buffer `out` can take the result."""
-    if not isinstance(out, Buffer) or out.data is None or out.device is not inputs[0].device:
-        raise TypeError(f"{op}: the result needs a live buffer on {inputs[0].device.name}, got {out!r}")
-    if out.shape != found.shape or out.dtype != found.dtype:
-        raise ValueError(f"{op}: the result is {found.dtype}{found.shape}, the buffer for it {out.dtype}{out.shape}")
-    if op not in UPDATES and any(out is buffer for buffer in inputs):
+    if not isinstance(out, Buffer) or out.data is None or out.spec is not spec:
+        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
+    if any(out is buffer for buffer in inputs):
         raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")

@@ -97,8 +97,9 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         dc = launch("subtract", None, d_hit, d_miss)
         dp = launch("clip_grad", None, dc, prediction, **CLIP)
         dz = launch("sigmoid_grad", None, dp, prediction)
-        for w, dw in zip(weights, dnn_backward(dz, [rows, h1, h2], weights)):
-            launch("sgd", w, dw, rate=float(learning_rate))  # update
+        gradients = dnn_backward(dz, [rows, h1, h2], weights)
+        for w, dw in zip(weights, gradients):  # update
+            launch("sgd", w, dw, rate=float(learning_rate))
         losses.append(loss.data[0, 0])
 
     def predict(x):

@@ -45,7 +45,7 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
     "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
-    "sigmoid": (lambda dy, y, x: dy * y * (1.0 - y),),
+    "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
 }
@@ -60,6 +60,8 @@ def spread_back(dy, shape, axis, keepdims):
 
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
+    if dx.shape == shape:
+        return dx
     while len(dx.shape) > len(shape):
         dx = reduce_sum(dx, axis=0)
     for axis, (size, wanted) in enumerate(zip(dx.shape, shape, strict=True)):
@@ -73,7 +75,7 @@ def walk_back(records, target, sources):
     needed = {id(s) for s in sources}  # what depends on a source; the rest is skipped
     useful = []
     for record in records:
-        if any(id(x) in needed for x in record[1]):
+        if not needed.isdisjoint(map(id, record[1])):
             needed.add(id(record[3]))
             useful.append(record)
     gradients = {id(target): constant(np.ones(target.shape, target.dtype))}

@@ -52,8 +52,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
             c = clip(prediction, 1e-7, 1.0 - 1e-7)
             loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
         gradients = tape.gradient(loss, weights)  # backward
-        for w, dw in zip(weights, gradients):
-            w.assign(w - learning_rate * dw)  # update
+        for w, dw in zip(weights, gradients):  # update
+            w.assign(w - learning_rate * dw)
         losses.append(loss.numpy())
 
     def predict(x):

@@ -4,6 +4,7 @@
 
 import functools
 import math
+import operator
 
 import numpy as np
 
@@ -81,7 +82,7 @@ class Variable(Operators):
     buffer = property(lambda self: self.value.buffer)
 
     def assign(self, value):
-        value = as_tensor(value, like=self)
+        value = as_tensor(value, [self])
         if value.shape != self.shape or value.dtype != self.dtype:
             raise ValueError(f"assign: the variable is {self.dtype}{self.shape}, the value {value.dtype}{value.shape}")
         self.value = value
@@ -103,25 +104,26 @@ def scalar(value, sign, dtype):
     return constant(value, dtype)
 
 
-def as_tensor(value, like=None):
-    """A tensor from a tensor, a variable, an array or numbers; a Python number takes the dtype of `like`."""
+def as_tensor(value, others=()):
+    """A tensor from a tensor, a variable, an array or numbers; a Python number takes the dtype of the first tensor beside it."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, Variable):
         return value.value
+    like = next((x.dtype for x in others if isinstance(x, Operators)), None)
     if isinstance(value, (int, float)) and like is not None:
-        return scalar(value, math.copysign(1.0, value), like.dtype)
+        return scalar(value, math.copysign(1.0, value), like)
     return constant(value)
 
 
+buffer_of = operator.attrgetter("buffer")
 TAPES = []  # who listens: each hears of every op, in order
 
 
 def apply(op, *inputs, **attrs):
     """The door: run one op on tensors, and tell every open tape."""
-    like = next((x for x in inputs if isinstance(x, (Tensor, Variable))), None)
-    inputs = [as_tensor(x, like) for x in inputs]
-    y = Tensor(launch(op, None, *[x.buffer for x in inputs], **attrs))
+    inputs = [x if type(x) is Tensor else as_tensor(x, inputs) for x in inputs]
+    y = Tensor(launch(op, None, *map(buffer_of, inputs), **attrs))
     for tape in TAPES:
         tape.records.append((op, inputs, attrs, y))
     return y

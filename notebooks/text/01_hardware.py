@@ -46,7 +46,9 @@ bool(n + np.float32(1) == n)
 
 # %%
 task = tasks.linear()
-print("x", task.x.shape, " y", task.y.shape, " start w", task.weights[0].ravel().round(3), " b", task.weights[1].ravel())
+print(
+    "x", task.x.shape, " y", task.y.shape, " start w", task.weights[0].ravel().round(3), " b", task.weights[1].ravel()
+)
 figures.scatter_inputs(task)
 
 # %% [markdown]
@@ -106,21 +108,32 @@ import numpy as np
 from llvmlite import binding as llvm
 
 
-SPECS = {}  # (kind of device, shape, dtype) -> a small number, so that comparing two buffers is comparing two numbers
+class Spec:
+    """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
+
+    def __init__(self, device, shape, dtype):
+        self.device, self.shape, self.dtype = device, shape, dtype
+        self.nbytes = math.prod(shape) * dtype.itemsize
+
+    def __repr__(self):
+        return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` holds the host's view of it."""
 
-    __slots__ = ("device", "shape", "dtype", "data", "spec")
+    __slots__ = ("spec", "data")
 
-    def __init__(self, device, shape, dtype, data):
-        self.device, self.shape, self.dtype, self.data = device, shape, dtype, data
-        self.spec = SPECS.setdefault((device.kind, shape, dtype), len(SPECS))
+    def __init__(self, spec, data):
+        self.spec, self.data = spec, data
+
+    device = property(lambda self: self.spec.device)
+    shape = property(lambda self: self.spec.shape)
+    dtype = property(lambda self: self.spec.dtype)
 
     def __del__(self):
         if self.data is not None:
-            self.device.used -= self.data.nbytes
+            self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
         """A copy of the numbers as a NumPy array."""
@@ -129,7 +142,7 @@ class Buffer:
         return self.data.copy()
 
     def __repr__(self):
-        return f"Buffer({self.shape}, {self.dtype}, {self.device.name}{', freed' if self.data is None else ''})"
+        return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
 # %% [markdown]
@@ -146,20 +159,29 @@ class Device:
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
-        self.used, self.measured = 0, {}
+        self.used, self.measured, self.specs = 0, {}, {}
+
+    def spec(self, shape, dtype):
+        """The Spec of a buffer on this device."""
+        key = tuple(shape), np.dtype(dtype)
+        if key not in self.specs:
+            self.specs[key] = Spec(self, *key)
+        return self.specs[key]
 
     def alloc(self, shape, dtype):
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        shape, dtype = tuple(shape), np.dtype(dtype)
-        nbytes = math.prod(shape) * dtype.itemsize
-        if self.memory is not None and nbytes > self.memory - self.used:
-            raise MemoryError(f"{self.name}: asked for {nbytes:,} bytes, {self.memory - self.used:,} are free")
-        self.used += nbytes
-        return Buffer(self, shape, dtype, np.empty(shape, dtype))
+        return self.new(self.spec(shape, dtype))
+
+    def new(self, spec):
+        """A new buffer of a Spec of this device."""
+        if self.memory is not None and spec.nbytes > self.memory - self.used:
+            raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
+        self.used += spec.nbytes
+        return Buffer(spec, np.empty(spec.shape, spec.dtype))
 
     def put(self, array):
         """A new buffer that holds the numbers of a NumPy array."""
-        array = np.asarray(array, order="C")
+        array = np.asarray(array)
         buffer = self.alloc(array.shape, array.dtype)
         buffer.data[...] = array
         return buffer
@@ -168,8 +190,8 @@ class Device:
         """Give a buffer's memory back. Using the buffer after that is an error."""
         if buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
-        self.used -= buffer.data.nbytes
-        buffer.data = buffer.spec = None
+        self.used -= buffer.spec.nbytes
+        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)  # a Spec that no plan knows
 
     def measure(self, what):
         if what not in self.measured:
@@ -190,6 +212,7 @@ class Device:
 # %% [markdown]
 # The floor that `roofline` computes is from [Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785).
 # Two small functions finish the room: one lists the pool, one copies between devices.
+
 
 # %%
 #| export device
@@ -310,6 +333,7 @@ class Value:
 # `"rows"`: it is learned when the program is called. An index is either a constant or a **counter** of a loop over that
 # very size. So an index cannot leave its array, and we need not check it while the program runs.
 
+
 # %%
 #| export assembler
 class Array:
@@ -358,7 +382,9 @@ def float32_lanes():
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, (Counter, Condition)) or (isinstance(operand, Value) and operand.a is not a):
-        raise TypeError(f"{a.name}: arithmetic takes this program's numbers, not counters, comparisons or another program's")
+        raise TypeError(
+            f"{a.name}: arithmetic takes this program's numbers, not counters, comparisons or another program's"
+        )
     return operand.register if isinstance(operand, Value) else ir.Constant(a.real, float(operand))
 
 
@@ -393,6 +419,7 @@ def comparison(a, how, *operands):
 # A load or a store needs an address. The place of `x[i, k]` in memory is `i · width + k`: rows lie one behind the other.
 # When the index has lanes, sixteen addresses at once are *gathered*. Lanes past the end of a loop are masked off: they
 # touch no memory.
+
 
 # %%
 #| export assembler
@@ -467,6 +494,7 @@ def store(a, value, array, *index):
 # A sum is a register that starts at 0.0 and grows. With lanes there are several partial sums, added at the end. That is
 # another order, so float32 results differ in their last bits. A loop is a counter and a jump backwards.
 
+
 # %%
 #| export assembler
 class Sum:
@@ -522,6 +550,7 @@ def loop(a, extent, lanes=1):
 
 # %% [markdown]
 # The assembler itself only holds the pieces together.
+
 
 # %%
 #| export assembler
@@ -647,7 +676,9 @@ class Program:
                 fits = fits and found == (size if isinstance(size, int) else sizes.setdefault(size, found))
             if not fits:
                 found = f"{name} is {buffer.shape} {buffer.dtype}"
-                raise ValueError(f"{self.name}: {found}; expected {array} {dtype}" + (f" with {sizes}" if sizes else ""))
+                raise ValueError(
+                    f"{self.name}: {found}; expected {array} {dtype}" + (f" with {sizes}" if sizes else "")
+                )
             words[name] = buffer.data.ctypes.data
         for name, array in self.arrays.items():
             rows = given[name].data
@@ -764,6 +795,7 @@ def exponent(x):
 # exact as the format. `log 2` is split into a short number and a rest, so that n times the short one is exact. The scheme
 # and the float32 numbers are from [Cephes](https://www.netlib.org/cephes/); for float64 we take the series itself, 1/k!.
 
+
 # %%
 #| export elementary
 def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
@@ -798,6 +830,7 @@ EXP = {
 # %% [markdown]
 # For log x the way back: x = 2ᵉ·(1 + f), so log x = e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest
 # (scheme and numbers: [fdlibm](https://www.netlib.org/fdlibm/), Sun Microsystems, 1993).
+
 
 # %%
 #| export elementary
@@ -891,14 +924,14 @@ def seconds(run, repeats=7):
 def measure_peak(device, turns=400_000, chains=12):
     """float32 operations a second of one core: a multiplication and an addition in every lane of every chain."""
     a = Assembler("peak", "f4")
-    x, out = a.array("x", "turns"), a.array("out", 1)
-    factor, sums = a.load(a.array("factor", 1), 0), [a.sum() for _ in range(chains)]
-    with a.loop("turns"):
+    out, factor = a.array("out", 1), a.load(a.array("factor", 1), 0)
+    sums = [a.sum() for _ in range(chains)]
+    with a.loop(turns):
         for s in sums:
             s += s.value() * factor
     a.store(sum((s.total() for s in sums), 0.0), out, 0)
     program = a.assemble()
-    buffers = dict(x=device.put(np.empty(turns, "f4")), out=device.alloc((1,), "f4"), factor=device.put(np.ones(1, "f4")))
+    buffers = dict(out=device.alloc((1,), "f4"), factor=device.put(np.ones(1, "f4")))
     return 2 * chains * a.lanes * turns / seconds(lambda: program(**buffers))
 
 
@@ -946,7 +979,9 @@ def check_inputs(x, dtype, features):
         found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
         raise ValueError(f"x is {found}; expected a NumPy array {dtype}[rows, {features}]")
     if not np.isfinite(x).all():
-        raise ValueError(f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows")
+        raise ValueError(
+            f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows"
+        )
 
 
 # %%
@@ -986,6 +1021,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 # here *writes* the program. The loops run later, in the machine. Outside the loop over rows the weights wait in
 # registers; inside, a row is found by its number, used, and forgotten.
 
+
 # %%
 #| export tasks
 def dot(p, q):
@@ -1001,6 +1037,7 @@ def linear_program(dtype, features):
     w_, b_ = a.array("w", features, 1), a.array("b", 1, 1)
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
+    g = 1.0 / n
     with a.loop("steps") as step:
         w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)
         loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
@@ -1010,7 +1047,6 @@ def linear_program(dtype, features):
             prediction = dot(rows, w) + b  # forward
             error = prediction - a.load(y, i, 0)
             loss += error * error  # loss
-            g = 1.0 / n
             de = g * error + g * error  # backward
             db += de
             for k in range(features):
@@ -1025,6 +1061,7 @@ def linear_program(dtype, features):
 # %% [markdown]
 # A second, smaller program predicts. And the task function itself puts the data into the device's memory, calls once,
 # and takes the results out.
+
 
 # %%
 #| export tasks
@@ -1070,7 +1107,12 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print("losses equal:", fit.losses.tolist() == record, "  weights equal:", [v.tolist() for v in fit.weights] == record_weights)
+print(
+    "losses equal:",
+    fit.losses.tolist() == record,
+    "  weights equal:",
+    [v.tolist() for v in fit.weights] == record_weights,
+)
 print("last loss   ", fit.losses[-1].hex())
 
 # %% [markdown]
@@ -1113,6 +1155,7 @@ figures.source(reference.dnn_step)
 # The same as a program. `dense`, `relu` and `dot` are Python functions that run while the program is *written*: in the
 # machine there are only loads, arithmetic and stores, 61 weights in a row.
 
+
 # %%
 #| export tasks
 def relu(z):
@@ -1148,7 +1191,11 @@ def load_weights(a, arrays):
 def net_arrays(a, features):
     """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
     sizes = [(features, 4), (4, 8), (8, 1)]
-    return [a.array(f"{name}{k}", *shape) for k, (i, o) in enumerate(sizes, 1) for name, shape in (("w", (i, o)), ("b", (1, o)))]
+    return [
+        a.array(f"{name}{k}", *shape)
+        for k, (i, o) in enumerate(sizes, 1)
+        for name, shape in (("w", (i, o)), ("b", (1, o)))
+    ]
 
 
 @functools.cache
@@ -1179,6 +1226,7 @@ def dnn_program(dtype, features):
 # %% [markdown]
 # And the gradients, in the order in which the chain rule meets them: from the loss to the probability, to the last layer's
 # `z`, and back through the layers. Where c was clipped, the gradient is zero.
+
 
 # %%
 #| export tasks
@@ -1258,8 +1306,8 @@ functions = (linear_program, linear_predict_program, run_programs, linear_regres
 print(f"{compare.lines(*functions)} lines, one launch for all {len(task.batches):,} steps, {32 * 10} bytes a step")
 
 # %% tags=["nbval-ignore-output"]
-floor = cpu.roofline(flops=16 * 10, nbytes=32 * 10)
-compare.cost(linear_regression, task, launches=1 / len(task.batches), nbytes=32 * 10, predicted=floor)
+least = cpu.roofline(flops=16 * 10, nbytes=32 * 10)
+compare.cost(linear_regression, task, launches=1 / len(task.batches), nbytes=32 * 10, predicted=least)
 
 # %% [markdown]
 # The measured time lies far above the floor. One reason is honest: the peak counts all lanes of float32, and this program

@@ -23,8 +23,8 @@ import timeit
 
 import numpy as np
 
-times = [min(timeit.repeat(lambda v=np.ones(n): v + v, number=2000, repeat=7)) / 2000 for n in (1, 1000)]
-print(f"1 number {times[0] * 1e9:.0f} ns, 1,000 numbers {times[1] * 1e9:.0f} ns: {times[1] / times[0]:.1f} times the time")
+one, thousand = (min(timeit.repeat("v + v", globals={"v": np.ones(n)}, number=2000)) / 2000 for n in (1, 1000))
+print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {thousand / one:.1f} times the time")
 
 # %% [markdown]
 # A thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. Python
@@ -54,8 +54,99 @@ add_numba(out, x, x)
 print("right:", bool((out == 2 * x).all()))
 
 # %% tags=["nbval-ignore-output"]
-slow, fast = (min(timeit.repeat(lambda: f(out, x, x), number=1, repeat=5)) for f in (add_python, add_numba))
+slow, fast = (
+    min(timeit.repeat(f"{name}(out, x, x)", globals=globals(), number=1)) for name in ("add_python", "add_numba")
+)
 print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0f} times")
+
+# %% [markdown]
+# ## Compiled once (3 min)
+#
+# Compiling took longer than running. So a framework keeps what it compiled, in a folder. The danger is a **stale** kernel: you
+# change a function, and the old program runs. numba's own cache looks at the file's time stamp, and misses a change in
+# another file. Ours keeps each program under a hash of everything it was made from: the function's code, its constants, and
+# the same of every function it calls. A change anywhere gives another hash. So there is nothing that could go stale.
+
+# %%
+#| export cache
+"""Compiled programs are kept on disk under a hash of everything they were made from."""
+
+import dis
+import hashlib
+import os
+import types
+from pathlib import Path
+
+import numba
+import numpy as np
+from numba import njit
+from numba.core.caching import _CacheLocator
+
+OVERLOADS = {}  # a Python function -> what stands for it inside kernels
+
+
+def described(value, seen=()):
+    """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
+    if value in seen:
+        return "again"
+    if isinstance(value, numba.core.dispatcher.Dispatcher):
+        return described(value.py_func, seen)
+    if isinstance(value, types.FunctionType):
+        if value in OVERLOADS:
+            return described(OVERLOADS[value], (*seen, value))
+        inside, code = (*seen, value), value.__code__
+        names = sorted({i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
+        scope = [(n, value.__globals__[n]) for n in names if n in value.__globals__]
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
+        return f"{where}{described(code, inside)}{described([scope, cells], inside)}{value.__defaults__}"
+    if isinstance(value, types.CodeType):
+        return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}({', '.join(described(v, seen) for v in value)})"
+    if isinstance(value, dict):
+        return f"dict({described(list(value.items()), seen)})"
+    if isinstance(
+        value,
+        (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)),
+    ):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, types.ModuleType):
+        return f"module {value.__name__} {getattr(value, '__version__', '')}"
+    raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
+
+
+class HashLocator(_CacheLocator):
+    """Tells numba where a function's compiled code lies: in a file named by the hash."""
+
+    def __init__(self, function, file):
+        self.hash = hashlib.sha256(f"{numba.__version__}{described(function)}".encode()).hexdigest()
+
+    def get_cache_path(self):
+        return numba.config.CACHE_DIR or os.path.join(Path.home(), ".cache", "levels")
+
+    def get_source_stamp(self):
+        return self.hash
+
+    def get_disambiguator(self):
+        return self.hash[:24]
+
+    @classmethod
+    def from_function(cls, function, file):
+        return cls(function, file)
+
+
+numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.HashLocator"
+
+
+def compile_cpu(function):
+    """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy."""
+    try:
+        described(function)
+    except TypeError:
+        return njit(error_model="numpy")(function)
+    return njit(error_model="numpy", cache=True)(function)
+
 
 # %% [markdown]
 # ## One table (5 min)
@@ -69,13 +160,9 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 
 import difflib
 import math
-from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+import operator
 
-import numpy as np
 from levels.hardware import Buffer
-from numba import njit
 
 
 class Kernels(dict):
@@ -83,20 +170,23 @@ class Kernels(dict):
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
-        rows = [("op", *kinds), *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self}))]
+        rows = [
+            ("op", *kinds),
+            *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self})),
+        ]
         return "\n".join("  ".join(text.ljust(14) for text in row).rstrip() for row in rows)
 
 
 KERNELS = Kernels()
-COMPILERS = {"cpu": njit(error_model="numpy")}  # kind of device -> how a function becomes its program
+COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(kernel, *inputs, **attrs) -> Plan
-PLANS = {}  # what `plan` has found: one a (op, kind, shapes and dtypes, attrs)
-COUNTS = Counter()  # launches and bytes since the last COUNTS.clear()
+PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
 # %% [markdown]
 # `kernel` is a decorator: it compiles a plain function and enters it. It gives the plain function back, so that we can
 # still read and test it as Python.
+
 
 # %%
 #| export registry
@@ -119,22 +209,24 @@ def kernel(op, kind="cpu", planner=None):
 # Before a kernel may run, somebody has to know the shape of its result, and that the dtypes agree. That is a **plan**. It
 # is the same for every call with the same shapes, so it is made once and kept.
 
+
 # %%
 #| export registry
-class Plan(NamedTuple):
-    """What a call with these shapes and dtypes will do: the result's shape and dtype, and the program to run."""
+class Plan:
+    """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
 
-    shape: tuple
-    dtype: np.dtype
-    nbytes: int  # read and written
-    run: Callable  # run(out, *inputs, *numbers), on NumPy arrays
-    numbers: tuple = ()  # the names of the float attributes, in the order in which `run` takes them
+    __slots__ = ("spec", "nbytes", "run", "numbers", "launches")
+
+    def __init__(self, spec, nbytes, run, numbers=()):
+        self.spec, self.nbytes, self.launches = spec, nbytes, 0
+        self.run = run  # run(out, *inputs, *numbers), on NumPy arrays
+        self.numbers = tuple(numbers)  # the names of the float attributes, in the order in which `run` takes them
 
 
 def make(shape, dtype, inputs, run, numbers=()):
     """A Plan, its traffic counted: every input is read once and the result written once."""
-    sizes = [(shape, dtype), *((buffer.shape, buffer.dtype) for buffer in inputs)]
-    return Plan(shape, dtype, sum(math.prod(shape) * dtype.itemsize for shape, dtype in sizes), run, tuple(numbers))
+    spec = inputs[0].device.spec(shape, dtype)
+    return Plan(spec, spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs), run, numbers)
 
 
 def same_dtype(op, *inputs):
@@ -146,35 +238,32 @@ def same_dtype(op, *inputs):
 
 
 def plan(op, inputs, attrs):
-    """The Plan for this op on these buffers. Attributes that are floats are numbers for the kernel, not part of the plan."""
-    key = (op, *[getattr(b, "spec", None) for b in inputs], *[(k, float if type(v) is float else v) for k, v in attrs.items()])
-    if key not in PLANS:
-        PLANS[key] = make_plan(op, inputs, attrs)
-    return PLANS[key]
-
-
-def make_plan(op, inputs, attrs):
-    """Find the kernel and ask its planner. What is wrong with an op, a device or an input is said here."""
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if op not in PLANNERS:
         near = difflib.get_close_matches(op, PLANNERS, n=1)
-        raise LookupError(f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}"))
+        raise LookupError(
+            f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}")
+        )
     for buffer in inputs:
-        if not isinstance(buffer, Buffer) or buffer.data is None:
+        if buffer.data is None:
             raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
-    kinds = sorted({buffer.device.kind for buffer in inputs})
-    if len(kinds) > 1:
-        raise ValueError(f"{op}: inputs lie on {' and '.join(kinds)}; copy them to one device")
-    if (op, *kinds) not in KERNELS:
-        raise LookupError(f"{op} has no kernel for {kinds[0]!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    return PLANNERS[op](op, KERNELS[op, kinds[0]], *inputs, **attrs)
+    devices = sorted({buffer.device.name for buffer in inputs})
+    if len(devices) > 1:
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
+    kind = inputs[0].device.kind
+    if (op, kind) not in KERNELS:
+        raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
+    return PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
 
 
 # %% [markdown]
 # And `launch` is the one way in. It finds the plan, checks the buffer that shall hold the result (or takes a new one),
-# counts, and runs.
+# counts, and runs. The attributes that are floats, such as a rate, may change from call to call. They are numbers for the
+# kernel and not part of the plan.
 
 # %%
 #| export registry
+spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 UPDATES = set()  # ops that read their result's old numbers, such as "sgd"
 
 
@@ -182,27 +271,40 @@ def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer."""
     if op in UPDATES:
         inputs = (out, *inputs)
-    found, device = plan(op, inputs, attrs), inputs[0].device
+    try:
+        key = (op, *map(spec_of, inputs))
+    except AttributeError:
+        raise TypeError(f"{op}: works on live buffers, got {inputs!r}") from None
+    if attrs:
+        key += tuple((name, float if type(v) is float else v) for name, v in attrs.items())
+    found = PLANS.get(key)
+    if found is None:
+        found = PLANS[key] = plan(op, inputs, attrs)
     if out is None:
-        out = device.alloc(found.shape, found.dtype)
+        out = found.spec.device.new(found.spec)
+    elif op not in UPDATES:
+        check_result(op, out, found.spec, inputs)
+    found.launches += 1
+    if found.numbers:
+        found.run(out.data, *map(data_of, inputs), *map(attrs.get, found.numbers))
     else:
-        check_result(op, out, found, inputs)
-    for buffer in inputs:
-        if buffer.device is not device:
-            raise ValueError(f"{op}: inputs lie on {device.name} and {buffer.device.name}; copy them to one device")
-    COUNTS["launches"] += 1
-    COUNTS["bytes"] += found.nbytes
-    found.run(out.data, *[buffer.data for buffer in inputs], *[attrs[name] for name in found.numbers])
+        found.run(out.data, *map(data_of, inputs))
     return out
 
 
-def check_result(op, out, found, inputs):
+def counted(run):
+    """How many launches `run()` makes, and how many bytes they read and write."""
+    for found in PLANS.values():
+        found.launches = 0
+    run()
+    return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
+
+
+def check_result(op, out, spec, inputs):
     """Raise unless the buffer `out` can take the result."""
-    if not isinstance(out, Buffer) or out.data is None or out.device is not inputs[0].device:
-        raise TypeError(f"{op}: the result needs a live buffer on {inputs[0].device.name}, got {out!r}")
-    if out.shape != found.shape or out.dtype != found.dtype:
-        raise ValueError(f"{op}: the result is {found.dtype}{found.shape}, the buffer for it {out.dtype}{out.shape}")
-    if op not in UPDATES and any(out is buffer for buffer in inputs):
+    if not isinstance(out, Buffer) or out.data is None or out.spec is not spec:
+        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
+    if any(out is buffer for buffer in inputs):
         raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
 
 
@@ -218,7 +320,6 @@ def check_result(op, out, found, inputs):
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
 import inspect
-import types
 from itertools import groupby
 
 
@@ -267,6 +368,7 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
 # arrays, we turn the constants in it into float32. Then the planner puts it all together: the common shape, the loop, and
 # how each array has to be seen for it.
 
+
 # %%
 #| export elementwise
 def typed(function, dtype):
@@ -288,7 +390,7 @@ LOOPS = {}  # (scalar function, dtype, owners of the axes) -> compiled loop
 def compiled_loop(function, dtype, owners, numbers):
     """The loop around a scalar function, for arrays of that dtype, compiled."""
     if (function, dtype, owners) not in LOOPS:
-        scope = {"scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
+        scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
         exec(loop_source("scalar", owners, numbers), scope)
         LOOPS[function, dtype, owners] = COMPILERS["cpu"](scope["loop"])
     return LOOPS[function, dtype, owners]
@@ -318,6 +420,7 @@ def plan_elementwise(op, function, *inputs, shape=(), **numbers):
 
 # %% [markdown]
 # Now an op costs two lines. `sgd` is the update of gradient descent: it reads the weight that it overwrites.
+
 
 # %%
 #| export elementwise
@@ -369,19 +472,30 @@ def sgd(w, dw, rate):
 
 # %%
 #| export elementwise
-from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
 from numba import types as numba_types
 from numba.extending import overload
+
+from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
 
 
 def dtype_of(x):
     return np.dtype("f4") if x == numba_types.float32 else np.dtype("f8")
 
 
+def stands_for(function):
+    """Decorate what numba shall compile where a kernel calls this function."""
+
+    def register(implementation):
+        OVERLOADS[function] = implementation
+        return overload(function)(implementation)
+
+    return register
+
+
 def overload_elementary(function, sources):
     """Inside kernels `function` is the source of its argument's dtype, compiled."""
 
-    @overload(function)
+    @stands_for(function)
     def _(x):
         compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)))
         return lambda x: compiled(x)
@@ -389,19 +503,19 @@ def overload_elementary(function, sources):
 
 overload_elementary(exp, EXP)
 overload_elementary(log, LOG)
-overload(rint)(lambda x: lambda x: np.rint(x))
-overload(floor)(lambda x: lambda x: np.floor(x))
-overload(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
+stands_for(rint)(lambda x: lambda x: np.rint(x))
+stands_for(floor)(lambda x: lambda x: np.floor(x))
+stands_for(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
 
 
-@overload(pow2)
+@stands_for(pow2)
 def pow2_overload(n):
     if dtype_of(n) == np.float32:
         return lambda n: np.int32((np.int32(n) + 127) << 23).view(np.float32)
     return lambda n: np.int64((np.int64(n) + 1023) << 52).view(np.float64)
 
 
-@overload(exponent)
+@stands_for(exponent)
 def exponent_overload(x):
     if dtype_of(x) == np.float32:
         return lambda x: np.float32((np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
@@ -495,6 +609,7 @@ def reduce_sum(out, x):
 # %% [markdown]
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory.
 
+
 # %%
 #| export reduce
 def plan_gather(op, function, x, rows):
@@ -506,8 +621,8 @@ def plan_gather(op, function, x, rows):
     def run(out, x, rows):
         function(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
 
-    shape = rows.shape + x.shape[1:]
-    return Plan(shape, x.dtype, 2 * math.prod(shape) * x.dtype.itemsize + rows.data.nbytes, run)
+    spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
+    return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)
 
 
 @kernel("gather", planner=plan_gather)
@@ -667,6 +782,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 #
 # The net of level 1 as launches. For the many results we let `launch` take new buffers (`None`).
 
+
 # %%
 #| export tasks
 def dnn_forward(x, weights):
@@ -716,8 +832,9 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         dc = launch("subtract", None, d_hit, d_miss)
         dp = launch("clip_grad", None, dc, prediction, **CLIP)
         dz = launch("sigmoid_grad", None, dp, prediction)
-        for w, dw in zip(weights, dnn_backward(dz, [rows, h1, h2], weights)):
-            launch("sgd", w, dw, rate=float(learning_rate))  # update
+        gradients = dnn_backward(dz, [rows, h1, h2], weights)
+        for w, dw in zip(weights, gradients):  # update
+            launch("sgd", w, dw, rate=float(learning_rate))
         losses.append(loss.data[0, 0])
 
     def predict(x):
@@ -745,10 +862,11 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %%
 from course import compare
 
-COUNTS.clear()
-linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
-launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
-print(f"{compare.lines(linear_regression, linear_forward)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+short = task._replace(batches=task.batches[:1000])
+launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
+print(
+    f"{compare.lines(linear_regression, linear_forward)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step"
+)
 
 # %% [markdown]
 # What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it.

@@ -41,9 +41,11 @@ f(2 + 1e-20j).imag / 1e-20
 
 import functools
 import math
+import operator
 
 import numpy as np
-from levels.hardware import Buffer, pool
+
+from levels.hardware import pool
 from levels.kernels import launch
 
 
@@ -101,6 +103,7 @@ class Operators:
 # Two nouns share these operators. A `Tensor` is fixed. A `Variable` is a name for a tensor that may be replaced by another
 # one, as the weights are after each step.
 
+
 # %%
 #| export tensors
 class Tensor(Operators):
@@ -123,7 +126,7 @@ class Variable(Operators):
     buffer = property(lambda self: self.value.buffer)
 
     def assign(self, value):
-        value = as_tensor(value, like=self)
+        value = as_tensor(value, [self])
         if value.shape != self.shape or value.dtype != self.dtype:
             raise ValueError(f"assign: the variable is {self.dtype}{self.shape}, the value {value.dtype}{value.shape}")
         self.value = value
@@ -147,14 +150,15 @@ def scalar(value, sign, dtype):
     return constant(value, dtype)
 
 
-def as_tensor(value, like=None):
-    """A tensor from a tensor, a variable, an array or numbers; a Python number takes the dtype of `like`."""
+def as_tensor(value, others=()):
+    """A tensor from a tensor, a variable, an array or numbers; a Python number takes the dtype of the first tensor beside it."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, Variable):
         return value.value
+    like = next((x.dtype for x in others if isinstance(x, Operators)), None)
     if isinstance(value, (int, float)) and like is not None:
-        return scalar(value, math.copysign(1.0, value), like.dtype)
+        return scalar(value, math.copysign(1.0, value), like)
     return constant(value)
 
 
@@ -166,14 +170,14 @@ def as_tensor(value, like=None):
 
 # %%
 #| export tensors
+buffer_of = operator.attrgetter("buffer")
 TAPES = []  # who listens: each hears of every op, in order
 
 
 def apply(op, *inputs, **attrs):
     """The door: run one op on tensors, and tell every open tape."""
-    like = next((x for x in inputs if isinstance(x, (Tensor, Variable))), None)
-    inputs = [as_tensor(x, like) for x in inputs]
-    y = Tensor(launch(op, None, *[x.buffer for x in inputs], **attrs))
+    inputs = [x if type(x) is Tensor else as_tensor(x, inputs) for x in inputs]
+    y = Tensor(launch(op, None, *map(buffer_of, inputs), **attrs))
     for tape in TAPES:
         tape.records.append((op, inputs, attrs, y))
     return y
@@ -184,6 +188,7 @@ constant([1.0, 2.0]) + 3.0
 
 # %% [markdown]
 # A few ops have no operator. They are functions, and all of them are one line.
+
 
 # %%
 #| export tensors
@@ -315,7 +320,7 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
     "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
-    "sigmoid": (lambda dy, y, x: dy * y * (1.0 - y),),
+    "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
 }
@@ -332,10 +337,13 @@ def spread_back(dy, shape, axis, keepdims):
 # One case needs care. When a bias of shape `(1, 1)` was added to ten rows, it was used ten times. Its gradient is the sum
 # of ten: the reverse of repeating is adding up.
 
+
 # %%
 #| export autodiff
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
+    if dx.shape == shape:
+        return dx
     while len(dx.shape) > len(shape):
         dx = reduce_sum(dx, axis=0)
     for axis, (size, wanted) in enumerate(zip(dx.shape, shape, strict=True)):
@@ -349,7 +357,7 @@ def walk_back(records, target, sources):
     needed = {id(s) for s in sources}  # what depends on a source; the rest is skipped
     useful = []
     for record in records:
-        if any(id(x) in needed for x in record[1]):
+        if not needed.isdisjoint(map(id, record[1])):
             needed.add(id(record[3]))
             useful.append(record)
     gradients = {id(target): constant(np.ones(target.shape, target.dtype))}
@@ -452,6 +460,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 #
 # On level 2 the backward pass of the net was the longest part. Here it is the same one line.
 
+
 # %%
 #| export tasks
 def dnn(x, weights):
@@ -473,8 +482,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
             c = clip(prediction, 1e-7, 1.0 - 1e-7)
             loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
         gradients = tape.gradient(loss, weights)  # backward
-        for w, dw in zip(weights, gradients):
-            w.assign(w - learning_rate * dw)  # update
+        for w, dw in zip(weights, gradients):  # update
+            w.assign(w - learning_rate * dw)
         losses.append(loss.numpy())
 
     def predict(x):
@@ -501,11 +510,10 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %%
 from course import compare
-from levels.kernels import COUNTS
+from levels.kernels import counted
 
-COUNTS.clear()
-linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
-launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
+short = task._replace(batches=task.batches[:1000])
+launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
 print(f"{compare.lines(linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["nbval-ignore-output"]

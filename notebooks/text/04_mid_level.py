@@ -45,6 +45,7 @@ import math
 import random
 
 import numpy as np
+
 from levels.low_level import Variable, as_tensor, nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
@@ -288,6 +289,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 #
 # Three layers instead of one, and another loss. The loop is the same.
 
+
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
@@ -314,11 +316,10 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %%
 from course import compare
-from levels.kernels import COUNTS
+from levels.kernels import counted
 
-COUNTS.clear()
-linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
-launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
+short = task._replace(batches=task.batches[:1000])
+launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
 print(f"{compare.lines(train, linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["nbval-ignore-output"]

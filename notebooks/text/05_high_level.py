@@ -6,7 +6,7 @@
 # This is the level of `tf.keras.Model` and of PyTorch's `Trainer`-like libraries. About 30 minutes.
 
 # %%
-from course import build, figures, tasks
+from course import build, compare, figures, tasks
 
 build.watch("05_high_level")
 figures.you_are_here(5)
@@ -41,6 +41,7 @@ for level in (hardware, kernels, low_level, mid_level):
 import random
 
 import numpy as np
+
 from levels.low_level import GradientTape, as_tensor
 from levels.mid_level import SGD, BinaryCrossentropy, Dataset, MeanSquaredError
 
@@ -73,6 +74,7 @@ class History:
 
 # %% [markdown]
 # `batches_of` turns arrays into a dataset: each epoch visits every row once, in an order drawn anew.
+
 
 # %%
 #| export models
@@ -239,6 +241,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %% [markdown]
 # ### The second task: a net
 
+
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
@@ -253,7 +256,9 @@ rings = tasks.rings()
 fits = [level.tasks.dnn_classifier(*rings[:2], *rings[4:7]) for level in (hardware, kernels, low_level, mid_level)]
 fits.append(dnn_classifier(*rings[:2], *rings[4:7]))
 for level, fit in zip(figures.LEVELS, fits):
-    difference = max(np.abs(p - q).max() for p, q in zip([fit.losses, *fit.weights], [fits[0].losses, *fits[0].weights]))
+    difference = max(
+        np.abs(p - q).max() for p, q in zip([fit.losses, *fit.weights], [fits[0].losses, *fits[0].weights])
+    )
     print(f"{level:12} last loss {float(fit.losses[-1]).hex()}   maximum difference {difference:g}")
 
 # %%
@@ -264,15 +269,25 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
+# ## The five side by side (5 min)
+#
+# The five versions of one task, aligned: what each level says for the same thing. Read a row from left to right.
+
+# %%
+levels = (hardware, kernels, low_level, mid_level)
+compare.side_by_side(*(level.tasks.linear_regression for level in levels), linear_regression)
+
+# %%
+compare.side_by_side(*(level.tasks.dnn_classifier for level in levels), dnn_classifier)
+
+# %% [markdown]
 # ## What this level cost (3 min)
 
 # %%
-from course import compare
-from levels.kernels import COUNTS
+from levels.kernels import counted
 
-COUNTS.clear()
-linear_regression(task.x, task.y, task.weights, task.batches[:1000], task.learning_rate)
-launches, nbytes = COUNTS["launches"] / 1000, COUNTS["bytes"] / 1000
+short = task._replace(batches=task.batches[:1000])
+launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
 print(f"{compare.lines(train, linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["nbval-ignore-output"]

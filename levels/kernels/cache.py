@@ -1,0 +1,79 @@
+"""Compiled programs are kept on disk under a hash of everything they were made from."""
+
+# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+
+import dis
+import hashlib
+import os
+import types
+from pathlib import Path
+
+import numba
+import numpy as np
+from numba import njit
+from numba.core.caching import _CacheLocator
+
+OVERLOADS = {}  # a Python function -> what stands for it inside kernels
+
+
+def described(value, seen=()):
+    """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
+    if value in seen:
+        return "again"
+    if isinstance(value, numba.core.dispatcher.Dispatcher):
+        return described(value.py_func, seen)
+    if isinstance(value, types.FunctionType):
+        if value in OVERLOADS:
+            return described(OVERLOADS[value], (*seen, value))
+        inside, code = (*seen, value), value.__code__
+        names = sorted({i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
+        scope = [(n, value.__globals__[n]) for n in names if n in value.__globals__]
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
+        return f"{where}{described(code, inside)}{described([scope, cells], inside)}{value.__defaults__}"
+    if isinstance(value, types.CodeType):
+        return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}({', '.join(described(v, seen) for v in value)})"
+    if isinstance(value, dict):
+        return f"dict({described(list(value.items()), seen)})"
+    if isinstance(
+        value,
+        (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)),
+    ):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, types.ModuleType):
+        return f"module {value.__name__} {getattr(value, '__version__', '')}"
+    raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
+
+
+class HashLocator(_CacheLocator):
+    """Tells numba where a function's compiled code lies: in a file named by the hash."""
+
+    def __init__(self, function, file):
+        self.hash = hashlib.sha256(f"{numba.__version__}{described(function)}".encode()).hexdigest()
+
+    def get_cache_path(self):
+        return numba.config.CACHE_DIR or os.path.join(Path.home(), ".cache", "levels")
+
+    def get_source_stamp(self):
+        return self.hash
+
+    def get_disambiguator(self):
+        return self.hash[:24]
+
+    @classmethod
+    def from_function(cls, function, file):
+        return cls(function, file)
+
+
+numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.HashLocator"
+
+
+def compile_cpu(function):
+    """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy."""
+    try:
+        described(function)
+    except TypeError:
+        return njit(error_model="numpy")(function)
+    return njit(error_model="numpy", cache=True)(function)
