@@ -325,7 +325,7 @@ def main(arguments):
         fail(f"There is no command {name!r}. {hint}")
     command, lock, _ = COMMANDS[name]
     os.chdir(ROOT)
-    os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(ROOT, ".course", "kernels"))  # compiled kernels stay in the folder
+    os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(ROOT, ".course", "kernels"))  # what is compiled stays here
     if active_and_complete(lock):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
         return command(rest)

@@ -22,7 +22,7 @@ def functions_of(task):
         if name not in sources:
             sources[name] = inspect.getsource(getattr(module, name))
             names = {node.id for node in ast.walk(ast.parse(sources[name])) if isinstance(node, ast.Name)}
-            named = {n: getattr(module, n, None) for n in sorted(names)}
+            named = {n: inspect.unwrap(getattr(module, n, print)) for n in sorted(names)}
             waiting += [n for n, f in named.items() if inspect.isfunction(f) and f.__module__ == task.__module__]
     return sources
 
