@@ -74,7 +74,7 @@ class Columns:
             + "</tr>"
             for mark in MARKS
         )
-        return f"<table><tr><th style='{style}'></th>{head}</tr>{rows}</table>"
+        return f"<div style='overflow-x:auto'><table><tr><th style='{style}'></th>{head}</tr>{rows}</table></div>"
 
 
 def side_by_side(*tasks):

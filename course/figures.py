@@ -213,3 +213,16 @@ def parting(figure, gaps, kinks):
     )
     axes.set(xlabel="step", ylabel="largest gap between weights", title=title)
     return "The gap between the weights of the float32 run and of the float64 run, over the steps."
+
+
+@styled()
+def five_curves(figure, fits):
+    """The loss curves of {level: Fit}, one over the other: the widest lies beneath."""
+    axes, (first, *rest) = figure.subplots(), fits.values()
+    difference = max(float(np.abs(fit.losses - first.losses).max()) for fit in rest)
+    for k, (name, fit) in enumerate(fits.items()):
+        smooth = np.convolve(fit.losses, np.ones(200) / 200, "valid")
+        axes.semilogy(smooth, color=HUES[k], linewidth=13 - 2.8 * k, label=name, solid_capstyle="butt")
+    axes.legend(loc="upper right")
+    axes.set(xlabel="step", ylabel="loss", title=f"{len(fits)} levels, one curve: maximum difference {difference:g}")
+    return f"The loss curves of {', '.join(fits)} lie on each other: maximum difference {difference:g}."

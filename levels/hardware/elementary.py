@@ -6,17 +6,12 @@ import math
 import struct
 
 import numpy as np
-from llvmlite import ir
 
-from .assembler import I32, I64, Condition, Value, intrinsic, spread, together
+from .assembler import I32, I64, Condition, Value, intrinsic, laned, spread, together
 
 SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 FORMAT = {SINGLE: (I32, 23, 127), DOUBLE: (I64, 52, 1023)}  # integers as wide, bits of fraction, bias of the exponent
 SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
-
-
-def laned(kind, lanes):
-    return ir.VectorType(kind, lanes) if lanes > 1 else kind
 
 
 def select(condition, x, y):

@@ -379,6 +379,11 @@ def float32_lanes():
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
+def laned(kind, lanes):
+    """The type of a register with that many lanes."""
+    return ir.VectorType(kind, lanes) if lanes > 1 else kind
+
+
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, (Counter, Condition)) or (isinstance(operand, Value) and operand.a is not a):
@@ -417,8 +422,8 @@ def comparison(a, how, *operands):
 
 # %% [markdown]
 # A load or a store needs an address. The place of `x[i, k]` in memory is `i · width + k`: rows lie one behind the other.
-# When the index has lanes, sixteen addresses at once are *gathered*. Lanes past the end of a loop are masked off: they
-# touch no memory.
+# When the index has lanes, each lane has an address of its own. Lanes past the end of a loop are masked off: what they
+# compute is never kept.
 
 
 # %%
@@ -427,15 +432,19 @@ def place(a, array, index):
     """The position of array[index], counted in elements: an integer register, and its lanes."""
     if len(index) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(index)}")
-    lanes = max((i.lanes for i in index if isinstance(i, Counter)), default=1)
-    position = ir.Constant(I64, 0)
     for i, size in zip(index, array.shape):
         known = isinstance(i, int) and isinstance(size, int) and 0 <= i < size
         if not known and not (isinstance(i, Counter) and i.extent == size):
             raise IndexError(f"{a.name}: index {getattr(i, 'extent', i)} may leave {array}, whose size is {size} there")
-        i = ir.Constant(I64, i) if isinstance(i, int) else i.first if i.first and i is index[-1] else i.register
-        position = a.integer("add", a.integer("mul", position, a.size(size)), i)
-    return position, lanes
+    wide = [i for i in index if isinstance(i, Counter) and i.lanes > 1]
+    if wide and a.mask is None:
+        raise IndexError(f"{a.name}: {array} is indexed by the counter of a loop that has ended")
+    consecutive = wide == [index[-1]] and wide[0].first is not None  # lanes side by side: the first one's place will do
+    position = ir.Constant(I64, 0)
+    for i, size in zip(index, array.shape):
+        register = I64(i) if isinstance(i, int) else i.first if consecutive and i is wide[0] else i.register
+        position = a.integer("add", a.integer("mul", position, a.size(size)), register)
+    return position, wide[0].lanes if wide else 1
 
 
 def integer(a, instruction, *registers):
@@ -457,18 +466,21 @@ def load(a, array, *index):
     """Load array[index] into a register. A row number loads as a counter of the arrays it indexes."""
     element = I64 if array.rows_of else a.real
     position, lanes = place(a, array, index)
-    address = a.builder.gep(a.pointer(array), [position], source_etype=element)
+    vector, pointer = laned(element, lanes), a.pointer(array)
     if lanes == 1:
-        register = a.builder.load(address, typ=element)
-    else:
-        vector, bits = ir.VectorType(element, lanes), f"v{lanes}{'i64' if array.rows_of else 'f32'}"
-        nothing = ir.Constant(vector, None)
-        if isinstance(position.type, ir.VectorType):
-            address.type = ir.VectorType(POINTER, lanes)
-            name = f"llvm.masked.gather.{bits}.v{lanes}p0"
-        else:
-            name = f"llvm.masked.load.{bits}.p0"
-        register = intrinsic(a, name, vector, address, I32(element.width // 8 if array.rows_of else 4), a.mask, nothing)
+        register = a.builder.load(a.builder.gep(pointer, [position], source_etype=element), typ=element)
+    elif not isinstance(position.type, ir.VectorType):
+        address = a.builder.gep(pointer, [position], source_etype=element)
+        name = f"llvm.masked.load.v{lanes}{'i64' if array.rows_of else 'f32'}.p0"
+        register = intrinsic(
+            a, name, vector, address, I32(8 if array.rows_of else 4), a.mask, ir.Constant(vector, None)
+        )
+    else:  # lane by lane, which beats the gather instruction of many processors
+        register = ir.Constant(vector, ir.Undefined)
+        position = a.builder.select(a.mask, position, ir.Constant(position.type, None))  # a masked lane reads element 0
+        for lane in map(I32, range(lanes)):
+            address = a.builder.gep(pointer, [a.builder.extract_element(position, lane)], source_etype=element)
+            register = a.builder.insert_element(register, a.builder.load(address, typ=element), lane)
     return Counter(a, register, lanes, array.rows_of) if array.rows_of else Value(a, register, lanes)
 
 
@@ -501,7 +513,7 @@ class Sum:
     """A running sum: starts at 0.0, grows with `+=`, one partial sum a lane. `total()` adds the lanes."""
 
     def __init__(self, a):
-        self.a, self.type = a, ir.VectorType(a.real, a.lanes) if a.lanes > 1 else a.real
+        self.a, self.type = a, laned(a.real, a.lanes)
         self.slot = a.entry.alloca(self.type)
         a.builder.store(ir.Constant(self.type, None if a.lanes > 1 else 0.0), self.slot)
 
@@ -565,6 +577,8 @@ class Assembler:
         self.lanes, self.flags = (float32_lanes(), FAST) if single else (1, ())
         self.module, self.mask, self.arrays, self.words = ir.Module(name), None, {}, {}
         self.function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [POINTER]), "program")
+        self.function.attributes.add("nounwind")  # llvmlite writes the next line only beside a named attribute
+        self.function.attributes.alignstack = 64  # a vector put aside on the stack must not straddle two cache lines
         self.entry = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.builder = ir.IRBuilder(self.function.append_basic_block("start"))
 
@@ -679,6 +693,10 @@ class Program:
                 raise ValueError(
                     f"{self.name}: {found}; expected {array} {dtype}" + (f" with {sizes}" if sizes else "")
                 )
+            if buffer.data.size >= 2**31:
+                raise ValueError(
+                    f"{self.name}: {name} has {buffer.data.size:,} elements; a program reaches 2,147,483,647"
+                )
             words[name] = buffer.data.ctypes.data
         for name, array in self.arrays.items():
             rows = given[name].data
@@ -733,10 +751,6 @@ import struct
 SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 FORMAT = {SINGLE: (I32, 23, 127), DOUBLE: (I64, 52, 1023)}  # integers as wide, bits of fraction, bias of the exponent
 SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
-
-
-def laned(kind, lanes):
-    return ir.VectorType(kind, lanes) if lanes > 1 else kind
 
 
 def select(condition, x, y):

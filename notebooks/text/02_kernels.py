@@ -636,8 +636,8 @@ def gather(out, x, rows):
 
 
 # %% [markdown]
-# And the workhorse of deep learning, the matrix product. The order of the three loops matters for speed (that is a story
-# for later in this notebook) but for each result the sum runs over `k` upwards.
+# And the workhorse of deep learning, the matrix product. For each result the sum runs over `k` upwards, whatever the
+# order of the three loops. Why they stand in this order is one of the exercises.
 
 # %%
 #| export matmul

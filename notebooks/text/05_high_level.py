@@ -253,16 +253,17 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 # %%
 rings = tasks.rings()
-fits = [level.tasks.dnn_classifier(*rings[:2], *rings[4:7]) for level in (hardware, kernels, low_level, mid_level)]
-fits.append(dnn_classifier(*rings[:2], *rings[4:7]))
-for level, fit in zip(figures.LEVELS, fits):
-    difference = max(
-        np.abs(p - q).max() for p, q in zip([fit.losses, *fit.weights], [fits[0].losses, *fits[0].weights])
-    )
-    print(f"{level:12} last loss {float(fit.losses[-1]).hex()}   maximum difference {difference:g}")
+trainers = [level.tasks.dnn_classifier for level in (hardware, kernels, low_level, mid_level)] + [dnn_classifier]
+fits = {level: train_net(*rings[:2], *rings[4:7]) for level, train_net in zip(figures.LEVELS, trainers)}
+for level, fit in fits.items():
+    same = all((p == q).all() for p, q in zip(fit.weights, fits["hardware"].weights))
+    print(f"{level:12} last loss {float(fit.losses[-1]).hex()}   all 61 weights equal level 1's: {same}")
 
 # %%
-figures.classifier(rings, fits[-1])
+figures.five_curves(fits)
+
+# %%
+figures.classifier(rings, fits["high_level"])
 
 # %%
 sex = tasks.penguins_sex()
