@@ -98,8 +98,8 @@ def microseconds(train, task, steps=1000, repeats=5):
     return statistics.median(times) / len(task.batches) * 1e6
 
 
-def cost(train, task, launches, nbytes, predicted):
+def cost(train, task, launches, nbytes, predicted, steps=1000):
     """Print what one step costs: launches, bytes, microseconds predicted (`predicted` is in seconds) and measured."""
-    measured = microseconds(train, task)
+    measured = microseconds(train, task, steps)
     print("launches a step   bytes a step   µs predicted   µs measured")
     print(f"{launches:15.4g}   {nbytes:12,.0f}   {predicted * 1e6:12.3g}   {measured:11.3g}")

@@ -51,9 +51,9 @@ def styled(width=7.0, height=3.2):
     return decorate
 
 
-def source(function):
-    """The source of a function, as highlighted code."""
-    return Markdown(f"```python\n{inspect.getsource(function)}```")
+def source(*functions):
+    """The source of functions, as highlighted code."""
+    return Markdown("```python\n" + "\n\n".join(map(inspect.getsource, functions)) + "```")
 
 
 @styled(height=2.7)

@@ -1,5 +1,8 @@
 """Level 2: every kernel against NumPy, every refusal with its reason."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -159,3 +162,52 @@ def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
 def test_the_table_names_every_op():
     assert repr(KERNELS).splitlines()[0].split() == ["op", "cpu"]
     assert {line.split()[0] for line in repr(KERNELS).splitlines()[1:]} == {op for op, _ in KERNELS}
+
+
+PROGRAM = """
+import numpy as np
+import settings
+from numba import njit
+from levels.hardware import pool
+from levels.kernels import launch, scalar
+
+FACTOR = {factor}
+
+
+@njit
+def callee(x):
+    return x * {callee}
+
+
+def mine(x):
+    return callee(x) * FACTOR * {own} {module}
+
+
+scalar("mine")(mine)
+cpu = pool()["cpu:0"]
+print(launch("mine", None, cpu.put(np.ones(1))).numpy()[0])
+"""
+
+
+def test_the_cache_never_serves_a_stale_kernel(tmp_path):
+    """Each run changes one thing that the kernel is made of: itself, a callee, a global, a setting in another module."""
+    from course.build import ROOT, environment
+
+    def run(expected, setting=1.0, module="", **parts):
+        (tmp_path / "settings.py").write_text(f"scale = {setting}\n")
+        program = PROGRAM.format(**dict(factor=1.0, callee=1.0, own=1.0, module=module) | parts)
+        env = environment(ROOT) | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.stdout.strip() == str(expected), done.stderr
+
+    run(1.0)
+    files = set((tmp_path / "kernels").iterdir())
+    assert files
+    run(1.0)
+    assert set((tmp_path / "kernels").iterdir()) == files  # the second run compiled nothing
+    run(2.0, callee=2.0)
+    run(3.0, factor=3.0)
+    run(5.0, own=5.0)
+    run(1.0, module="* settings.scale")
+    run(7.0, module="* settings.scale", setting=7.0)
+    run(1.0)

@@ -92,6 +92,8 @@ def bad_calls():
         row_too_large=dict(batches=[[0, 4]]),
         row_negative=dict(batches=[[0, -1]]),
         rate_is_text=dict(learning_rate="fast"),
+        rate_is_zero=dict(learning_rate=0.0),
+        rate_is_negative=dict(learning_rate=-0.1),
         rate_is_nan=dict(learning_rate=float("nan")),
     )
     return [pytest.param(good | change, id=name) for name, change in wrong.items()]

@@ -57,8 +57,8 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
     if rows.min() < 0 or rows.max() >= len(x):
         raise IndexError(f"batches hold row {rows.min() if rows.min() < 0 else rows.max()}; x has {len(x)} rows")
-    if not isinstance(learning_rate, (int, float)) or not np.isfinite(learning_rate):
-        raise ValueError(f"learning_rate is {learning_rate!r}; expected a finite number")
+    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
+        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
 def dot(p, q):

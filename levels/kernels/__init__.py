@@ -2,7 +2,7 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
-from .cache import OVERLOADS, HashLocator, compile_cpu, described
+from .cache import OVERLOADS, HashLocator, compile_cpu, described, globals_read
 from .elementwise import (
     LOOPS,
     add,
@@ -82,6 +82,7 @@ __all__ = [
     "dtype_of",
     "exponent_overload",
     "gather",
+    "globals_read",
     "identity",
     "kernel",
     "launch",

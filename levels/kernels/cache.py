@@ -4,6 +4,7 @@
 
 import dis
 import hashlib
+import math
 import os
 import types
 from pathlib import Path
@@ -16,6 +17,13 @@ from numba.core.caching import _CacheLocator
 OVERLOADS = {}  # a Python function -> what stands for it inside kernels
 
 
+def globals_read(code):
+    """The names of the globals that a piece of code, or a function inside it, reads."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return own.union(*map(globals_read, inner))
+
+
 def described(value, seen=()):
     """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
     if value in seen:
@@ -26,7 +34,7 @@ def described(value, seen=()):
         if value in OVERLOADS:
             return described(OVERLOADS[value], (*seen, value))
         inside, code = (*seen, value), value.__code__
-        names = sorted({i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
+        names = sorted(globals_read(code))
         scope = [(n, value.__globals__[n]) for n in names if n in value.__globals__]
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
@@ -42,8 +50,8 @@ def described(value, seen=()):
         (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)),
     ):
         return f"{type(value).__name__} {value!r}"
-    if isinstance(value, types.ModuleType):
-        return f"module {value.__name__} {getattr(value, '__version__', '')}"
+    if value is np or value is math:
+        return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
@@ -51,7 +59,7 @@ class HashLocator(_CacheLocator):
     """Tells numba where a function's compiled code lies: in a file named by the hash."""
 
     def __init__(self, function, file):
-        self.hash = hashlib.sha256(f"{numba.__version__}{described(function)}".encode()).hexdigest()
+        self.hash = hashlib.sha256(f"{numba.__version__}{np.__version__}{described(function)}".encode()).hexdigest()
 
     def get_cache_path(self):
         return numba.config.CACHE_DIR or os.path.join(Path.home(), ".cache", "levels")

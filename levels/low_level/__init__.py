@@ -19,9 +19,9 @@ from .tensors import (
     gather,
     log,
     matmul,
+    number_tensor,
     reduce_mean,
     reduce_sum,
-    scalar,
 )
 
 __all__ = [
@@ -43,10 +43,10 @@ __all__ = [
     "linear_regression",
     "log",
     "matmul",
+    "number_tensor",
     "reduce_mean",
     "reduce_sum",
     "relu",
-    "scalar",
     "sigmoid",
     "spread_back",
     "unbroadcast",

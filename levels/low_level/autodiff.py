@@ -60,8 +60,6 @@ def spread_back(dy, shape, axis, keepdims):
 
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    if dx.shape == shape:
-        return dx
     while len(dx.shape) > len(shape):
         dx = reduce_sum(dx, axis=0)
     for axis, (size, wanted) in enumerate(zip(dx.shape, shape, strict=True)):
@@ -82,9 +80,13 @@ def walk_back(records, target, sources):
     for op, inputs, attrs, y in reversed(useful):
         if id(y) not in gradients:
             continue
+        if op not in VJPS:
+            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
         for x, vjp in zip(inputs, VJPS[op]):
             if id(x) in needed:
-                dx = unbroadcast(vjp(gradients[id(y)], y, *inputs, **attrs), x.shape)
+                dx = vjp(gradients[id(y)], y, *inputs, **attrs)
+                if dx.buffer.spec is not x.buffer.spec:
+                    dx = unbroadcast(dx, x.shape)
                 gradients[id(x)] = gradients[id(x)] + dx if id(x) in gradients else dx
     for k, source in enumerate(sources):
         if id(source) not in gradients:

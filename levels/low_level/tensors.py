@@ -83,8 +83,8 @@ class Variable(Operators):
 
     def assign(self, value):
         value = as_tensor(value, [self])
-        if value.shape != self.shape or value.dtype != self.dtype:
-            raise ValueError(f"assign: the variable is {self.dtype}{self.shape}, the value {value.dtype}{value.shape}")
+        if value.buffer.spec is not self.buffer.spec:
+            raise ValueError(f"assign: the variable is {self.buffer.spec}, the value {value.buffer.spec}")
         self.value = value
 
 
@@ -99,7 +99,7 @@ def constant(values, dtype=None):
 
 
 @functools.lru_cache(maxsize=256)
-def scalar(value, sign, dtype):
+def number_tensor(value, sign, dtype):
     """A single number as a tensor. Tensors never change, so one serves every use. (0.0 and -0.0 are equal, hence `sign`.)"""
     return constant(value, dtype)
 
@@ -112,7 +112,7 @@ def as_tensor(value, others=()):
         return value.value
     like = next((x.dtype for x in others if isinstance(x, Operators)), None)
     if isinstance(value, (int, float)) and like is not None:
-        return scalar(value, math.copysign(1.0, value), like)
+        return number_tensor(value, math.copysign(1.0, value), like)
     return constant(value)
 
 

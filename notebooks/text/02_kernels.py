@@ -28,8 +28,8 @@ print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {tho
 
 # %% [markdown]
 # A thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. Python
-# finds the function, checks the arrays, allocates the result, and only then a loop runs. Two questions follow. How do we
-# write that loop? And how do we pay for the call only once?
+# finds the function, checks the arrays, allocates the result, and only then a loop runs. This level is about both: the loop,
+# and what it costs to call one.
 #
 # ## A first kernel (4 min)
 #
@@ -65,7 +65,9 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 # Compiling took longer than running. So a framework keeps what it compiled, in a folder. The danger is a **stale** kernel: you
 # change a function, and the old program runs. numba's own cache looks at the file's time stamp, and misses a change in
 # another file. Ours keeps each program under a hash of everything it was made from: the function's code, its constants, and
-# the same of every function it calls. A change anywhere gives another hash. So there is nothing that could go stale.
+# the same of every function it calls. A change anywhere gives another hash. What cannot be
+# described, such as a setting in some module, is not kept on disk at all. (You may skip the next cell. Its idea is this
+# paragraph.)
 
 # %%
 #| export cache
@@ -73,6 +75,7 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 
 import dis
 import hashlib
+import math
 import os
 import types
 from pathlib import Path
@@ -85,6 +88,13 @@ from numba.core.caching import _CacheLocator
 OVERLOADS = {}  # a Python function -> what stands for it inside kernels
 
 
+def globals_read(code):
+    """The names of the globals that a piece of code, or a function inside it, reads."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return own.union(*map(globals_read, inner))
+
+
 def described(value, seen=()):
     """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
     if value in seen:
@@ -95,7 +105,7 @@ def described(value, seen=()):
         if value in OVERLOADS:
             return described(OVERLOADS[value], (*seen, value))
         inside, code = (*seen, value), value.__code__
-        names = sorted({i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
+        names = sorted(globals_read(code))
         scope = [(n, value.__globals__[n]) for n in names if n in value.__globals__]
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
@@ -111,8 +121,8 @@ def described(value, seen=()):
         (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)),
     ):
         return f"{type(value).__name__} {value!r}"
-    if isinstance(value, types.ModuleType):
-        return f"module {value.__name__} {getattr(value, '__version__', '')}"
+    if value is np or value is math:
+        return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
@@ -120,7 +130,7 @@ class HashLocator(_CacheLocator):
     """Tells numba where a function's compiled code lies: in a file named by the hash."""
 
     def __init__(self, function, file):
-        self.hash = hashlib.sha256(f"{numba.__version__}{described(function)}".encode()).hexdigest()
+        self.hash = hashlib.sha256(f"{numba.__version__}{np.__version__}{described(function)}".encode()).hexdigest()
 
     def get_cache_path(self):
         return numba.config.CACHE_DIR or os.path.join(Path.home(), ".cache", "levels")
@@ -151,15 +161,14 @@ def compile_cpu(function):
 # %% [markdown]
 # ## One table (5 min)
 #
-# An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU is one more
-# column of this table. That is all a framework needs to know about hardware.
+# An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU would be one
+# more column of this table.
 
 # %%
 #| export registry
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
 import difflib
-import math
 import operator
 
 from levels.hardware import Buffer
@@ -313,7 +322,8 @@ def check_result(op, out, spec, inputs):
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated (**broadcasting**): a bias of shape `(1, 4)` is added to
-# every row of `(10, 4)`. In the loop that means one index less.
+# every row of `(10, 4)`. In the loop that means one index less. So for each axis we note its *owners*: the inputs that have
+# it, and are not repeated along it.
 
 # %%
 #| export elementwise
@@ -419,7 +429,7 @@ def plan_elementwise(op, function, *inputs, shape=(), **numbers):
 
 
 # %% [markdown]
-# Now an op costs two lines. `sgd` is the update of gradient descent: it reads the weight that it overwrites.
+# Now an op costs three lines. `sgd` is the update of gradient descent: it reads the weight that it overwrites.
 
 
 # %%
@@ -468,7 +478,8 @@ def sgd(w, dw, rate):
 
 # %% [markdown]
 # The net needs a few more. Its `exp` and `log` are those of level 1: their source goes to numba as it stands. numba only
-# has to be told what the five small tools mean in its world.
+# has to be told what the five small tools mean in its world. (Where two lambdas stand, one in the other: numba calls the
+# outer one with types, and compiles what it returns.)
 
 # %%
 #| export elementwise
@@ -753,7 +764,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %% [markdown]
-# **Predict:** level 1 ran one program on one row after the other. This level runs fourteen programs on whole batches. Are
+# **Predict:** level 1 ran one program on one row after the other. This level makes fourteen launches a step, each on a whole batch. Are
 # the losses equal?
 
 # %%
@@ -879,8 +890,8 @@ print(f"a launch costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, predicted)
 
 # %% [markdown]
-# Nearly all of it is the cost of calling. The arithmetic itself is lost in it, as the surprise at the top foretold. Level 3
-# makes this worse before it makes it better.
+# Most of it is the cost of calling; the rest is Python's own loop, and a new buffer for the row numbers. The arithmetic is
+# lost in it, as the surprise at the top foretold. Level 3 will add to it.
 #
 # ## More of the same kind (optional)
 #
@@ -895,7 +906,8 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 # 1. Add an op `"maximum"` in three lines and launch it on two arrays.
 # 2. Print the loop that `add` gets for shapes `(3, 1)` and `(1, 4)`.
 # 3. Add the product `x·x` as an op `"square"` and use it in `linear_regression`. Are the losses still equal?
-# 4. Swap the two inner loops of `matmul`. Do the losses change? Why not?
+# 4. Swap the two inner loops of `matmul_ikj`. Do the losses change? Time both orders on two matrices of 256 x 256. What does
+#    change, and why?
 #
 # ## Build
 

@@ -28,9 +28,9 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 
 # %% [markdown]
 # Over all penguins the slope is negative. Within every species it is positive. Gentoos are heavy and have shallow bills,
-# and a model that does not know the species takes one for the other (Simpson's paradox, 1951,
-# [doi](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model is only as good as the columns it is given. This level
-# is about parts that take columns, and own what they have learned from them.
+# and a model that is not told the species mistakes it for the depth of the bill
+# ([Simpson's paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model is only as good as the columns it is
+# given, and real models take many columns. So they are made of parts, and each part has to look after its own weights.
 #
 # ## A part owns its variables (6 min)
 #
@@ -330,10 +330,11 @@ from levels.hardware import pool
 
 cpu, one = pool()["cpu:0"], constant([[1.0]])
 t_launch = min(timeit.repeat(lambda: one + one, number=1000, repeat=5)) / 1000
+print(f"level 3 takes {compare.microseconds(low_level.tasks.linear_regression, task):.0f} µs a step")
 compare.cost(linear_regression, task, launches, nbytes, launches * t_launch + cpu.roofline(16 * 10, nbytes))
 
 # %% [markdown]
-# The same launches as on level 3. Owning variables costs next to nothing: it is bookkeeping, once a step.
+# The same launches as on level 3, and nearly the same time. Owning variables costs little: it is bookkeeping.
 #
 # ## More of the same kind (optional)
 #
@@ -348,7 +349,7 @@ compare.cost(linear_regression, task, launches, nbytes, launches * t_launch + cp
 #
 # 1. Write a layer `Scale` that multiplies its input by one trainable number. (8 lines.)
 # 2. Give `SGD` a momentum. Where must the velocity live, and who owns it?
-# 3. Train on the raw penguins, not standardised, at rate 0.001. What do the losses do, and why?
+# 3. Train on the raw numbers of `tasks.penguins()`, not standardised, at rate 0.001. What do the losses do, and why?
 # 4. Put a second `Dense` behind the first, with nothing in between. Can the two fit more than one? Why not?
 #
 # ## Build

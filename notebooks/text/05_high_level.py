@@ -3,7 +3,7 @@
 #
 # **In this notebook the model owns its training loop, and `model.fit` gives the same number as machine code.**
 #
-# This is the level of `tf.keras.Model` and of PyTorch's `Trainer`-like libraries. About 30 minutes.
+# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 30 minutes.
 
 # %%
 from course import build, compare, figures, tasks
@@ -272,7 +272,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # ## The five side by side (5 min)
 #
-# The five versions of one task, aligned: what each level says for the same thing. Read a row from left to right.
+# The five versions of one task, aligned: what each level says for the same thing. Read a row from left to right. The column
+# `here` is this notebook: its one line does all four, inside `fit`.
 
 # %%
 levels = (hardware, kernels, low_level, mid_level)
@@ -298,8 +299,8 @@ for level in (hardware, kernels, low_level, mid_level):
 print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task):8.2f} µs a step")
 
 # %% [markdown]
-# One answer, and a factor of hundreds between the floors. What the upper floors need is a way to hand the whole loop down
-# to the ground. That is `function`, on level 3.
+# One answer, and a factor of hundreds between the ground and the floors above it. (Among the upper three the differences are
+# noise.) What they lack is a way to hand the whole loop down to the ground: a compiler.
 #
 # ## More of the same kind (optional)
 #
@@ -314,7 +315,8 @@ print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task):
 # 1. Count the parameters of a net 2-4-8-1 by hand. Let `summary` check you.
 # 2. Write `fit_until(model, x, y, loss)`, which stops when an epoch's mean loss falls below a bound.
 # 3. `history.epochs[-1]` and `model.evaluate(x, y)` differ. Which is larger, and why?
-# 4. Train twice with the same seed, twice with different ones. Which losses are equal?
+# 4. Train twice with the same seed, twice with different ones. Which losses are equal? (Where do starting weights come from?
+#    Look at `levels.mid_level.layers.RANDOM`.)
 #
 # ## Build
 
