@@ -1,0 +1,69 @@
+"""exp and log: one source, the same bits on Python's floats, in programs and in kernels, and close to the truth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from levels.hardware import Assembler, exp, log, pool
+from levels.kernels import launch
+
+CPU = pool()["cpu:0"]
+SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 5e-324, -5e-324, 1e-310, 2.0**-1022, 1.3e308]
+SPECIAL += [1.7976931348623157e308, 709.782712893384, 709.79, -745.1332191019411, -745.14, 1000.0, -1000.0]
+
+
+def inputs(function, dtype):
+    """A million numbers over the whole range of the function, a million where it is used most, and the special ones."""
+    rng, n = np.random.default_rng(1), 10**6
+    ends = {"exp": {"f8": (-745, 709.7), "f4": (-103, 88.7)}, "log": {"f8": (-708, 709), "f4": (-87, 88)}}
+    low, high = ends[function.__name__][dtype]
+    wide, near = rng.uniform(low, high, n), rng.normal(size=n)
+    if function is log:
+        wide, near = np.exp(wide), np.concatenate([rng.uniform(1e-7, 1, n // 2), 1 + 1e-3 * rng.normal(size=n // 2)])
+    with np.errstate(over="ignore"):
+        return np.concatenate([wide, near, SPECIAL]).astype(dtype)
+
+
+def in_program(function, x):
+    a = Assembler(function.__name__, x.dtype)
+    source, out = a.array("x", "n"), a.array("out", "n")
+    with a.loop("n", a.lanes) as i:
+        a.store(function(a.load(source, i)), out, i)
+    result = CPU.alloc(x.shape, x.dtype)
+    a.assemble()(x=CPU.put(x), out=result)
+    return result.numpy()
+
+
+def in_kernel(function, x):
+    return launch(function.__name__, None, CPU.put(x)).numpy()
+
+
+def same(p, q):
+    """Equal, NaN with NaN, and zeros of the same sign."""
+    return (p == q) & (np.signbit(p) == np.signbit(q)) | np.isnan(p) & np.isnan(q)
+
+
+@pytest.mark.parametrize("function", [exp, log])
+def test_one_source_gives_the_same_bits_everywhere(function):
+    x = inputs(function, "f8")
+    program, kernel = in_program(function, x), in_kernel(function, x)
+    assert same(program, kernel).all()
+    some = np.r_[0:20_000, 1_000_000:1_020_000, len(x) - len(SPECIAL) : len(x)]
+    assert same(program[some], np.array([function(v) for v in x[some].tolist()])).all()
+
+
+@pytest.mark.parametrize("where", [in_program, in_kernel])
+@pytest.mark.parametrize("function, truth", [(exp, np.exp), (log, np.log)])
+@pytest.mark.parametrize("dtype, ulps", [("f8", 1.0), ("f4", 1.1)])
+def test_close_to_the_truth_and_right_at_the_ends(function, truth, dtype, ulps, where):
+    x = inputs(function, dtype)
+    with np.errstate(all="ignore"):
+        # one format up; where there is none above float64, the library's own error is at most half a unit more
+        exact = truth(x.astype(np.longdouble if dtype == "f8" else np.float64))
+        rounded, result = exact.astype(dtype), where(function, x)
+        slack = 0.0 if np.finfo(exact.dtype).nmant > np.finfo(dtype).nmant else 0.5
+        finite = np.isfinite(rounded)
+        away = np.abs(result[finite].astype(exact.dtype) - exact[finite]) / np.spacing(np.abs(rounded[finite]))
+    assert result.dtype == x.dtype and float(away.max()) <= ulps + slack
+    assert (same(result, rounded) | finite).all()
