@@ -260,8 +260,9 @@ class Assembler:
         self.lanes, self.flags = (float32_lanes(), FAST) if single else (1, ())
         self.module, self.mask, self.arrays, self.words = ir.Module(name), None, {}, {}
         self.function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [POINTER]), "program")
-        self.function.attributes.add("nounwind")  # llvmlite writes the next line only beside a named attribute
-        self.function.attributes.alignstack = 64  # a vector put aside on the stack must not straddle two cache lines
+        if self.lanes > 1:  # a vector put aside on the stack must not straddle two cache lines
+            self.function.attributes.add("nounwind")  # llvmlite writes the next one only beside a named attribute
+            self.function.attributes.alignstack = 64
         self.entry = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.builder = ir.IRBuilder(self.function.append_basic_block("start"))
 
