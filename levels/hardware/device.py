@@ -70,8 +70,9 @@ class Device:
         """A new buffer of a Spec of this device."""
         if self.memory is not None and spec.nbytes > self.memory - self.used:
             raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
+        data = np.empty(spec.shape, spec.dtype)
         self.used += spec.nbytes
-        return Buffer(spec, np.empty(spec.shape, spec.dtype))
+        return Buffer(spec, data)
 
     def put(self, array):
         """A new buffer that holds the numbers of a NumPy array."""

@@ -204,8 +204,9 @@ class Device:
         """A new buffer of a Spec of this device."""
         if self.memory is not None and spec.nbytes > self.memory - self.used:
             raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
+        data = np.empty(spec.shape, spec.dtype)
         self.used += spec.nbytes
-        return Buffer(spec, np.empty(spec.shape, spec.dtype))
+        return Buffer(spec, data)
 
     def put(self, array):
         """A new buffer that holds the numbers of a NumPy array."""
@@ -843,6 +844,11 @@ def floor(x):
     return rounded(x, "floor") if isinstance(x, Value) else float(math.floor(x))
 
 
+# %% [markdown]
+# The last two tools reach into the bits. A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is
+# shifted to its place.
+
+
 # %%
 #| export elementary
 def pow2(n):
@@ -1070,6 +1076,10 @@ def check_inputs(x, dtype, features):
         )
 
 
+# %% [markdown]
+# The same for all arguments of a task. `units` says how many units each layer has: `[1]` for the line.
+
+
 # %%
 #| export tasks
 def check_task(x, y, weights, batches, learning_rate, units):
@@ -1270,6 +1280,11 @@ def load_weights(a, arrays):
         loaded.append([[a.load(w, k, j) for j in range(units)] for k in range(inputs)])
         loaded.append([a.load(b, 0, j) for j in range(units)])
     return loaded
+
+
+# %% [markdown]
+# The program of the line, one size larger: the same three loops, the same four parts. Only `backward` is new. It stands in
+# the cell after the next.
 
 
 # %%

@@ -349,6 +349,11 @@ def merged_axes(shape, shapes):
     return merged or [(1, (True,) * len(shapes))]
 
 
+# %% [markdown]
+# The loop itself is text. An input is indexed by the letters of the axes it owns. With one letter it is seen as one long row
+# (`ravel`), which compilers like best.
+
+
 # %%
 #| export elementwise
 def loop_source(name, owners, numbers=()):
@@ -404,6 +409,10 @@ def compiled_loop(function, dtype, owners, numbers):
         exec(loop_source("scalar", owners, numbers), scope)
         LOOPS[function, dtype, owners] = COMPILERS["cpu"](scope["loop"])
     return LOOPS[function, dtype, owners]
+
+
+# %% [markdown]
+# The planner asks three questions: do the numbers of arrays fit the function, what is the common shape, which loop is it?
 
 
 # %%
@@ -816,6 +825,9 @@ def dnn_backward(dz, inputs, weights):
             dz = launch("relu_grad", None, dh, inputs[k])
     return gradients
 
+
+# %% [markdown]
+# And the training loop around them. The sigmoid's and the loss's gradients stand in it, in the order of the record.
 
 # %%
 #| export tasks
