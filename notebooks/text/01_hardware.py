@@ -280,7 +280,7 @@ def copy(buffer, device):
     return device.put(buffer.numpy())
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 pool(cpus=2)
 
 # %%
