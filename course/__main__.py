@@ -325,7 +325,11 @@ def main(arguments):
         fail(f"There is no command {name!r}. {hint}")
     command, lock, _ = COMMANDS[name]
     os.chdir(ROOT)
-    os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(ROOT, ".course", "kernels"))  # what is compiled stays here
+    for variable, folder in (
+        ("NUMBA_CACHE_DIR", "kernels"),
+        ("LEVELS_CACHE", "programs"),
+    ):  # what is compiled stays here
+        os.environ.setdefault(variable, os.path.join(ROOT, ".course", folder))
     if active_and_complete(lock):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
         return command(rest)

@@ -227,6 +227,8 @@ def from_text(root: Path, name: str):
     ids = set()
     for cell in notebook.cells:
         cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
+        if "hide-input" in cell.metadata.get("tags", []):  # Lab shows it collapsed
+            cell.metadata["jupyter"] = {"source_hidden": True}
         cell.id = hash_of(cell.cell_type, cell.source)[:8]
         while cell.id in ids:
             cell.id = hash_of(cell.id)[:8]

@@ -25,8 +25,8 @@ def inputs(function, dtype):
         return np.concatenate([wide, near, SPECIAL]).astype(dtype)
 
 
-def in_program(function, x):
-    a = Assembler(function.__name__, x.dtype)
+def in_program(function, x, lanes=None):
+    a = Assembler(function.__name__, x.dtype, lanes)
     source, out = a.array("x", "n"), a.array("out", "n")
     with a.loop("n", a.lanes) as i:
         a.store(function(a.load(source, i)), out, i)
@@ -53,7 +53,17 @@ def test_one_source_gives_the_same_bits_everywhere(function):
     assert same(program[some], np.array([function(v) for v in x[some].tolist()])).all()
 
 
-@pytest.mark.parametrize("where", [in_program, in_kernel])
+@pytest.mark.parametrize("function", [exp, log])
+def test_the_same_bits_in_any_number_of_lanes(function):
+    x = inputs(function, "f8")[-100_003:]  # no multiple of the lanes
+    assert all(same(in_program(function, x, 1), in_program(function, x, lanes)).all() for lanes in (4, 8))
+
+
+def in_scalars(function, x):
+    return in_program(function, x, lanes=1)
+
+
+@pytest.mark.parametrize("where", [in_program, in_scalars, in_kernel])
 @pytest.mark.parametrize("function, truth", [(exp, np.exp), (log, np.log)])
 @pytest.mark.parametrize("dtype, ulps", [("f8", 1.0), ("f4", 1.1)])
 def test_close_to_the_truth_and_right_at_the_ends(function, truth, dtype, ulps, where):

@@ -103,6 +103,15 @@ def test_level_imports_only_levels_beneath(level):
             assert package != "levels" or rest.split(".")[0] in beneath, f"{path} imports {name}"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hidden_question_does_not_show_its_answer(name):
+    """Lab shows the first line of a cell that it collapses."""
+    for cell in build.from_text(build.ROOT, name).cells:
+        if "hide-input" in cell.metadata.get("tags", []):
+            first = cell.source.splitlines()[0]
+            assert first.endswith("(") or first.startswith("from course"), f"break the line after the bracket: {first}"
+
+
 class WithoutFunctions(ast.NodeTransformer):
     def visit_FunctionDef(self, node):
         return None

@@ -3,50 +3,115 @@
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
 import ctypes
-from contextlib import contextmanager
+import hashlib
+import numbers
+import os
+import re
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
+import llvmlite
 import numpy as np
 from llvmlite import binding as llvm
-from llvmlite import ir
 
-from .device import Buffer
+from .device import Buffer, host_features, host_lanes
+
+CODE = {}  # the text of a program -> its engine, which owns the code, and its address
+CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
+
+
+def target_machine():
+    """LLVM's description of this processor."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
+
+
+def optimised(text, target):
+    """LLVM's own form of a program, optimised for this processor."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.loop_unrolling = False  # the loops run as they were written
+    passes = llvm.create_pass_builder(target, options)
+    passes.getModulePassManager().run(module, passes)
+    return module
+
+
+def object_code(text, target):
+    """The bytes of a program, from the folder where they are there and whole."""
+    processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
+    key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
+    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
+    with suppress(OSError):
+        checksum, code = (kept := path.read_bytes())[:32], kept[32:]
+        if hashlib.sha256(code).digest() == checksum:
+            return code
+    code = target.emit_object(optimised(text, target))
+    with suppress(OSError):  # a folder that cannot be written only costs time
+        CACHE.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(f".{os.getpid()}")
+        aside.write_bytes(hashlib.sha256(code).digest() + code)
+        aside.replace(path)
+    return code
+
+
+def machine_code(text):
+    """A program, ready to run: the engine that owns its code, and its address."""
+    if text not in CODE:
+        target = target_machine()
+        code = object_code(text, target)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        CODE[text] = engine, engine.get_function_address("program")
+    return CODE[text]
+
+
+def trimmed(assembly):
+    """The instructions of an assembly text and the labels that they jump to, without directives and comments."""
+    body = assembly.split("program:", 1)[1].splitlines()
+    lines = [re.split(r"\s*(?:##|//|;|# )", line)[0].expandtabs(8).rstrip() for line in body]
+    instructions = [line for line in lines if re.match(r"\s+[^.\s]", line)]
+    jumps = {word + ":" for word in re.findall(r"[.\w$]+", " ".join(instructions))}
+    return "\n".join(line for line in lines if line in jumps or line in instructions)
+
+
+def operators(instruction):
+    """The two methods that write this instruction: value · other, and other · value."""
+    return (
+        lambda value, other: value.a.arithmetic(instruction, value, other),
+        lambda value, other: value.a.arithmetic(instruction, other, value),
+    )
+
+
+def compared(how):
+    """The method that writes this comparison."""
+    return lambda value, other: value.a.comparison(how, value, other)
 
 
 class Value:
     """What a register will hold: one number, or one number in each lane. Its operators write instructions."""
 
     def __init__(self, a, register, lanes=1):
-        self.a, self.register, self.lanes = a, register, lanes
+        self.a, self.register, self.lanes, self.scope = a, register, lanes, a.scope
 
-    def __add__(self, other):
-        return self.a.arithmetic("fadd", self, other)
+    def __repr__(self):
+        return f"{type(self).__name__} {self.register}"
 
-    def __radd__(self, other):
-        return self.a.arithmetic("fadd", other, self)
+    def __bool__(self):
+        raise TypeError(f"{self.a.name}: {self!r} is not known while the program is written; use select(c, x, y)")
 
-    def __sub__(self, other):
-        return self.a.arithmetic("fsub", self, other)
+    __add__, __radd__ = operators("fadd")
+    __sub__, __rsub__ = operators("fsub")
+    __mul__, __rmul__ = operators("fmul")
+    __truediv__, __rtruediv__ = operators("fdiv")
+    __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("<", "<=", "==", "!=", ">=", ">"))
 
-    def __rsub__(self, other):
-        return self.a.arithmetic("fsub", other, self)
 
-    def __mul__(self, other):
-        return self.a.arithmetic("fmul", self, other)
-
-    def __rmul__(self, other):
-        return self.a.arithmetic("fmul", other, self)
-
-    def __truediv__(self, other):
-        return self.a.arithmetic("fdiv", self, other)
-
-    def __rtruediv__(self, other):
-        return self.a.arithmetic("fdiv", other, self)
-
-    def __gt__(self, other):
-        return self.a.comparison(">", self, other)
-
-    def __lt__(self, other):
-        return self.a.comparison("<", self, other)
+class Condition(Value):
+    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
 
 
 class Array:
@@ -59,330 +124,497 @@ class Array:
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
 
 
-class Condition(Value):
-    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
+class Index(Value):
+    """A whole number of known range: offset + Σ factor · c, with c in [0, extent) for each (factor, extent) of `terms`."""
 
-    def __bool__(self):
-        raise TypeError(f"{self.a.name}: a comparison is not known while the program is written; use select(c, x, y)")
-
-
-class Counter(Value):
-    """An integer known to lie in [0, extent): a loop's counter, or a row number loaded from memory."""
-
-    def __init__(self, a, register, lanes, extent, first=None):
+    def __init__(self, a, register, lanes=1, terms=(), offset=0, first=None):
         super().__init__(a, register, lanes)
-        self.extent, self.first = extent, first  # first: of consecutive lanes, the counter of lane 0
+        if max(abs(number) for number in (offset, *(factor for factor, _ in terms))) >= 2**31:
+            raise ValueError(f"{a.name}: an index grows beyond 2^31")
+        self.terms, self.offset = terms, offset
+        self.first = register if lanes == 1 else first  # of consecutive lanes, the index of lane 0
+
+    def __add__(self, other):
+        a, other = live(self.a, self).a, self.a.index(other)
+        first = None
+        if self.lanes != other.lanes and self.first and other.first:
+            first = a.integer("add", (self.first, 1), (other.first, 1))[0]  # lanes side by side stay side by side
+        register, lanes = a.integer("add", (self.register, self.lanes), (other.register, other.lanes))
+        return Index(a, register, lanes, self.terms + other.terms, self.offset + other.offset, first)
+
+    def __mul__(self, factor):
+        a, scale = live(self.a, self).a, self.a.index(factor)
+        if scale.terms:
+            raise TypeError(f"{a.name}: an index can be multiplied by a whole number only")
+        register, lanes = a.integer("mul", (self.register, self.lanes), (scale.register, 1))
+        terms = tuple((f * scale.offset, extent) for f, extent in self.terms)
+        return Index(a, register, lanes, terms, self.offset * scale.offset)
+
+    def __sub__(self, other):
+        return self + other * -1
+
+    def __rsub__(self, other):
+        return self * -1 + other
+
+    __radd__, __rmul__ = __add__, __mul__
 
 
-I1, I32, I64, POINTER = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.PointerType()
-REAL = {np.dtype("f4"): ir.FloatType(), np.dtype("f8"): ir.DoubleType()}
-FAST = ("contract", "nsz", "arcp")  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
+def check_reach(name, array, axis, offset, terms, sizes):
+    """Raise IndexError if this index of an array can leave it. An index in a loop that never turns cannot."""
+    size, counts = sizes.get(array.shape[axis], array.shape[axis]), [sizes.get(extent, extent) for _, extent in terms]
+    far = [factor * (count - 1) for (factor, _), count in zip(terms, counts)]
+    low, high = (offset + sum(f for f in far if (f > 0) == up) for up in (False, True))
+    if all(counts) and not 0 <= low <= high < size:
+        raise IndexError(f"{name}: index {axis} of {array} goes from {low} to {high}; the size there is {size}")
 
 
-def float32_lanes():
-    """How many float32 one instruction of this processor works on."""
-    features = llvm.get_host_cpu_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}
+FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
 
 
 def laned(kind, lanes):
     """The type of a register with that many lanes."""
-    return ir.VectorType(kind, lanes) if lanes > 1 else kind
+    return f"<{lanes} x {kind}>" if lanes > 1 else kind
+
+
+def spread(a, kind, register, lanes):
+    """One number, repeated over lanes."""
+    if not register.startswith("%"):
+        return f"splat ({kind} {register})"
+    wide = laned(kind, lanes)
+    first = a.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
+    return a.write(f"shufflevector {wide} {first}, {wide} poison, <{lanes} x i32> zeroinitializer")
+
+
+def live(a, thing):
+    """Raise unless this belongs to the program and to a loop that is still open."""
+    if thing.a is not a:
+        raise TypeError(f"{a.name}: this belongs to another program, {thing.a.name}")
+    if thing.scope not in a.scopes:
+        raise ValueError(f"{a.name}: {thing!r} was made in a loop that has ended; a sum or a store carries numbers out")
+    return thing
+
+
+def in_dtype(name, number, dtype):
+    """A Python number in a program's dtype."""
+    try:
+        return dtype.type(float(number))
+    except OverflowError:
+        raise ValueError(f"{name}: a whole number of {len(str(number))} digits is no {dtype}") from None
 
 
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
-    if isinstance(operand, (Counter, Condition)) or (isinstance(operand, Value) and operand.a is not a):
-        raise TypeError(
-            f"{a.name}: arithmetic takes this program's numbers, not counters, comparisons or another program's"
-        )
-    return operand.register if isinstance(operand, Value) else ir.Constant(a.real, float(operand))
-
-
-def spread(a, register, lanes):
-    """A register as it is, or its one number repeated over `lanes` lanes."""
-    if lanes == 1 or isinstance(register.type, ir.VectorType):
-        return register
-    vector = ir.Constant(ir.VectorType(register.type, lanes), ir.Undefined)
-    vector = a.builder.insert_element(vector, register, I32(0))
-    return a.builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
+    if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
+        return f"0x{np.float64(in_dtype(a.name, operand, a.dtype)).view(np.uint64):016X}"
+    if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
+        raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
+    return live(a, operand).register
 
 
 def together(a, *operands):
     """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
-    lanes = max((o.lanes for o in operands if isinstance(o, Value)), default=1)
-    return [spread(a, numeric(a, o), lanes) for o in operands], lanes
+    lanes, registers = max((o.lanes for o in operands if isinstance(o, Value)), default=1), []
+    for operand in operands:
+        register = numeric(a, operand)
+        registers.append(spread(a, a.real, register, lanes) if getattr(operand, "lanes", 1) < lanes else register)
+    return registers, lanes
 
 
 def arithmetic(a, instruction, *operands):
     """Write one instruction: fadd, fsub, fmul, fdiv."""
-    registers, lanes = together(a, *operands)
-    return Value(a, getattr(a.builder, instruction)(*registers, flags=a.flags), lanes)
+    (x, y), lanes = together(a, *operands)
+    return Value(a, a.write(f"{instruction} {a.flags}{laned(a.real, lanes)} {x}, {y}"), lanes)
 
 
 def comparison(a, how, *operands):
-    """Write one comparison. With a NaN it is false."""
+    """Write one comparison. With a NaN it is false, except for !=, as in Python."""
+    (x, y), lanes = together(a, *operands)
+    code = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">=": "oge", ">": "ogt"}[how]
+    return Condition(a, a.write(f"fcmp {code} {laned(a.real, lanes)} {x}, {y}"), lanes)
+
+
+def select(condition, x, y):
+    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    if not isinstance(condition, Condition):
+        return x if condition else y
+    a, chosen = live(condition.a, condition).a, condition.register
+    (x, y), lanes = together(a, x, y)
+    if lanes < condition.lanes:
+        x, y, lanes = *(spread(a, a.real, v, condition.lanes) for v in (x, y)), condition.lanes
+    elif lanes > condition.lanes:
+        chosen = spread(a, "i1", chosen, lanes)
+    kind = laned(a.real, lanes)
+    return Value(a, a.write(f"select {laned('i1', lanes)} {chosen}, {kind} {x}, {kind} {y}"), lanes)
+
+
+def suffix(a, lanes):
+    """What LLVM appends to the name of an instruction: f64, or v16f32."""
+    return f"v{lanes}" * (lanes > 1) + f"f{8 * a.dtype.itemsize}"
+
+
+def intrinsic(a, returns, name, *arguments, flags=""):
+    """The text that calls one of LLVM's intrinsic functions, which stand for an instruction or two."""
+    a.declared.add(f"declare {returns} @llvm.{name}({', '.join(kind for kind, _ in arguments)})")
+    return f"call {flags}{returns} @llvm.{name}({', '.join(f'{kind} {register}' for kind, register in arguments)})"
+
+
+def named(a, name, *operands):
+    """Write one of LLVM's named instructions, such as rint(x) or floor(x)."""
     registers, lanes = together(a, *operands)
-    return Condition(a, a.builder.fcmp_ordered(how, *registers), lanes)
+    kind = laned(a.real, lanes)
+    text = intrinsic(a, kind, f"{name}.{a.suffix(lanes)}", *((kind, register) for register in registers))
+    return Value(a, a.write(text), lanes)
 
 
-def place(a, array, index):
-    """The position of array[index], counted in elements: an integer register, and its lanes."""
-    if len(index) != len(array.shape):
-        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(index)}")
-    for i, size in zip(index, array.shape):
-        known = isinstance(i, int) and isinstance(size, int) and 0 <= i < size
-        if not known and not (isinstance(i, Counter) and i.extent == size):
-            raise IndexError(f"{a.name}: index {getattr(i, 'extent', i)} may leave {array}, whose size is {size} there")
-    wide = [i for i in index if isinstance(i, Counter) and i.lanes > 1]
-    if wide and a.mask is None:
-        raise IndexError(f"{a.name}: {array} is indexed by the counter of a loop that has ended")
-    consecutive = wide == [index[-1]] and wide[0].first is not None  # lanes side by side: the first one's place will do
-    position = ir.Constant(I64, 0)
-    for i, size in zip(index, array.shape):
-        register = I64(i) if isinstance(i, int) else i.first if consecutive and i is wide[0] else i.register
-        position = a.integer("add", a.integer("mul", position, a.size(size)), register)
-    return position, wide[0].lanes if wide else 1
+def fma(a, x, y, z):
+    """x·y + z, rounded once."""
+    return named(a, "fma", x, y, z)
 
 
-def integer(a, instruction, *registers):
-    """Integer arithmetic for addresses; a single integer beside a vector is repeated."""
-    width = max((r.type.count for r in registers if isinstance(r.type, ir.VectorType)), default=1)
-    return getattr(a.builder, instruction)(*(spread(a, r, width) for r in registers))
+def index(a, i):
+    """A whole number as an Index; an Index as it is."""
+    if isinstance(i, Index):
+        return live(a, i)
+    if not isinstance(i, numbers.Integral) or abs(i) >= 2**31:
+        raise TypeError(f"{a.name}: {i!r} is no index; expected a whole number below 2^31 or the counter of a loop")
+    return Index(a, str(int(i)), offset=int(i))
 
 
-def intrinsic(a, name, returns, *arguments, flags=()):
-    """Call one of LLVM's intrinsic functions, which stand for an instruction or two."""
-    kind = ir.FunctionType(returns, [v.type for v in arguments])
-    function = a.module.globals.get(name) or ir.Function(a.module, kind, name)
-    return a.builder.call(function, arguments, fastmath=flags)
+def integer(a, instruction, *operands):
+    """Write integer arithmetic for addresses; operands and result are pairs of a register and its lanes."""
+    lanes, (x, y) = max(lanes for _, lanes in operands), (register for register, _ in operands)
+    if not (x + y).count("%"):  # two constants need no instruction
+        return str(int(x) + int(y) if instruction == "add" else int(x) * int(y)), 1
+    x, y = (spread(a, "i64", r, lanes) if have < lanes else r for r, have in operands)
+    return a.write(f"{instruction} {laned('i64', lanes)} {x}, {y}"), lanes
 
 
-def load(a, array, *index):
-    """Load array[index] into a register. A row number loads as a counter of the arrays it indexes."""
-    element = I64 if array.rows_of else a.real
-    position, lanes = place(a, array, index)
-    vector, pointer = laned(element, lanes), a.pointer(array)
-    if lanes == 1:
-        register = a.builder.load(a.builder.gep(pointer, [position], source_etype=element), typ=element)
-    elif not isinstance(position.type, ir.VectorType):
-        address = a.builder.gep(pointer, [position], source_etype=element)
-        name = f"llvm.masked.load.v{lanes}{'i64' if array.rows_of else 'f32'}.p0"
-        register = intrinsic(
-            a, name, vector, address, I32(8 if array.rows_of else 4), a.mask, ir.Constant(vector, None)
-        )
-    else:  # lane by lane, which beats the gather instruction of many processors
-        register = ir.Constant(vector, ir.Undefined)
-        position = a.builder.select(a.mask, position, ir.Constant(position.type, None))  # a masked lane reads element 0
-        for lane in map(I32, range(lanes)):
-            address = a.builder.gep(pointer, [a.builder.extract_element(position, lane)], source_etype=element)
-            register = a.builder.insert_element(register, a.builder.load(address, typ=element), lane)
-    return Counter(a, register, lanes, array.rows_of) if array.rows_of else Value(a, register, lanes)
+def place(a, array, indices):
+    """The position of array[indices], counted in elements: an integer register, and its lanes."""
+    if not isinstance(array, Array) or a.arrays.get(array.name) is not array:
+        raise TypeError(f"{a.name}: {array!r} is not an array of this program")
+    if len(indices) != len(array.shape):
+        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
+    indices = [a.index(i) for i in indices]
+    for axis, (i, size) in enumerate(zip(indices, array.shape)):
+        if (i.offset, i.terms) != (0, ((1, size),)):  # else it counts over this very size
+            a.reaches.append((array, axis, i.offset, i.terms))
+            if not any(isinstance(extent, str) for _, extent in [*i.terms, (1, size)]):
+                check_reach(a.name, *a.reaches[-1], {})
+    # lanes side by side: the place of the first will do
+    consecutive = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])
+    position, *rest = [(i.first, 1) if consecutive else (i.register, i.lanes) for i in indices]
+    for i, size in zip(rest, array.shape[1:]):
+        position = a.integer("add", a.integer("mul", position, (a.size(size), 1)), i)
+    return *position, max(i.lanes for i in indices)
 
 
-def store(a, value, array, *index):
-    """Store a value into array[index]."""
+def load(a, array, *indices):
+    """Load array[indices] into a register. A row number loads as an index of the arrays it counts the rows of."""
+    position, places, lanes = place(a, array, indices)
+    element, size = ("i64", 8) if array.rows_of else (a.real, a.dtype.itemsize)
+    vector, pointer = laned(element, lanes), a.words["array", array.name]
+    if places == 1:
+        address = a.write(f"getelementptr {element}, ptr {pointer}, i64 {position}")
+        text, mask = f"load {element}, ptr {address}", (laned("i1", lanes), a.mask)
+        if lanes > 1:
+            name = f"masked.load.v{lanes}{'i64' if array.rows_of else a.suffix(1)}.p0"
+            text = intrinsic(a, vector, name, ("ptr", address), ("i32", size), mask, (vector, "zeroinitializer"))
+        register = a.write(text)
+    else:  # lane by lane, faster than the gather instruction where we tried; a masked lane reads element 0
+        register, several = "poison", laned("i64", lanes)
+        position = a.write(f"select {laned('i1', lanes)} {a.mask}, {several} {position}, {several} zeroinitializer")
+        for lane in range(lanes):
+            one = a.write(f"extractelement {several} {position}, i32 {lane}")
+            one = a.write(f"getelementptr {element}, ptr {pointer}, i64 {one}")
+            one = a.write(f"load {element}, ptr {one}")
+            register = a.write(f"insertelement {vector} {register}, {element} {one}, i32 {lane}")
+    return Index(a, register, lanes, ((1, array.rows_of),)) if array.rows_of else Value(a, register, lanes)
+
+
+def store(a, value, array, *indices):
+    """Store a value into array[indices]."""
+    position, places, lanes = place(a, array, indices)
     if array.rows_of:
         raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    position, lanes = place(a, array, index)
-    if getattr(value, "lanes", 1) > lanes:
-        raise TypeError(f"{a.name}: a value of {value.lanes} lanes does not fit one place of {array}; take its total")
-    register = spread(a, numeric(a, value), lanes)
-    address = a.builder.gep(a.pointer(array), [position], source_etype=a.real)
+    have = getattr(value, "lanes", 1)
+    if have > lanes:
+        raise TypeError(f"{a.name}: a value of {have} lanes does not fit one place of {array}; take its total")
+    register = numeric(a, value) if have == lanes else spread(a, a.real, numeric(a, value), lanes)
+    value, mask = (laned(a.real, lanes), register), (laned("i1", lanes), a.mask)
+    target = laned("ptr", places)
+    address = a.write(f"getelementptr {a.real}, ptr {a.words['array', array.name]}, {laned('i64', places)} {position}")
     if lanes == 1:
-        a.builder.store(register, address)
-    elif isinstance(position.type, ir.VectorType):
-        address.type = ir.VectorType(POINTER, lanes)
-        intrinsic(a, f"llvm.masked.scatter.v{lanes}f32.v{lanes}p0", ir.VoidType(), register, address, I32(4), a.mask)
-    else:
-        intrinsic(a, f"llvm.masked.store.v{lanes}f32.p0", ir.VoidType(), register, address, I32(4), a.mask)
+        return a.emit(f"store {a.real} {register}, ptr {address}")
+    name = f"masked.store.{a.suffix(lanes)}.p0" if places == 1 else f"masked.scatter.{a.suffix(lanes)}.v{lanes}p0"
+    a.emit(intrinsic(a, "void", name, value, (target, address), ("i32", a.dtype.itemsize), mask))
 
 
 class Sum:
     """A running sum: starts at 0.0, grows with `+=`, one partial sum a lane. `total()` adds the lanes."""
 
     def __init__(self, a):
-        self.a, self.type = a, laned(a.real, a.lanes)
-        self.slot = a.entry.alloca(self.type)
-        a.builder.store(ir.Constant(self.type, None if a.lanes > 1 else 0.0), self.slot)
+        self.a, self.scope, self.kind = a, a.scope, laned(a.real, a.lanes)
+        self.slot = a.slot(self.kind)
+        a.emit(f"store {self.kind} zeroinitializer, ptr {self.slot}")
 
     def value(self):
-        return Value(self.a, self.a.builder.load(self.slot, typ=self.type), self.a.lanes)
+        """What has been added up so far, one number a lane."""
+        a = live(self.a, self).a
+        return Value(a, a.write(f"load {self.kind}, ptr {self.slot}"), a.lanes)
 
     def __iadd__(self, term):
-        grown = (self.value() + term).register
-        if self.a.mask is not None:  # masked lanes keep their sum
-            grown = self.a.builder.select(self.a.mask, grown, self.value().register)
-        self.a.builder.store(grown, self.slot)
+        a, old = self.a, self.value()
+        if a.lanes > 1 and not a.mask and getattr(term, "lanes", 1) == 1:  # counts once, not once in each lane
+            term = a.write(f"insertelement {self.kind} zeroinitializer, {a.real} {numeric(a, term)}, i32 0")
+            term = Value(a, term, a.lanes)
+        grown = (old + term).register
+        if a.mask:  # masked lanes keep their sum
+            grown = a.write(f"select <{a.lanes} x i1> {a.mask}, {self.kind} {grown}, {self.kind} {old.register}")
+        a.emit(f"store {self.kind} {grown}, ptr {self.slot}")
         return self
 
     def total(self):
+        """The sum as one number."""
         a, value = self.a, self.value()
         if value.lanes == 1:
             return value
-        name = f"llvm.vector.reduce.fadd.v{value.lanes}f32"
-        return Value(a, intrinsic(a, name, a.real, a.real(0.0), value.register, flags=("reassoc",)))
+        name, terms = f"vector.reduce.fadd.{a.suffix(value.lanes)}", ((a.real, "0.0"), (self.kind, value.register))
+        return Value(a, a.write(intrinsic(a, a.real, name, *terms, flags="reassoc " * bool(a.flags))))
+
+
+class Cursor:
+    """An index that a loop moves: it starts at `start`, and stays in the range of `start`."""
+
+    def __init__(self, a, start):
+        self.a, self.scope, self.slot, self.start = a, a.scope, a.slot("i64"), a.index(start)
+        self.move(start)
+
+    def index(self):
+        """Where it stands."""
+        a = live(self.a, self).a
+        return Index(a, a.write(f"load i64, ptr {self.slot}"), 1, self.start.terms, self.start.offset)
+
+    def move(self, to):
+        """Let it stand there from now on."""
+        to = live(self.a, self).a.index(to)
+        if (to.lanes, to.terms, to.offset) != (1, self.start.terms, self.start.offset):
+            raise ValueError(f"{self.a.name}: a cursor moves within the range of its start")
+        self.a.emit(f"store i64 {to.register}, ptr {self.slot}")
 
 
 @contextmanager
 def loop(a, extent, lanes=1):
     """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-    if lanes > 1 and a.mask is not None:
+    if a.scope is None or lanes not in (1, a.lanes):
+        raise ValueError(f"{a.name}: a loop takes 1 or {a.lanes} counters at once, not {lanes}")
+    if lanes > 1 and a.mask:
         raise ValueError(f"{a.name}: a loop with lanes stands inside another one")
-    before, builder, end = a.builder.block, a.builder, a.size(extent)
-    test, body, after = (a.function.append_basic_block(name) for name in ("test", "body", "after"))
-    builder.branch(test)
-    builder.position_at_end(test)
-    i = builder.phi(I64)
-    i.add_incoming(I64(0), before)
-    builder.cbranch(builder.icmp_signed("<", i, end), body, after)
-    builder.position_at_end(body)
+    end, n = a.size(extent), len(a.lines)
+    a.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
+    a.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
+    a.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+    a.scopes.append(n)
     if lanes == 1:
-        yield Counter(a, i, 1, extent)
+        yield Index(a, f"%i{n}", 1, ((1, extent),))
     else:
-        each = integer(a, "add", i, ir.Constant(ir.VectorType(I64, lanes), list(range(lanes))))
-        a.mask = builder.icmp_signed("<", each, spread(a, end, lanes))
-        yield Counter(a, each, lanes, extent, first=i)
+        each = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
+        each, _ = a.integer("add", (f"%i{n}", 1), (each, lanes))
+        a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {spread(a, 'i64', end, lanes)}")
+        yield Index(a, each, lanes, ((1, extent),), first=f"%i{n}")
         a.mask = None
-    i.add_incoming(builder.add(i, I64(lanes)), builder.block)
-    builder.branch(test)
-    builder.position_at_end(after)
+    if a.scopes.pop() != n:
+        raise ValueError(f"{a.name}: loops end in the reverse order of their beginnings")
+    a.emit(
+        f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}", f"br label %test{n}", f"after{n}:"
+    )
+
+
+def word(a, sort, name, kind):
+    """One 64-bit word of the block of arguments that a call hands over: an address, a size or a number."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"{a.name}: {name!r} is not the name of a {sort}; expected a word such as 'rows'")
+    if (sort, name) not in a.words:
+        n = len(a.words)
+        a.entry.append(f"  %address{n} = getelementptr i64, ptr %words, i64 {n}")
+        a.entry.append(f"  %word{n} = load {kind}, ptr %address{n}")
+        a.words[sort, name] = f"%word{n}"
+    return a.words[sort, name]
+
+
+def size(a, extent):
+    """A size as a register: a positive whole number, or a name."""
+    whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
+    return str(int(extent)) if whole else a.word("size", extent, "i64")
+
+
+def array(a, name, *shape, rows_of=None):
+    """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
+    if name in a.arrays or not shape or ("number", name) in a.words:
+        raise ValueError(f"{a.name}: array {name!r} needs a shape, and a name of its own")
+    for size in shape if rows_of is None else (*shape, rows_of):
+        a.size(size)
+    a.word("array", name, "ptr")
+    a.arrays[name] = Array(name, shape, rows_of)
+    return a.arrays[name]
+
+
+def number(a, name):
+    """A number that each call hands over, such as a learning rate."""
+    if name in a.arrays:
+        raise ValueError(f"{a.name}: number {name!r} needs a name of its own")
+    return Value(a, a.word("number", name, a.real))
+
+
+def count(a, what):
+    """A size, or an index, as a number to compute with."""
+    register, lanes = (a.index(what).register, what.lanes) if isinstance(what, Index) else (a.size(what), 1)
+    return Value(a, a.write(f"sitofp {laned('i64', lanes)} {register} to {laned(a.real, lanes)}"), lanes)
 
 
 class Assembler:
     """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
 
-    def __init__(self, name, dtype):
+    def __init__(self, name, dtype, lanes=None):
         if np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
-        self.name, self.dtype = name, np.dtype(dtype)
-        self.real, single = REAL[self.dtype], self.dtype == np.float32
-        self.lanes, self.flags = (float32_lanes(), FAST) if single else (1, ())
-        self.module, self.mask, self.arrays, self.words = ir.Module(name), None, {}, {}
-        self.function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [POINTER]), "program")
-        if self.lanes > 1:  # a vector put aside on the stack must not straddle two cache lines
-            self.function.attributes.add("nounwind")  # llvmlite writes the next one only beside a named attribute
-            self.function.attributes.alignstack = 64
-        self.entry = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.builder = ir.IRBuilder(self.function.append_basic_block("start"))
+        self.name, self.dtype, single = name, np.dtype(dtype), np.dtype(dtype) == np.float32
+        self.real, self.flags = REAL[self.dtype], FAST if single else ""
+        self.lanes = lanes or (host_lanes() if single else 1)
+        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
+        self.entry, self.lines, self.declared, self.mask = [], [], set(), None
+        self.arrays, self.words, self.reaches = {}, {}, []
+        self.scopes = [-1]  # the open loops, outermost first; -1 is the program itself
 
-    def word(self, name, kind):
-        """One 64-bit word of the block of arguments that a call hands over: an address, a size or a number."""
-        if name not in self.words:
-            address = self.entry.gep(self.function.args[0], [I64(len(self.words))], source_etype=I64)
-            self.words[name] = self.entry.load(address, typ=kind)
-        return self.words[name]
+    def emit(self, *lines):
+        """Append lines; one that ends with a colon begins a block."""
+        self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
 
-    def array(self, name, *shape, rows_of=None):
-        if name in self.arrays or not shape:
-            raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
-        self.arrays[name] = Array(name, shape, rows_of)
-        self.word(name, POINTER)
-        return self.arrays[name]
+    def write(self, text):
+        """Append an instruction, and name the register that it sets."""
+        register = f"%v{len(self.lines)}"
+        self.emit(f"{register} = {text}")
+        return register
 
-    def pointer(self, array):
-        if self.arrays.get(array.name) is not array:
-            raise ValueError(f"{self.name}: {array} belongs to another program")
-        return self.words[array.name]
+    def slot(self, kind):
+        """A place for one value that changes: the address of memory on the stack, which LLVM turns into a register."""
+        self.entry.append(f"  %slot{len(self.entry)} = alloca {kind}")
+        return f"%slot{len(self.entry) - 1}"
 
-    def size(self, extent):
-        return ir.Constant(I64, extent) if isinstance(extent, int) else self.word(f"size of {extent}", I64)
-
-    def count(self, extent):
-        """A size as a number to compute with."""
-        return Value(self, self.builder.sitofp(self.size(extent), self.real))
-
-    def number(self, name):
-        """A number that each call hands over, such as a learning rate."""
-        return Value(self, self.word(f"number {name}", self.real))
+    @property
+    def scope(self):
+        """The innermost open loop: what is written now belongs to it."""
+        if not self.scopes:
+            raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
+        return self.scopes[-1]
 
     def sum(self):
         return Sum(self)
+
+    def cursor(self, start):
+        return Cursor(self, start)
+
+    def text(self):
+        """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
+        aligned = " nounwind alignstack(64)" * (self.lanes > 1)
+        start = ["entry:", *self.entry, "  br label %start", "start:"]
+        head = [*sorted(self.declared), f"define void @program(ptr %words){aligned} {{"]
+        return "\n".join([*head, *start, *self.lines, "  ret void", "}", ""])
 
     def assemble(self):
         """End the program and turn it into machine code."""
         return Program(self)
 
-    arithmetic, comparison, integer, load, store, loop = arithmetic, comparison, integer, load, store, loop
+    arithmetic, comparison, named, fma, suffix = arithmetic, comparison, named, fma, suffix
+    index, integer = index, integer
+    load, store, loop, word, size, array, number, count = load, store, loop, word, size, array, number, count
 
 
-CODE = {}  # the text of a program -> its machine code
+def memory_of(name, array, buffer, dtype, sizes):
+    """The memory of a buffer, if it is what this array expects. Named sizes are learned on the way."""
+    data = buffer.data if isinstance(buffer, Buffer) and buffer.device.kind == "cpu" else None
+    if not isinstance(data, np.ndarray):
+        raise TypeError(f"{name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
+    dtype = np.dtype(np.int64) if array.rows_of else dtype
+    fits = data.dtype == dtype and data.flags.c_contiguous and data.ndim == len(array.shape)
+    for size, found in zip(array.shape, data.shape):
+        fits = fits and found == (sizes.setdefault(size, found) if isinstance(size, str) else size)
+    if not fits:
+        known = f" with {sizes}" if sizes else ""
+        raise ValueError(f"{name}: {array.name} is {data.shape} {data.dtype}; expected {array} {dtype}{known}")
+    return data
 
 
-def machine_code(text):
-    """Compile LLVM's text for this processor: (engine, address, listing)."""
-    if text not in CODE:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        target = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-        )
-        module = llvm.parse_assembly(text)
-        module.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = options.loop_unrolling = False  # the loops run as they were written
-        passes = llvm.create_pass_builder(target, options)
-        passes.getModulePassManager().run(module, passes)
-        listing = target.emit_assembly(module)
-        engine = llvm.create_mcjit_compiler(module, target)
-        engine.finalize_object()
-        CODE[text] = engine, engine.get_function_address("program"), listing
-    return CODE[text]
+def check_rows(name, array, buffer, data, limit):
+    """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
+    known = buffer.rows and buffer.rows[0] is data
+    low, high = buffer.rows[1:] if known else (int(data.min()), int(data.max())) if data.size else (0, -1)
+    if low < 0 or high >= limit:
+        raise IndexError(f"{name}: {array.name} holds row {low if low < 0 else high}; there are {limit} rows")
+    if not known:
+        data = buffer.data = data.copy()
+        data.flags.writeable, buffer.rows = False, (data, low, high)
+    return data
+
+
+def as_word(program, name, number):
+    """A number as the 64-bit word that hands it over."""
+    if not isinstance(number, numbers.Real):
+        raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
+    return int(in_dtype(program.name, number, program.dtype).view(f"i{program.dtype.itemsize}"))
 
 
 class Program:
     """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
 
     def __init__(self, a):
-        a.entry.branch(a.function.blocks[1])
-        a.builder.ret_void()
-        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, list(a.words)
-        known = {f"size of {size}" for array in a.arrays.values() for size in array.shape}
-        if lost := [word for word in self.words if word.startswith("size of ") and word not in known]:
-            raise ValueError(f"{a.name}: the {lost[0]} is unknown: it stands in no array's shape")
-        self.engine, address, self.code = machine_code(str(a.module))
+        if len(a.scopes) != 1:
+            raise ValueError(f"{a.name}: " + ("a loop has not ended" if a.scopes else "it is assembled already"))
+        a.scopes.clear()
+        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, dict(a.arrays), list(a.words)
+        self.reaches, known = list(dict.fromkeys(a.reaches)), {size for x in a.arrays.values() for size in x.shape}
+        if lost := [name for sort, name in self.words if sort == "size" and name not in known]:
+            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
+        self.text = a.text()
+        self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
-    def __call__(self, **given):
-        words = self.bind(given)
-        block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
-        self.run(ctypes.addressof(block))
-
-    def listing(self):
-        """This processor's instructions, without the assembler's own directives."""
-        lines = (line.split("#")[0].rstrip() for line in self.code.splitlines())
-        return "\n".join(line for line in lines if line and not line.startswith(("\t.", "//", ".Lfunc")))
-
-    def bind(self, given):
-        """The word that stands for each operand: addresses, sizes and numbers, all checked."""
-        names = [name.removeprefix("number ") for name in self.words if not name.startswith("size of ")]
+    def bind(self, **given):
+        """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
+        names = [name for sort, name in self.words if sort != "size"]
         if wrong := set(names) ^ set(given):
             raise TypeError(f"{self.name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
-        words, sizes = {}, {}
+        sizes, memory = {}, {}
         for name, array in self.arrays.items():
-            buffer, dtype = given[name], np.dtype(np.int64) if array.rows_of else self.dtype
-            if not isinstance(buffer, Buffer) or buffer.data is None or buffer.device.kind != "cpu":
-                raise TypeError(f"{self.name}: {name} is {buffer!r}; expected a live buffer on a CPU")
-            fits = buffer.dtype == dtype and len(buffer.shape) == len(array.shape)
-            for size, found in zip(array.shape, buffer.shape):
-                fits = fits and found == (size if isinstance(size, int) else sizes.setdefault(size, found))
-            if not fits:
-                found = f"{name} is {buffer.shape} {buffer.dtype}"
-                raise ValueError(
-                    f"{self.name}: {found}; expected {array} {dtype}" + (f" with {sizes}" if sizes else "")
-                )
-            if buffer.data.size >= 2**31:
-                raise ValueError(
-                    f"{self.name}: {name} has {buffer.data.size:,} elements; a program reaches 2,147,483,647"
-                )
-            words[name] = buffer.data.ctypes.data
+            memory[name] = memory_of(self.name, array, given[name], self.dtype, sizes)
+        if len(devices := {given[name].device.name for name in memory}) > 1:
+            raise ValueError(f"{self.name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
         for name, array in self.arrays.items():
-            rows = given[name].data
-            if array.rows_of and rows.size and not 0 <= rows.min() <= rows.max() < sizes[array.rows_of]:
-                worst = rows.max() if rows.max() >= sizes[array.rows_of] else rows.min()
-                raise IndexError(f"{self.name}: {name} holds row {worst}; there are {sizes[array.rows_of]} rows")
-        words.update((f"size of {size}", found) for size, found in sizes.items())
-        bits = np.int32 if self.dtype == np.float32 else np.int64
-        for name in set(given) - set(self.arrays):
-            words[f"number {name}"] = int(np.array(given[name], self.dtype).view(bits))
-        return words
+            if array.rows_of:
+                limit = sizes.get(array.rows_of, array.rows_of)
+                memory[name] = check_rows(self.name, array, given[name], memory[name], limit)
+        for reached in self.reaches:
+            check_reach(self.name, *reached, sizes)
+        words = {("array", name): data.ctypes.data for name, data in memory.items()}
+        words |= {("size", name): size for name, size in sizes.items()}
+        words |= {("number", name): as_word(self, name, given[name]) for name in set(given) - set(memory)}
+        block = (ctypes.c_int64 * len(self.words))(*(words[word] for word in self.words))
+
+        def launch():
+            for name, data in memory.items():
+                if given[name].data is not data:
+                    raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
+            self.run(block)
+
+        return launch
+
+    def __call__(self, **given):
+        """Check everything and run."""
+        self.bind(**given)()
+
+    def listing(self):
+        """This processor's instructions, without the directives and comments of LLVM's printer."""
+        target = target_machine()
+        return trimmed(target.emit_assembly(optimised(self.text, target)))

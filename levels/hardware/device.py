@@ -2,16 +2,22 @@
 
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
+import ctypes
 import math
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
+from llvmlite import binding as llvm
 
 
 class Spec:
     """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
 
     def __init__(self, device, shape, dtype):
+        if min(shape, default=0) < 0 or dtype.hasobject:
+            raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
 
@@ -22,10 +28,10 @@ class Spec:
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` holds the host's view of it."""
 
-    __slots__ = ("spec", "data")
+    __slots__ = ("spec", "data", "rows")
 
     def __init__(self, spec, data):
-        self.spec, self.data = spec, data
+        self.spec, self.data, self.rows = spec, data, None  # rows: the range of its row numbers, once a program asked
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -45,7 +51,18 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
-MEASURES = {}  # "peak" or "bandwidth" -> a function of the device that measures it
+LINE = 64  # bytes that move together between memory and caches, on most processors
+
+
+def aligned(shape, dtype):
+    """An empty array that begins at a cache line, so that no load of many lanes straddles two of them."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    data = np.empty(nbytes + LINE, np.uint8)
+    start = -data.ctypes.data % LINE
+    return data[start : start + nbytes].view(dtype).reshape(shape)
+
+
+MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
 class Device:
@@ -57,20 +74,18 @@ class Device:
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device."""
-        key = tuple(shape), np.dtype(dtype)
-        if key not in self.specs:
-            self.specs[key] = Spec(self, *key)
-        return self.specs[key]
+        key = tuple(map(int, shape)), np.dtype(dtype)
+        return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def alloc(self, shape, dtype):
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype))
+        return self.new(self.spec(shape, dtype), aligned)
 
-    def new(self, spec):
-        """A new buffer of a Spec of this device."""
+    def new(self, spec, make=np.empty):
+        """A new buffer of a Spec of this device, in memory that `make` gives. (`np.empty` is quicker, but not aligned.)"""
         if self.memory is not None and spec.nbytes > self.memory - self.used:
             raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
-        data = np.empty(spec.shape, spec.dtype)
+        data = make(spec.shape, spec.dtype)
         self.used += spec.nbytes
         return Buffer(spec, data)
 
@@ -83,47 +98,120 @@ class Device:
 
     def free(self, buffer):
         """Give a buffer's memory back. Using the buffer after that is an error."""
-        if buffer.device is not self or buffer.data is None:
+        if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
-        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)  # a Spec that no plan knows
+        buffer.data, buffer.spec = (
+            None,
+            Spec(self, buffer.shape, buffer.dtype),
+        )  # a Spec of its own: what was looked up by the shared one fits no freed buffer
 
     def measure(self, what):
-        if what not in self.measured:
-            self.measured[what] = MEASURES[what](self)
-        return self.measured[what]
+        """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
+        if what not in MEASURES:
+            raise LookupError(f"{self.name}: no program measures {what} yet")
+        return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
 
-    peak = property(lambda self: self.measure("peak"), doc="float32 operations a second, measured")
-    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes a second to and from memory, measured")
+    peak = property(lambda self: self.measure("peak"), doc="float32 operations a second of one core, measured")
+    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes a second from memory, measured")
+    launch_time = property(lambda self: self.measure("launch_time"), doc="seconds to call an empty program, measured")
 
     def roofline(self, flops, nbytes):
         """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
         return max(flops / self.peak, nbytes / self.bandwidth)
 
+    def cost(self, launches, flops, nbytes):
+        """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
+        return launches * self.launch_time + self.roofline(flops, nbytes)
+
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
+
+
+def host_memory():
+    """The bytes of memory that this process may use, or None where the system does not tell."""
+    try:
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return None
+    for group in ("memory.max", "memory/memory.limit_in_bytes"):  # a container may have less than the machine
+        path = Path("/sys/fs/cgroup", group)
+        if path.exists() and (text := path.read_text().strip()).isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def host_caches():
+    """The bytes of the data caches that a core sees, {"L1": …, "L2": …}, as far as the system tells."""
+    found = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # Linux
+        try:
+            kind, level, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:  # some systems list a cache without its size
+            continue
+        if kind != "Instruction":
+            found[f"L{level}"] = int(size.removesuffix("K")) * 1024
+    if sys.platform == "darwin":
+        for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
+            for where in (b"hw.", b"hw.perflevel0."):  # the second, of the fast cores, overrides
+                size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
+                ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
+                if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
+                    found[level] = size.value
+    return found
+
+
+def host_features():
+    """What this processor can do, as LLVM names it."""
+    try:
+        return llvm.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
+        return llvm.FeatureMap()
+
+
+def host_lanes():
+    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
+    features = host_features()
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+
+
+def amount(number, unit, step=1000):
+    """A number with its unit, at three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
+    power = max(-3, math.floor(math.log(number, step) + 1e-9)) if number else 0
+    return f"{number / step**power:.3g} {('', 'K' if step == 1024 else 'k', 'M', 'G', 'T', 'n', 'µ', 'm')[power]}{unit}"
 
 
 class Pool(dict):
     """Devices by name. It prints as a table."""
 
+    def column(self, device):
+        """What the table says of a device."""
+
+        def measured(what, unit):
+            return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
+
+        caches = [f"{name} {amount(size, 'iB', 1024)}" for name, size in host_caches().items()]
+        return {
+            "": device.name,
+            "kind": device.kind + " (simulated)" * device.simulated,
+            "memory": amount(device.memory, "iB", 1024) if device.memory else "unknown",
+            "in use": f"{device.used:,} B",
+            "CPUs": str(os.cpu_count() or "unknown"),
+            "lanes": f"{host_lanes()} float32",
+            "caches": ", ".join(caches) or "unknown",
+            "peak of one": measured("peak", "flop/s"),
+            "bandwidth": measured("bandwidth", "B/s"),
+            "a launch": measured("launch_time", "s"),
+        }
+
     def __repr__(self):
-        table = [("device", "kind", "memory", "in use")]
-        for d in self.values():
-            memory = "unknown" if d.memory is None else f"{d.memory / 2**30:.1f} GiB"
-            table.append((d.name, d.kind + " (simulated)" * d.simulated, memory, f"{d.used:,} bytes"))
-        return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, (8, 16, 10, 14))) for row in table)
+        columns = [self.column(device) for device in self.values()]
+        widths = [2 + max(map(len, column.values())) for column in columns]
+        rows = ([column[name].ljust(width) for column, width in zip(columns, widths)] for name in columns[0])
+        return "\n".join(f"{name:12}{''.join(row)}".rstrip() for name, row in zip(columns[0], rows))
 
 
 POOL = Pool()
-
-
-def host_memory():
-    """The bytes of memory of this computer, or None where the system does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
-        return None
 
 
 def pool(cpus=1):

@@ -7,40 +7,31 @@ import struct
 
 import numpy as np
 
-from .assembler import I32, I64, Condition, Value, intrinsic, laned, spread, together
+from .assembler import Value, laned, numeric, select
 
 SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
-FORMAT = {SINGLE: (I32, 23, 127), DOUBLE: (I64, 52, 1023)}  # integers as wide, bits of fraction, bias of the exponent
+FORMAT = {
+    SINGLE: ("i32", 23, 127),
+    DOUBLE: ("i64", 52, 1023),
+}  # integers as wide, bits of fraction, bias of the exponent
 SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
-
-
-def select(condition, x, y):
-    """x where the condition holds, else y."""
-    if not isinstance(condition, Condition):
-        return x if condition else y
-    a = condition.a
-    (x, y), lanes = together(a, x, y)
-    lanes = max(lanes, condition.lanes)
-    return Value(a, a.builder.select(*(spread(a, r, lanes) for r in (condition.register, x, y))), lanes)
-
-
-def rounded(x, name):
-    """One of LLVM's rounding instructions."""
-    kind = laned(x.a.real, x.lanes)
-    suffix = f"v{x.lanes}f32" if x.lanes > 1 else "f32" if x.a.dtype == SINGLE else "f64"
-    return Value(x.a, intrinsic(x.a, f"llvm.{name}.{suffix}", kind, x.register), x.lanes)
 
 
 def rint(x):
     """The nearest whole number, halves to even."""
     if isinstance(x, Value):
-        return rounded(x, "rint")
+        return x.a.named("rint", x)
     return float(round(x)) if math.isfinite(x) else x
 
 
 def floor(x):
     """The largest whole number that is not above x."""
-    return rounded(x, "floor") if isinstance(x, Value) else float(math.floor(x))
+    return x.a.named("floor", x) if isinstance(x, Value) else float(math.floor(x))
+
+
+def constant(kind, number, lanes):
+    """A whole number as it stands in an instruction."""
+    return f"splat ({kind} {number})" if lanes > 1 else str(number)
 
 
 def pow2(n):
@@ -48,9 +39,11 @@ def pow2(n):
     if not isinstance(n, Value):
         return struct.unpack("<d", struct.pack("<Q", (int(n) + 1023 << 52) % 2**64))[0]
     a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
-    bits = a.builder.fptosi(n.register, laned(whole, n.lanes))
-    bits = a.integer("shl", a.integer("add", bits, whole(bias)), whole(fraction))
-    return Value(a, a.builder.bitcast(bits, laned(a.real, n.lanes)), n.lanes)
+    real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
+    bits = a.write(f"fptosi {real} {numeric(a, n)} to {kind}")
+    bits = a.write(f"add {kind} {bits}, {constant(whole, bias, n.lanes)}")
+    bits = a.write(f"shl {kind} {bits}, {constant(whole, fraction, n.lanes)}")
+    return Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
 
 
 def exponent(x):
@@ -58,9 +51,11 @@ def exponent(x):
     if not isinstance(x, Value):
         return float(struct.unpack("<q", struct.pack("<d", x))[0] - SQRT_HALF[DOUBLE] >> 52)
     a, (whole, fraction, _) = x.a, FORMAT[x.a.dtype]
-    bits = a.builder.bitcast(x.register, laned(whole, x.lanes))
-    bits = a.integer("ashr", a.integer("sub", bits, whole(SQRT_HALF[a.dtype])), whole(fraction))
-    return Value(a, a.builder.sitofp(bits, laned(a.real, x.lanes)), x.lanes)
+    real, kind = laned(a.real, x.lanes), laned(whole, x.lanes)
+    bits = a.write(f"bitcast {real} {numeric(a, x)} to {kind}")
+    bits = a.write(f"sub {kind} {bits}, {constant(whole, SQRT_HALF[a.dtype], x.lanes)}")
+    bits = a.write(f"ashr {kind} {bits}, {constant(whole, fraction, x.lanes)}")
+    return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
 
 
 def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):

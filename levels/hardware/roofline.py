@@ -1,20 +1,21 @@
-"""Time has a floor: how fast this machine computes and moves data, measured."""
+"""Time has a floor: how fast this machine loads, computes and calls, measured by programs of our own."""
 
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
+import functools
 import statistics
+import sys
 import time
 
 import numpy as np
 
 from .assembler import Assembler
-from .device import MEASURES
+from .device import LINE, MEASURES, host_lanes
 
 
 def seconds(run, repeats=7):
-    """The median time of `run` in seconds: of this thread's own work, where the system's clock for that is fine enough."""
-    fine = time.get_clock_info("thread_time").resolution < 1e-6
-    clock, times = time.thread_time if fine else time.perf_counter, []
+    """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
+    clock, times = time.perf_counter if sys.platform == "win32" else time.thread_time, []
     for _ in range(repeats):
         start = clock()
         run()
@@ -22,24 +23,84 @@ def seconds(run, repeats=7):
     return statistics.median(times)
 
 
-def measure_peak(device, turns=400_000, chains=12):
-    """float32 operations a second of one core: a multiplication and an addition in every lane of every chain."""
+@functools.cache
+def chase_program(steps):
+    """Walk along a chain of row numbers."""
+    a = Assembler("chase", "f8")
+    chain, start, out = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n"), a.array("out", 1)
+    here = a.cursor(a.load(start, 0))
+    with a.loop(steps):
+        here.move(a.load(chain, here.index()))
+    a.store(a.count(here.index()), out, 0)
+    return a.assemble()
+
+
+def measure_latency(device, nbytes, steps=2**15):
+    """Seconds of one load that waits for the one before, at random places in `nbytes` of memory."""
+    draw, stride = np.random.default_rng(0), LINE // 8
+    order = draw.permutation(nbytes // LINE) * stride
+    chain = np.zeros(nbytes // 8, np.int64)
+    chain[order] = np.roll(order, -1)
+    chain, out, program = device.put(chain), device.alloc((1,), "f8"), chase_program(steps)
+    starts = [device.put(order[i : i + 1]) for i in draw.integers(0, len(order), 7)]  # not twice the same way
+    walks = iter([program.bind(chain=chain, start=start, out=out) for start in starts])
+    return seconds(lambda: next(walks)()) / steps
+
+
+@functools.cache
+def read_program(sums=8):
+    """Add up an array, several times over, in independent sums."""
+    a = Assembler("read", "f4")
+    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")  # that long, so that the call can say it
+    with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
+        totals = [a.sum() for _ in range(sums)]
+        with a.loop("passes"), a.loop("blocks") as i:
+            for k, total in enumerate(totals):
+                total += a.load(x, i, k, lane)
+        a.store(sum((total.total() for total in totals), 0.0), out, 0)
+    return a.assemble()
+
+
+def measure_bandwidth(device, nbytes=2**28):
+    """Bytes a second that one core reads, over and over, from that many bytes of memory (default: beyond the caches)."""
+    program, passes = read_program(), max(1, 2**27 // nbytes)
+    _, sums, lanes = program.arrays["x"].shape
+    x = device.put(np.ones((nbytes // 4 // sums // lanes, sums, lanes), "f4"))
+    return passes * x.spec.nbytes / seconds(program.bind(x=x, out=device.alloc((passes,), "f4")))
+
+
+MEASURES["bandwidth"] = measure_bandwidth
+
+
+@functools.cache
+def peak_program(sums, turns):
+    """Multiply and add in every lane of so many independent sums, without touching memory."""
     a = Assembler("peak", "f4")
-    out, factor = a.array("out", 1), a.load(a.array("factor", 1), 0)
-    sums = [a.sum() for _ in range(chains)]
+    factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
+    totals = [a.sum() for _ in range(sums)]
     with a.loop(turns):
-        for s in sums:
-            s += s.value() * factor
-    a.store(sum((s.total() for s in sums), 0.0), out, 0)
-    program = a.assemble()
-    buffers = dict(out=device.alloc((1,), "f4"), factor=device.put(np.ones(1, "f4")))
-    return 2 * chains * a.lanes * turns / seconds(lambda: program(**buffers))
+        for total in totals:
+            total += total.value() * factor  # the numbers stay 0.0: only the time matters
+    a.store(sum((total.total() for total in totals), 0.0), out, 0)
+    return a.assemble()
 
 
-def measure_bandwidth(device, nbytes=2**26):
-    """Bytes a second, counting reads and writes, of copying a block too large for the caches."""
-    source, target = np.ones(nbytes, "u1"), np.zeros(nbytes, "u1")
-    return 2 * nbytes / seconds(lambda: np.copyto(target, source))
+def measure_sums(device, sums, turns=200_000):
+    """float32 operations a second of one core that keeps so many independent sums going."""
+    program, one = peak_program(sums, turns), device.put(np.ones(1, "f4"))
+    lanes = host_lanes()
+    return 2 * sums * lanes * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
 
 
-MEASURES.update(peak=measure_peak, bandwidth=measure_bandwidth)
+MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
+
+
+def measure_launch(device, calls=1000):
+    """Seconds that one call of a bound program takes when there is nothing to do."""
+    a = Assembler("nothing", "f4")
+    a.store(0.0, a.array("out", 1), 0)
+    call = a.assemble().bind(out=device.alloc((1,), "f4"))
+    return seconds(lambda: [call() for _ in range(calls)]) / calls
+
+
+MEASURES["launch_time"] = measure_launch

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .assembler import Assembler
+from .assembler import Assembler, select
 from .device import pool
-from .elementary import exp, log, select
+from .elementary import exp, log
 
 
 class Fit(NamedTuple):
@@ -34,7 +34,11 @@ def check_inputs(x, dtype, features):
 
 
 def check_task(x, y, weights, batches, learning_rate, units):
-    """Raise unless data, starting weights and batches fit each other and a net of layers with that many `units`."""
+    """Raise TypeError, ValueError or IndexError unless all fit each other and a net of layers with that many `units`.
+
+    x[rows, features] and y[rows, 1] of one float dtype; weights [w, b, …], w[inputs, units] and b[1, units] of that dtype;
+    batches[steps, batch], row numbers of x.
+    """
     dtype = getattr(x, "dtype", None)
     if dtype not in (np.float32, np.float64):
         raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
@@ -62,8 +66,23 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 
 def dot(p, q):
-    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order."""
-    return sum((a * b for a, b in zip(p, q)), 0.0)
+    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. Python's `sum` would not do: since 3.12 it corrects its rounding."""
+    total = 0.0
+    for a, b in zip(p, q):
+        total = total + a * b
+    return total
+
+
+@functools.cache
+def linear_predict_program(dtype, features):
+    """The program that predicts: one row after the other."""
+    a = Assembler("linear_predict", dtype)
+    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
+    w, b = a.array("w", features, 1), a.array("b", 1, 1)
+    with a.loop("rows") as r:
+        row = [a.load(x, r, k) for k in range(features)]
+        a.store(dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0), out, r, 0)
+    return a.assemble()
 
 
 @functools.cache
@@ -95,25 +114,17 @@ def linear_program(dtype, features):
     return a.assemble()
 
 
-@functools.cache
-def linear_predict_program(dtype, features):
-    """The program that predicts: one row after the other."""
-    a = Assembler("linear_predict", dtype)
-    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
-    w, b = a.array("w", features, 1), a.array("b", 1, 1)
-    with a.loop("rows") as r:
-        row = [a.load(x, r, k) for k in range(features)]
-        a.store(dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0), out, r, 0)
-    return a.assemble()
+def weight_names(weights):
+    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
+    return ["w", "b"] if len(weights) == 2 else [f"{name}{k + 1}" for k in range(len(weights) // 2) for name in "wb"]
 
 
 def run_programs(train, forward, x, y, weights, batches, learning_rate):
     """Put everything into memory, train in one call, and keep the weights there for predictions."""
-    cpu, features = pool()["cpu:0"], x.shape[1]
-    names = ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in (1, 2, 3) for name in "wb"]
-    trained = {name: cpu.put(w) for name, w in zip(names, weights)}
-    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), x.dtype)
-    program, predict_program, dtype = train(x.dtype, features), forward(x.dtype, features), x.dtype
+    cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
+    trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
+    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
+    program, predict_program = train(dtype, features), forward(dtype, features)
     program(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate, **trained)
 
     def predict(x):
@@ -149,6 +160,37 @@ def forward(row, weights):
     return h1, h2, 1.0 / (1.0 + exp(0.0 - z))
 
 
+def through_relu(d, h, w):
+    """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
+    return [select(output > 0.0, dot(d, row), 0.0) for output, row in zip(h, w)]
+
+
+def clipped(p):
+    """A probability at least 1e-7 away from 0 and 1, where a logarithm would be infinite."""
+    return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))
+
+
+def backward(sums, row, target, h1, h2, p, c, weights, g):
+    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
+    _, _, w2, _, w3, _ = weights
+    dc = g * target / c - g * (1.0 - target) / (1.0 - c)
+    dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
+    dz = [dp * p * (1.0 - p)]
+    dh2 = through_relu(dz, h2, w3)
+    dh1 = through_relu(dh2, h1, w2)
+    for (dw, db), inputs, d in zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz)):
+        for j, dj in enumerate(d):
+            db[0][j] += dj
+            for k, value in enumerate(inputs):
+                dw[k][j] += value * dj
+
+
+def net_arrays(a, features):
+    """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
+    shapes = [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
+    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+
+
 def load_weights(a, arrays):
     """Every number of the arrays [w1, b1, …] in a register: w as a list of rows, b as a list."""
     loaded = []
@@ -159,20 +201,10 @@ def load_weights(a, arrays):
     return loaded
 
 
-def net_arrays(a, features):
-    """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
-    sizes = [(features, 4), (4, 8), (8, 1)]
-    return [
-        a.array(f"{name}{k}", *shape)
-        for k, (i, o) in enumerate(sizes, 1)
-        for name, shape in (("w", (i, o)), ("b", (1, o)))
-    ]
-
-
 @functools.cache
-def dnn_program(dtype, features):
+def dnn_program(dtype, features, lanes=None):
     """The program that trains the net: any rows, any batch, any number of steps."""
-    a = Assembler("dnn_classifier", dtype)
+    a = Assembler("dnn_classifier", dtype, lanes)
     x, y, arrays = a.array("x", "rows", features), a.array("y", "rows", 1), net_arrays(a, features)
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
@@ -183,7 +215,7 @@ def dnn_program(dtype, features):
             i = a.load(batches, step, r)
             rows, target = [a.load(x, i, k) for k in range(features)], a.load(y, i, 0)
             h1, h2, prediction = forward(rows, weights)  # forward
-            c = select(prediction < 1e-7, 1e-7, select(prediction > 1.0 - 1e-7, 1.0 - 1e-7, prediction))
+            c = clipped(prediction)
             loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
             backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
         a.store(0.0 - loss.total() / n, losses, step)
@@ -192,21 +224,6 @@ def dnn_program(dtype, features):
                 number = numbers[k][j] if w.name[0] == "w" else numbers[j]
                 a.store(number - learning_rate * dw[k][j].total(), w, k, j)
     return a.assemble()
-
-
-def backward(sums, row, target, h1, h2, p, c, weights, g):
-    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
-    _, _, w2, _, w3, _ = weights
-    dc = g * target / c - g * (1.0 - target) / (1.0 - c)
-    dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
-    dz = [dp * p * (1.0 - p)]
-    dh2 = [select(h > 0.0, dot(dz, w), 0.0) for h, w in zip(h2, w3)]
-    dh1 = [select(h > 0.0, dot(dh2, w), 0.0) for h, w in zip(h1, w2)]
-    for (dw, db), inputs, d in zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz)):
-        for j, dj in enumerate(d):
-            db[0][j] += dj
-            for k, value in enumerate(inputs):
-                dw[k][j] += value * dj
 
 
 @functools.cache

@@ -1,0 +1,78 @@
+"""Pictures with controls: one image, redrawn in its place as sliders move."""
+
+import base64
+import html
+
+from ipywidgets import HTML, Image, SelectionSlider, VBox
+from traitlets import Unicode
+
+from course.checks import spelled
+
+
+def explore(draw, text, start=(), **controls):
+    """Show the picture that `draw(**values)` gives, with a slider for each control that redraws it.
+
+    Each control is a sequence of values; it starts at the first, or at `dict(start)[control]`. `draw` returns a
+    figures.Picture, and should depend on the values alone: what was drawn is kept. `text` stands for the whole where
+    there are no widgets, and is compared from run to run, so it names no measured number. Raises ValueError for a
+    control without values or a start that is none of them.
+    """
+    return Explorer(draw, text, dict(start), controls)
+
+
+class Explorer:
+    """A picture and its sliders. Each display makes new widgets, which stand at the start."""
+
+    def __init__(self, draw, text, start, controls):
+        self.draw, self.text, self.controls = draw, text, {name: list(values) for name, values in controls.items()}
+        for name, value in start.items():
+            if value not in self.controls.get(name, ()):
+                raise ValueError(f"explore: start has {name}={value!r}, and the controls are {self.controls}")
+        if not all(self.controls.values()):
+            raise ValueError(f"explore: each control needs values, and the controls are {self.controls}")
+        self.start = {name: start.get(name, values[0]) for name, values in self.controls.items()}
+        self.first = draw(**self.start)
+
+    def __repr__(self):
+        return self.text
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        still = base64.b64encode(self.first.png).decode()
+        return self.box()._repr_mimebundle_() | {"image/png": still, "text/plain": self.text}
+
+    def box(self):
+        """The sliders, the image, and the sentence that says what is in it."""
+        image, line = Titled(format="png", layout={"align_self": "flex-start"}), HTML()
+        sliders = {
+            name: SelectionSlider(
+                options=[(spelled(value), value) for value in values],
+                value=self.start[name],
+                description=name.replace("_", " "),
+                layout={"width": "480px"},
+                style={"description_width": f"{max(map(len, self.controls))}ch"},
+            )
+            for name, values in self.controls.items()
+        }
+        drawn = {tuple(slider.index for slider in sliders.values()): self.first}
+
+        def redraw(_=None):
+            # While this runs, the browser keeps back all but the newest value of a slider: nothing queues up.
+            key = tuple(slider.index for slider in sliders.values())
+            try:
+                if key not in drawn:
+                    drawn[key] = self.draw(**{name: slider.value for name, slider in sliders.items()})
+                picture = drawn[key]
+                image.value, image.tooltip, line.value = picture.png, picture.text, html.escape(picture.text)
+            except Exception as error:  # the old picture stays
+                line.value = html.escape(f"{type(error).__name__}: {error}")
+
+        redraw()
+        for slider in sliders.values():
+            slider.observe(redraw, "index")
+        return VBox([*sliders.values(), image, line])
+
+
+class Titled(Image):
+    """An image whose tooltip is its name for readers who cannot see it. The browser's side asks for a description too."""
+
+    description = Unicode().tag(sync=True)

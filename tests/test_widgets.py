@@ -1,0 +1,455 @@
+"""What the reader answers and moves: in Python, as a stored notebook, and in JupyterLab where there is a browser."""
+
+import base64
+import itertools
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
+
+from course import build, checks, widgets
+from course.checks import blank, predict
+
+
+def parts(widget) -> list:
+    return [widget, *itertools.chain(*map(parts, getattr(widget, "children", ())))]
+
+
+def part(box, kind):
+    return next(widget for widget in parts(box) if isinstance(widget, kind))
+
+
+def revealed(box) -> str:
+    return [widget for widget in parts(box) if isinstance(widget, HTML)][-1].value
+
+
+# A prediction, driven from Python.
+
+
+@pytest.mark.parametrize("choice, verdict", [("twos", "<b>Right.</b>"), ("ones", "<b>Not so.</b> You said ones.")])
+def test_a_choice_is_locked_then_told(choice, verdict):
+    question = predict(
+        "what does `2**24 < x` count in?", "twos", "A float32 has **24** bits.", choices=["ones", "twos"]
+    )
+    box = question.box()
+    radio, button = part(box, RadioButtons), part(box, Button)
+    assert "<code>2**24 &lt; x</code>" in part(box, HTML).value
+    assert radio.value is None and button.disabled and revealed(box) == ""
+    button.click()  # what a disabled button does is the browser's affair
+    assert revealed(box) == "" and not radio.disabled
+    radio.value = choice
+    assert not button.disabled and revealed(box) == ""
+    button.click()
+    assert radio.disabled and button.layout.display == "none"
+    assert f"<p>{verdict} Answer: twos</p><p>A float32 has <b>24</b> bits.</p>" in revealed(box)
+    again = question.box()
+    assert part(again, RadioButtons).value is None and revealed(again) == ""
+
+
+TYPED = {
+    "8": "Not so.</b> You said 8 µs, 4 µs too low",
+    "13": "Close.</b> You said 13 µs, 1 µs too high",
+    "12": "Right.</b>",
+    " 12.0 µs ": "Right.</b>",
+    "24": "Not so.</b> You said 24 µs, a factor of 2 too high",
+    "19,800": "Not so.</b> You said 19,800 µs, a factor of 1,650 too high",
+    "-1e400": None,
+    "-3": "Not so.</b> You said -3 µs, 15 µs too low",
+    "0": "Not so.</b> You said 0 µs, 12 µs too low",
+    "1e308": "You said 1e+308 µs, a factor of 8.33e+306 too high",
+    "": None,
+    "nan": None,
+    "twelve": None,
+    "1,2": None,
+    "1" * 5000: None,
+}
+
+
+@pytest.mark.parametrize("text", TYPED, ids=lambda text: text[:9])
+def test_a_number_is_typed(text):
+    box = predict("how long?", 12, "Python.", unit="µs").box()
+    field, button = part(box, Text), part(box, Button)
+    field.value = text
+    enter(field)
+    if TYPED[text] is None:
+        assert button.disabled and not field.disabled and revealed(box) == "" and part(box, Label).value == "µs"
+    else:
+        assert field.disabled and TYPED[text] in revealed(box)
+
+
+def enter(field):
+    field._handle_custom_msg({"event": "submit"}, [])  # what the browser sends
+
+
+def test_what_was_typed_before_enter_counts_even_if_it_arrives_after():
+    box = predict("how long?", 12, "Python.").box()
+    field = part(box, Text)
+    field.value = "1"
+    enter(field)
+    assert "You said 1, " in revealed(box)
+    field.value = "12"
+    assert "Right" in revealed(box)
+    field.value = "1e"
+    assert "Right" in revealed(box)
+
+
+SLIDERS = {
+    (0, 10): (3, "Right.</b> Answer: 3"),
+    (0, 10, 3): (4, "Right:</b> the slider comes no nearer. You said 3. Answer: 4"),
+    (1, 1e6): (10**4, "Right.</b> Answer: 10,000"),
+    (2, 1e6): (1234, "Right:</b> the slider comes no nearer. You said 1,"),
+    (-5, -1, 0.1): (-2, "Right.</b> Answer: -2"),
+}
+
+
+@pytest.mark.parametrize("slider", SLIDERS, ids=str)
+def test_a_slider_waits_until_it_is_moved_and_reaches_the_answer(slider):
+    answer, told = SLIDERS[slider]
+    box = predict("how long?", answer, "Python.", slider=slider).box()
+    moved, button = part(box, SelectionSlider), part(box, Button)
+    assert button.disabled and part(box, Label).value == "move the slider"
+    numbers = list(moved.options)
+    assert numbers[0] == slider[0] and slider[1] - 1 <= numbers[-1] <= slider[1] and len(set(numbers)) == len(numbers)
+    moved.index = len(numbers) - 1
+    moved.index = int(np.argmin(np.abs(np.array(numbers) - answer)))
+    assert part(box, Label).value == checks.spelled(moved.value)
+    button.click()
+    assert told in revealed(box) and moved.disabled
+
+
+MISFITS = {
+    "choices or a slider, not both": dict(answer=1, choices=[1, 2], slider=(1, 2)),
+    "two or more choices that differ, and the answer among them": dict(answer=3, choices=[1, 2]),
+    "two or more choices that differ": dict(answer=1, choices=[1, 1.0]),
+    "two or more choices": dict(answer=1, choices=[1]),
+    "choices, or a finite number as the answer": dict(answer="twelve"),
+    "choices, or a finite number": dict(answer=float("nan")),
+    "choices, or a finite": dict(answer=True),
+    "low <= answer <= high": dict(answer=11, slider=(0, 10)),
+    "low <= answer": dict(answer=1, slider=(1, 1)),
+    "(low, high, step)": dict(answer=1, slider=(1,)),
+    "(low, high)": dict(answer=1, slider=(0, 1, 0)),
+    "at most 1,000 steps": dict(answer=1, slider=(0, 10, 0.001)),
+}
+
+
+@pytest.mark.parametrize("expected", MISFITS)
+def test_a_question_and_an_answer_that_do_not_fit(expected):
+    with pytest.raises(ValueError, match="^predict: given answer=") as raised:
+        predict("how many?", because="Python.", **MISFITS[expected])
+    assert f"expected {expected}" in str(raised.value) or expected in str(raised.value).split(": expected ")[1]
+    assert repr(MISFITS[expected]["answer"]) in str(raised.value)
+
+
+def test_without_widgets_a_prediction_is_a_constant_text():
+    asked = predict(
+        "which is longer, " + "very " * 20 + "long?",
+        "the second",
+        """
+        It was measured.
+
+        Twice.
+        """,
+        choices=["the first", "the second"],
+    )
+    text = (
+        f"Predict: which is longer,{' very' * 15}\n{'very ' * 5}long?\n  ( ) the first\n  ( ) the second\n"
+        "Answer: the second\nIt was measured.\nTwice."
+    )
+    first, second = asked._repr_mimebundle_(), asked._repr_mimebundle_(include=None, exclude=None)
+    assert repr(asked) == first["text/plain"] == second["text/plain"] == text
+    assert first["text/html"] == second["text/html"] and "<p>( ) the second</p>" in first["text/html"]
+    assert first[VIEW] != second[VIEW]
+    assert max(map(len, text.splitlines())) <= 100
+
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+# A function with a blank.
+
+
+def half(x):
+    return x / 2
+
+
+def later(x):
+    return 1 / (x - 4)
+
+
+def changes(x):
+    x.append(0)
+    return x
+
+
+def multiplied(x):
+    return x * ...
+
+
+BLANKS = {
+    "right": (half, [((4,), 2), ((1,), 0.5)], "right: 2 of 2 cases"),
+    "right, nearly": (half, [((2,), 1 + 9e-10)], "right: 1 of 1 cases"),
+    "near zero": (half, [((2e-17,), 0.0)], "right: 1 of 1 cases"),
+    "arrays and lists": (half, [((np.ones((2, 1), "f"),), [[0.5], [0.5]])], "right: 1 of 1 cases"),
+    "complex": (half, [((2j,), 1j)], "right: 1 of 1 cases"),
+    "texts": (str, [((1,), "1")], "right: 1 of 1 cases"),
+    "infinity": (half, [((float("inf"),), float("inf"))], "right: 1 of 1 cases"),
+    "wrong": (half, [((4,), 2), ((4,), 2.001), ((1,), 9)], "not yet: half(4) gives 2.0, expected 2.001"),
+    "wrong shape": (half, [((np.ones(2),), [[0.5, 0.5]])], "not yet: half([1.0, 1.0]) gives [0.5, 0.5], expected [["),
+    "a number for a list": (half, [((2,), [1])], "not yet: half(2) gives 1.0, expected [1]"),
+    "a text for a number": (str, [((1,), 1)], "not yet: str(1) gives '1', expected 1"),
+    "changes its argument": (changes, [(([1],), [1])], "not yet: changes([1]) gives [1, 0], expected [1]"),
+    "long": (half, [((np.ones(900),), [])], "not yet: half([1.0, 1.0, "),
+    "ellipsis": (lambda: ..., [((), 1)], "still blank: fill in the ... of <lambda>"),
+    "ellipsis inside": (lambda: (1, [...]), [((), 1)], "still blank: "),
+    "ellipsis multiplied": (multiplied, [((2,), 1)], "still blank: fill in the ... of multiplied"),
+    "nothing": (lambda: None, [((), 1)], "still blank: "),
+    "raises": (later, [((4,), 1)], "not yet: later(4) raises ZeroDivisionError: division by zero, in line "),
+    "too few arguments": (half, [((), 1)], "not yet: half() raises TypeError: half() missing 1 required positional"),
+}
+
+
+@pytest.mark.parametrize("name", BLANKS)
+def test_a_blank(name, capsys):
+    function, cases, told = BLANKS[name]
+    blank(function, *cases)
+    printed = capsys.readouterr().out
+    assert printed.startswith(told) and printed.count("\n") == 1 and len(printed) < 600
+
+
+def test_a_blank_names_the_line_and_the_hint(capsys):
+    def unfinished():
+        raise NotImplementedError
+
+    blank(unfinished, ((), 1), hint="a row at a time.")
+    blank(later, ((4,), 1))
+    line = later.__code__.co_firstlineno + 1
+    assert capsys.readouterr().out == (
+        "still blank: a row at a time.\n"
+        f"not yet: later(4) raises ZeroDivisionError: division by zero, in line {line}: `return 1 / (x - 4)`\n"
+    )
+
+
+@pytest.mark.parametrize("cases", [[], [(4, 2)], [((4,), 2, 3)], [4]], ids=str)
+def test_a_blank_without_proper_cases(cases):
+    with pytest.raises(ValueError, match=r"^blank: given .*: expected cases \(arguments, expected\), such as"):
+        blank(half, *cases)
+
+
+# An explorer, driven from Python.
+
+
+class Drawing:
+    """Draws (x, y), remembers what it drew, and cannot draw x = 3."""
+
+    def __init__(self):
+        self.drawn = []
+
+    def __call__(self, x, y=0):
+        self.drawn.append((x, y))
+        return SimpleNamespace(png=f"{1 / (x - 3)} {y}".encode(), text=f"x < {x}, y = {y}")
+
+
+def test_an_explorer_redraws_one_image():
+    draw = Drawing()
+    box = widgets.explore(draw, "An explorer.", start=dict(x=2), x=[1, 2, 3, 4000], y=["a", "b"]).box()
+    image, line, sliders = part(box, Image), part(box, HTML), [w for w in parts(box) if isinstance(w, SelectionSlider)]
+    assert [slider.value for slider in sliders] == [2, "a"] and sliders[0].options[-1] == ("4,000", 4000)
+    assert (image.value, image.tooltip, line.value) == (b"-1.0 a", "x < 2, y = a", "x &lt; 2, y = a")
+    sliders[0].index = 0
+    sliders[1].index = 1
+    assert (image.value, image.tooltip, line.value) == (b"-0.5 b", "x < 1, y = b", "x &lt; 1, y = b")
+    assert part(box, Image) is image
+    drawn = list(draw.drawn)
+    sliders[0].index = 2
+    assert (image.value, line.value) == (b"-0.5 b", "ZeroDivisionError: division by zero")
+    sliders[0].index = 0
+    assert (image.value, line.value) == (b"-0.5 b", "x &lt; 1, y = b") and draw.drawn == [*drawn, (3, "b")]
+
+
+def test_without_widgets_an_explorer_is_its_first_picture_and_a_text():
+    draw = Drawing()
+    explorer = widgets.explore(draw, "An explorer.", x=np.array([1.0, 2.0]))
+    first, second = explorer._repr_mimebundle_(), explorer._repr_mimebundle_(include=None, exclude=None)
+    assert base64.b64decode(first["image/png"]) == b"-0.5 0" and draw.drawn == [(1.0, 0)]
+    assert repr(explorer) == first["text/plain"] == second["text/plain"] == "An explorer."
+    assert first[VIEW] != second[VIEW]
+
+
+@pytest.mark.parametrize("controls", [dict(x=[]), dict(start=dict(x=9), x=[1]), dict(start=dict(z=1), x=[1])], ids=str)
+def test_an_explorer_with_nowhere_to_start(controls):
+    with pytest.raises(ValueError, match=r"^explore: .* the controls are {'x': \["):
+        widgets.explore(Drawing(), "An explorer.", **controls)
+
+
+# A page with both: stored, compared, and opened in JupyterLab.
+
+PAGE = """
+# %% [markdown]
+# # A page that asks
+
+# %% tags=["hide-input"]
+from course.checks import predict
+
+predict(
+    "how many products are in `x @ w`?",
+    20,
+    "Ten rows, **two** each.",
+)
+
+# %%
+from course import figures, widgets
+
+
+@figures.styled(width=3, height=2)
+def line(figure, slope):
+    figure.subplots().plot([0, slope], color=figures.DATA)
+    return f"A line of slope {slope}."
+
+
+widgets.explore(line, "A line, for each slope.", slope=[1, 2, 3])
+
+# %%
+from time import sleep
+
+sleep(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A project with one page, executed as `course build` does it."""
+    root = tmp_path_factory.mktemp("page").resolve()
+    shutil.copytree(build.ROOT / "course", root / "course", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(build.ROOT / "jupytext.toml", root)
+    (root / "notebooks" / "text").mkdir(parents=True)
+    (root / "notebooks" / "text" / "01_page.py").write_text(PAGE.lstrip(), encoding="utf-8")
+    notebook = build.from_text(root, "01_page")
+    build.execute(notebook, "01_page", root)
+    build.write_notebook(root, "01_page", notebook)
+    return root
+
+
+def test_the_stored_page_reads_without_widgets(page):
+    notebook = build.read_notebook(page, "01_page")
+    asked, explored = (cell.outputs[0].data for cell in notebook.cells[1:3])
+    assert asked["text/plain"] == "Predict: how many products are in `x @ w`?\nAnswer: 20\nTen rows, **two** each."
+    assert explored["text/plain"] == "A line, for each slope."
+    assert base64.b64decode(explored["image/png"]).startswith(b"\x89PNG")
+    assert (
+        VIEW not in asked
+        and VIEW not in explored
+        and [len(cell.get("outputs", ())) for cell in notebook.cells]
+        == [
+            0,
+            1,
+            1,
+            0,
+        ]
+    )
+    assert notebook.cells[1].metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
+
+
+def test_nbval_compares_the_stored_page(page, nbval):
+    for _ in range(2):
+        result = nbval(page, "01_page")
+        assert result.passed and result.cells == 3, result.output
+
+
+def test_nbval_finds_a_changed_text(page, nbval):
+    notebook = build.read_notebook(page, "01_page")
+    for cell, old, new in ((1, "Answer: 20", "Answer: 21"), (2, "for each slope", "for every slope")):
+        data = notebook.cells[cell].outputs[0].data
+        data["text/plain"] = data["text/plain"].replace(old, new)
+    build.write_notebook(page, "02_changed", notebook)
+    result = nbval(page, "02_changed")
+    assert not result.passed and result.cells == 1
+    assert "Answer: 21" in result.output and "for every slope" in result.output
+
+
+@pytest.fixture
+def browser():
+    """A Chromium, where there is one: it is in no lock."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not chromium:
+        pytest.skip("no Chromium is installed")
+    with sync_api.sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+
+
+@pytest.fixture
+def jupyterlab(page, tmp_path):
+    """The address of the page in a JupyterLab of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server, token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
+    kinds = ("_CONFIG", "_DATA", "_RUNTIME", "LAB_SETTINGS", "LAB_WORKSPACES")
+    own = {f"JUPYTER{kind}_DIR": str(tmp_path / kind) for kind in kinds} | {"JUPYTER_TOKEN": token}
+    # every cell is in the page at once, whatever is in view
+    tracker = tmp_path / "LAB_SETTINGS" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
+    tracker.parent.mkdir(parents=True)
+    tracker.write_text('{"windowingMode": "none"}')
+    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
+    options += [f"--ServerApp.root_dir={page}", "--LabApp.news_url=None"]
+    options += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    with open(tmp_path / "log", "w") as log:
+        command = [sys.executable, "-m", "jupyterlab", *options]
+        running = subprocess.Popen(command, env=build.environment(page) | own, stdout=log, stderr=log)
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"{server}/api?token={token}", timeout=1)
+                break
+            except OSError:
+                assert running.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.1)
+        yield f"{server}/lab/tree/notebooks/01_page.ipynb?token={token}&reset"
+    finally:
+        running.terminate()
+        running.wait(20)
+
+
+def test_a_reader_answers_and_explores_by_keyboard(browser, jupyterlab):
+    tab, errors = browser.new_page(viewport={"width": 1200, "height": 1000}), []
+    tab.on("pageerror", lambda error: errors.append(error))
+    tab.goto(jupyterlab)
+    tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60000)
+    assert tab.get_by_text("Ten rows").count() == 1 and not tab.get_by_text("Ten rows").is_visible()  # folded
+    tab.get_by_role("menuitem", name="Run", exact=True).click()
+    tab.locator("[data-command='runmenu:run-all']").click()
+
+    field, told = tab.get_by_placeholder("a number"), tab.locator(".widget-html b:text-is('Right.')")
+    commit = tab.get_by_role("button", name="Commit")
+    field.press("Tab")
+    assert commit.is_disabled() and told.count() == 0
+    field.focus()
+    tab.keyboard.type("20")  # the kernel is busy with the last cell
+    tab.keyboard.press("Enter")
+    told.wait_for()
+    assert field.is_disabled() and not commit.is_visible() and tab.get_by_text("Ten rows").is_visible()
+
+    image = tab.get_by_role("img", name="A line of slope 1.")
+    image.wait_for()
+    (before, address), element = pixels(image), image.element_handle()
+    tab.locator(".widget-slider [role=slider]").press("ArrowRight")
+    image = tab.get_by_role("img", name="A line of slope 2.")
+    image.wait_for()
+    after, new_address = pixels(image)
+    assert after != before and new_address != address and image.evaluate("(now, then) => now === then", element)
+    tab.locator(".widget-html", has_text="A line of slope 2.").wait_for()
+    assert errors == [] and tab.locator("[data-mime-type*=error], [data-mime-type*=stderr]").count() == 0
+
+
+def pixels(image):
+    """The bytes that an image shows, and their address."""
+    load = "image => fetch(image.src).then(found => found.arrayBuffer()).then(b => [...new Uint8Array(b)])"
+    return image.evaluate(load), image.get_attribute("src")
