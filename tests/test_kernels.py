@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from numba import njit
 
-from levels import kernels
+from levels import kernels, low_level
 from levels.hardware import pool
-from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source
+from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, use
 
 CPU = pool()["cpu:0"]
 BINARY = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
@@ -211,3 +212,96 @@ def test_the_cache_never_serves_a_stale_kernel(tmp_path):
     run(1.0, module="* settings.scale")
     run(7.0, module="* settings.scale", setting=7.0)
     run(1.0)
+
+
+def branchless(x):
+    return x * (x > 0)
+
+
+def keeps_nan(x):
+    return 0.0 if x < 0.0 else x
+
+
+def one_row_too_many(out, x, w):
+    for i in range(out.shape[0] + 1):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+
+
+def beside(out, x, w):
+    for i in range(-1, out.shape[0] - 1):  # a negative index counts from the end: right for all but no rows at all
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+
+
+def unknown_name(x):
+    return nowhere(x)  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    "op, function, message",
+    [
+        ("relu", branchless, r"relu\(-inf\) gives nan, and should give 0.0"),
+        ("relu", keeps_nan, r"relu\(nan\) gives nan"),
+        ("sgd", lambda w, dw, rate: w + rate * dw, r"refused, sgd\("),
+        ("matmul", one_row_too_many, "shapes .* it fails: index is out of bounds"),
+        ("matmul", beside, r"matmul\(0\.\d+, -0\.\d+\) gives 0.0, and should give -0"),
+        ("exp", unknown_name, "it fails"),
+    ],
+)
+def test_a_wrong_kernel_is_refused_with_a_counter_example(op, function, message):
+    before = KERNELS[op, "cpu"]
+    with pytest.raises(ValueError, match=message), use(op, "cpu", function):
+        raise AssertionError("it was accepted")
+    assert KERNELS[op, "cpu"] is before
+
+
+@pytest.mark.parametrize("op", sorted(kernels.TRIALS))
+def test_every_kernel_passes_its_own_trials(op):
+    with use(op, "cpu", KERNELS[op, "cpu"]):
+        pass
+
+
+def test_every_op_has_trials():
+    assert {op for op, _ in KERNELS} == set(kernels.TRIALS)
+
+
+def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error():
+    calls, (x, y) = [], (np.array([-1.0, 2.0]), np.array([3.0, 4.0]))
+    before, plain = KERNELS["multiply", "cpu"], run("multiply", x, y).tolist()
+    with pytest.raises(RuntimeError, match="mine"), use("multiply", "cpu", lambda x, y: y * x):
+        assert KERNELS["multiply", "cpu"] is not before
+        assert (low_level.constant(x) * low_level.constant(y)).numpy().tolist() == plain
+        calls.append(counted(lambda: low_level.constant(x) * low_level.constant(y))[0])
+        raise RuntimeError("mine")
+    assert calls == [1] and KERNELS["multiply", "cpu"] is before and run("multiply", x, y).tolist() == plain
+
+
+def test_what_cannot_be_replaced_is_named():
+    for op, kind in (("nope", "cpu"), ("relu", "gpu")):
+        with pytest.raises(LookupError, match=f"{op!r} has no kernel for {kind!r}"), use(op, kind, branchless):
+            pass
+
+
+def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound():
+    """A function two calls away, and a number: in a cell (here: a namespace), without entering the kernel again."""
+    scope = {"njit": njit, "scalar": kernels.scalar, "__name__": "__main__"}
+    exec("STEP = 1.0\n@njit\ndef inner(x):\n    return x + STEP\n@njit\ndef outer(x):\n    return inner(x)", scope)
+    exec("@scalar('test_op')\ndef test_op(x):\n    return outer(x)", scope)
+    try:
+        assert run("test_op", np.zeros(2)).tolist() == [1, 1]
+        exec("@njit\ndef inner(x):\n    return x - STEP", scope)
+        assert run("test_op", np.zeros(2)).tolist() == [-1, -1]
+        exec("STEP = 5.0\n@njit\ndef inner(x):\n    return x - STEP\n@njit\ndef outer(x):\n    return inner(x)", scope)
+        assert run("test_op", np.zeros(2)).tolist() == [-5, -5] and run("test_op", np.zeros(3)).tolist() == [-5, -5, -5]
+        # a kernel on whole arrays, whose callee was compiled, and whose callee's callee was changed, before its first call
+        scope["kernel"] = lambda function: kernel("test_op 2", planner=kernels.plan_reduce)(function)
+        exec("@njit\ndef inner(x):\n    return x + STEP\n@njit\ndef outer(x):\n    return inner(x)", scope)
+        exec("@kernel\ndef last(out, x):\n    out[0, 0] = outer(x[0, 0, 0])", scope)
+        assert scope["outer"](0.0) == 5.0
+        exec("@njit\ndef inner(x):\n    return x * 0.0 - STEP", scope)
+        assert run("test_op 2", np.ones(1)).item() == -5.0
+    finally:
+        for table in (KERNELS, kernels.PLANNERS, kernels.TRIALS):
+            for key in [key for key in table if "test_op" in str(key)]:
+                del table[key]

@@ -2,9 +2,10 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
-from .cache import OVERLOADS, HashLocator, compile_cpu, described, globals_read
+from .cache import FRESH, OVERLOADS, HashLocator, compile_cpu, described, globals_read, rebound, refresh, watched
 from .elementwise import (
     LOOPS,
+    SPECIAL,
     add,
     broadcast,
     clip,
@@ -38,6 +39,7 @@ from .registry import (
     KERNELS,
     PLANNERS,
     PLANS,
+    TRIALS,
     UPDATES,
     Kernels,
     Plan,
@@ -52,15 +54,19 @@ from .registry import (
     spec_of,
 )
 from .tasks import CLIP, dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
+from .trial import counter_example, guarded, outcome, try_kernel, use
 
 __all__ = [
     "CLIP",
     "COMPILERS",
+    "FRESH",
     "KERNELS",
     "LOOPS",
     "OVERLOADS",
     "PLANNERS",
     "PLANS",
+    "SPECIAL",
+    "TRIALS",
     "UPDATES",
     "HashLocator",
     "Kernels",
@@ -73,6 +79,7 @@ __all__ = [
     "compile_cpu",
     "compiled_loop",
     "counted",
+    "counter_example",
     "data_of",
     "described",
     "divide",
@@ -83,6 +90,7 @@ __all__ = [
     "exponent_overload",
     "gather",
     "globals_read",
+    "guarded",
     "identity",
     "kernel",
     "launch",
@@ -94,6 +102,7 @@ __all__ = [
     "merged_axes",
     "multiply",
     "negative",
+    "outcome",
     "overload_elementary",
     "plan",
     "plan_elementwise",
@@ -101,7 +110,9 @@ __all__ = [
     "plan_matmul",
     "plan_reduce",
     "pow2_overload",
+    "rebound",
     "reduce_sum",
+    "refresh",
     "relu",
     "relu_grad",
     "same_dtype",
@@ -112,5 +123,8 @@ __all__ = [
     "spec_of",
     "stands_for",
     "subtract",
+    "try_kernel",
     "typed",
+    "use",
+    "watched",
 ]

@@ -55,6 +55,39 @@ def described(value, seen=()):
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
+def watched(function, seen=()):
+    """((scope, name, value), …): the globals that a kernel was compiled from, those of what it calls first."""
+    found = ()
+    for name in sorted(globals_read(function.__code__) & function.__globals__.keys()):
+        value = function.__globals__[name]
+        inner = getattr(value, "py_func", None)
+        if inner is not None and inner not in seen:
+            found += watched(inner, (*seen, function))
+        found += ((function.__globals__, name, value),)
+    return found
+
+
+def rebound(names):
+    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
+    return any(scope.get(name) is not value for scope, name, value in names)
+
+
+FRESH = {}  # a compiled function -> what described it when it was last known to be fresh
+
+
+def refresh(function):
+    """Compile again what this function calls, where something beneath was changed since it was compiled."""
+    for _, _, value in watched(function):
+        if isinstance(value, numba.core.dispatcher.Dispatcher):
+            try:
+                text = described(value.py_func)
+            except TypeError:
+                text = object()  # equal to nothing: not known, so not fresh
+            if value.signatures and FRESH.get(value) != text:
+                value.recompile()
+            FRESH[value] = text
+
+
 class HashLocator(_CacheLocator):
     """Tells numba where a function's compiled code lies: in a file named by the hash."""
 
@@ -80,6 +113,7 @@ numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.HashLocator"
 
 def compile_cpu(function):
     """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy."""
+    refresh(function)
     try:
         described(function)
     except TypeError:

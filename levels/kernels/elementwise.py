@@ -14,7 +14,7 @@ from numba.extending import overload
 from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
 
 from .cache import OVERLOADS
-from .registry import COMPILERS, UPDATES, kernel, make, same_dtype
+from .registry import COMPILERS, TRIALS, UPDATES, kernel, make, same_dtype
 
 
 def broadcast(op, shapes):
@@ -93,11 +93,27 @@ def plan_elementwise(op, function, *inputs, shape=(), **numbers):
     return make(shape, dtype, inputs, run, numbers)
 
 
-def scalar(op, updates=False):
-    """Decorate a scalar function: it becomes the op of that name on arrays. With `updates` its first input is the result."""
-    if updates:
-        UPDATES.add(op)
-    return kernel(op, planner=plan_elementwise)
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
+
+
+def scalar(op, updates=False, **numbers):
+    """Decorate a scalar function: it becomes the op of that name on arrays. With `updates` its first input is the result.
+
+    `numbers` are the attributes that a new kernel is tried with, such as rate=0.1.
+    """
+
+    def enter(function):
+        def trials(draw, dtype):
+            arrays = range(len(inspect.signature(function).parameters) - len(numbers))
+            numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
+            return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
+
+        TRIALS[op] = trials
+        if updates:
+            UPDATES.add(op)
+        return kernel(op, planner=plan_elementwise)(function)
+
+    return enter
 
 
 @scalar("add")
@@ -130,7 +146,7 @@ def identity(x):
     return x
 
 
-@scalar("sgd", updates=True)
+@scalar("sgd", updates=True, rate=0.1)
 def sgd(w, dw, rate):
     return w - rate * dw
 
@@ -203,11 +219,11 @@ def sigmoid_grad(dy, y):
     return dy * y * (1.0 - y)
 
 
-@scalar("clip")
+@scalar("clip", low=-0.5, high=0.5)
 def clip(x, low, high):
     return low if x < low else high if x > high else x
 
 
-@scalar("clip_grad")
+@scalar("clip_grad", low=-0.5, high=0.5)
 def clip_grad(dy, x, low, high):
     return dy if low < x < high else 0.0

@@ -2,7 +2,7 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
-from .registry import kernel, make, same_dtype
+from .registry import TRIALS, kernel, make, same_dtype
 
 
 def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -29,3 +29,16 @@ def matmul_ikj(out, x, w):
         for k in range(x.shape[1]):
             for j in range(out.shape[1]):
                 out[i, j] += x[i, k] * w[k, j]
+
+
+TRIALS["matmul"] = lambda draw, dtype: [
+    (
+        [
+            draw.normal(size=(m, k)[:: -1 if flip_x else 1]).astype(dtype),
+            draw.normal(size=(k, n)[:: -1 if flip_w else 1]).astype(dtype),
+        ],
+        {"transpose_x": flip_x, "transpose_w": flip_w},
+    )
+    for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
+    for flip_x, flip_w in ((False, False), (True, False), (False, True))
+]

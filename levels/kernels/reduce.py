@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .registry import Plan, kernel, make
+from .registry import TRIALS, Plan, kernel, make
 
 
 def plan_reduce(op, function, x, axis=None, keepdims=False):
@@ -34,6 +34,14 @@ def reduce_sum(out, x):
                 out[i, j] += x[i, k, j]
 
 
+TRIALS["reduce_sum"] = lambda draw, dtype: [
+    ([draw.normal(size=shape).astype(dtype)], {"axis": axis, "keepdims": keepdims})
+    for shape in ((3, 4, 5), (1, 1, 1), (0, 2, 3))
+    for axis in (None, 0, 1, -1)
+    for keepdims in (False, True)
+]
+
+
 def plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
@@ -55,3 +63,10 @@ def gather(out, x, rows):
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
             out[i, j] = x[rows[i], j]
+
+
+TRIALS["gather"] = lambda draw, dtype: [
+    ([draw.normal(size=shape).astype(dtype), draw.integers(0, shape[0], count)], {})
+    for shape in ((5,), (5, 3), (1, 1), (2, 3, 4))
+    for count in (0, 1, 7)
+]

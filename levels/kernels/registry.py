@@ -7,7 +7,7 @@ import operator
 
 from levels.hardware import Buffer
 
-from .cache import compile_cpu
+from .cache import compile_cpu, rebound, refresh, watched
 
 
 class Kernels(dict):
@@ -26,6 +26,7 @@ KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(kernel, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
+TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
 
 
 def kernel(op, kind="cpu", planner=None):
@@ -44,7 +45,7 @@ def kernel(op, kind="cpu", planner=None):
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
 
-    __slots__ = ("spec", "nbytes", "run", "numbers", "launches")
+    __slots__ = ("spec", "nbytes", "run", "numbers", "launches", "watched")
 
     def __init__(self, spec, nbytes, run, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0
@@ -66,8 +67,11 @@ def same_dtype(op, *inputs):
     return inputs[0].dtype
 
 
-def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
+def plan(op, inputs, attrs, stale=False):
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here.
+
+    A kernel is `stale` when a function or a global that it uses was rebound: then it is compiled again.
+    """
     if op not in PLANNERS:
         near = difflib.get_close_matches(op, PLANNERS, n=1)
         raise LookupError(
@@ -82,7 +86,13 @@ def plan(op, inputs, attrs):
     kind = inputs[0].device.kind
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    return PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
+    function = KERNELS[op, kind].py_func
+    if stale:
+        KERNELS[op, kind] = COMPILERS[kind](function)
+    refresh(function)
+    made = PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
+    made.watched = watched(function)
+    return made
 
 
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
@@ -100,8 +110,8 @@ def launch(op, out, *inputs, **attrs):
     if attrs:
         key += tuple((name, float if type(v) is float else v) for name, v in attrs.items())
     found = PLANS.get(key)
-    if found is None:
-        found = PLANS[key] = plan(op, inputs, attrs)
+    if found is None or (found.watched and rebound(found.watched)):
+        found = PLANS[key] = plan(op, inputs, attrs, stale=found is not None)
     if out is None:
         out = found.spec.device.new(found.spec)
     elif op not in UPDATES:

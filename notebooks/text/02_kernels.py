@@ -65,9 +65,10 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 # Compiling took longer than running. So a framework keeps what it compiled, in a folder. The danger is a **stale** kernel: you
 # change a function, and the old program runs. numba's own cache looks at the file's time stamp, and misses a change in
 # another file. Ours keeps each program under a hash of everything it was made from: the function's code, its constants, and
-# the same of every function it calls. A change anywhere gives another hash. What cannot be
-# described, such as a setting in some module, is not kept on disk at all. (You may skip the next cell. Its idea is this
-# paragraph.)
+# the same of every function it calls. A change anywhere gives another hash. What cannot be described, such as a setting in
+# some module, is not kept on disk at all. And within a running notebook, the next launch notices when a function that its
+# kernel calls was rebound, and everything between the two is compiled again. (You may skip the next three cells. Their idea
+# is this paragraph.)
 
 # %%
 #| export cache
@@ -126,6 +127,51 @@ def described(value, seen=()):
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
+# %% [markdown]
+# What a kernel was compiled from, and whether it still is what it was:
+
+
+# %%
+#| export cache
+def watched(function, seen=()):
+    """((scope, name, value), …): the globals that a kernel was compiled from, those of what it calls first."""
+    found = ()
+    for name in sorted(globals_read(function.__code__) & function.__globals__.keys()):
+        value = function.__globals__[name]
+        inner = getattr(value, "py_func", None)
+        if inner is not None and inner not in seen:
+            found += watched(inner, (*seen, function))
+        found += ((function.__globals__, name, value),)
+    return found
+
+
+def rebound(names):
+    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
+    return any(scope.get(name) is not value for scope, name, value in names)
+
+
+FRESH = {}  # a compiled function -> what described it when it was last known to be fresh
+
+
+def refresh(function):
+    """Compile again what this function calls, where something beneath was changed since it was compiled."""
+    for _, _, value in watched(function):
+        if isinstance(value, numba.core.dispatcher.Dispatcher):
+            try:
+                text = described(value.py_func)
+            except TypeError:
+                text = object()  # equal to nothing: not known, so not fresh
+            if value.signatures and FRESH.get(value) != text:
+                value.recompile()
+            FRESH[value] = text
+
+
+# %% [markdown]
+# And numba is told to use the hash:
+
+
+# %%
+#| export cache
 class HashLocator(_CacheLocator):
     """Tells numba where a function's compiled code lies: in a file named by the hash."""
 
@@ -151,6 +197,7 @@ numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.HashLocator"
 
 def compile_cpu(function):
     """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy."""
+    refresh(function)
     try:
         described(function)
     except TypeError:
@@ -171,7 +218,7 @@ def compile_cpu(function):
 import difflib
 import operator
 
-from levels.hardware import Buffer
+from levels.hardware import Buffer, pool
 
 
 class Kernels(dict):
@@ -190,6 +237,7 @@ KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(kernel, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
+TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
 
 
 # %% [markdown]
@@ -224,7 +272,7 @@ def kernel(op, kind="cpu", planner=None):
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
 
-    __slots__ = ("spec", "nbytes", "run", "numbers", "launches")
+    __slots__ = ("spec", "nbytes", "run", "numbers", "launches", "watched")
 
     def __init__(self, spec, nbytes, run, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0
@@ -246,8 +294,11 @@ def same_dtype(op, *inputs):
     return inputs[0].dtype
 
 
-def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
+def plan(op, inputs, attrs, stale=False):
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here.
+
+    A kernel is `stale` when a function or a global that it uses was rebound: then it is compiled again.
+    """
     if op not in PLANNERS:
         near = difflib.get_close_matches(op, PLANNERS, n=1)
         raise LookupError(
@@ -262,7 +313,13 @@ def plan(op, inputs, attrs):
     kind = inputs[0].device.kind
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    return PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
+    function = KERNELS[op, kind].py_func
+    if stale:
+        KERNELS[op, kind] = COMPILERS[kind](function)
+    refresh(function)
+    made = PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
+    made.watched = watched(function)
+    return made
 
 
 # %% [markdown]
@@ -287,8 +344,8 @@ def launch(op, out, *inputs, **attrs):
     if attrs:
         key += tuple((name, float if type(v) is float else v) for name, v in attrs.items())
     found = PLANS.get(key)
-    if found is None:
-        found = PLANS[key] = plan(op, inputs, attrs)
+    if found is None or (found.watched and rebound(found.watched)):
+        found = PLANS[key] = plan(op, inputs, attrs, stale=found is not None)
     if out is None:
         out = found.spec.device.new(found.spec)
     elif op not in UPDATES:
@@ -443,11 +500,27 @@ def plan_elementwise(op, function, *inputs, shape=(), **numbers):
 
 # %%
 #| export elementwise
-def scalar(op, updates=False):
-    """Decorate a scalar function: it becomes the op of that name on arrays. With `updates` its first input is the result."""
-    if updates:
-        UPDATES.add(op)
-    return kernel(op, planner=plan_elementwise)
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
+
+
+def scalar(op, updates=False, **numbers):
+    """Decorate a scalar function: it becomes the op of that name on arrays. With `updates` its first input is the result.
+
+    `numbers` are the attributes that a new kernel is tried with, such as rate=0.1.
+    """
+
+    def enter(function):
+        def trials(draw, dtype):
+            arrays = range(len(inspect.signature(function).parameters) - len(numbers))
+            numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
+            return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
+
+        TRIALS[op] = trials
+        if updates:
+            UPDATES.add(op)
+        return kernel(op, planner=plan_elementwise)(function)
+
+    return enter
 
 
 @scalar("add")
@@ -480,7 +553,7 @@ def identity(x):
     return x
 
 
-@scalar("sgd", updates=True)
+@scalar("sgd", updates=True, rate=0.1)
 def sgd(w, dw, rate):
     return w - rate * dw
 
@@ -572,19 +645,17 @@ def sigmoid_grad(dy, y):
     return dy * y * (1.0 - y)
 
 
-@scalar("clip")
+@scalar("clip", low=-0.5, high=0.5)
 def clip(x, low, high):
     return low if x < low else high if x > high else x
 
 
-@scalar("clip_grad")
+@scalar("clip_grad", low=-0.5, high=0.5)
 def clip_grad(dy, x, low, high):
     return dy if low < x < high else 0.0
 
 
 # %%
-from levels.hardware import pool
-
 cpu = pool()["cpu:0"]
 out = cpu.alloc((2, 3), "f8")
 launch("add", out, cpu.put(np.ones((2, 3))), cpu.put(np.arange(3.0)))
@@ -626,6 +697,13 @@ def reduce_sum(out, x):
                 out[i, j] += x[i, k, j]
 
 
+TRIALS["reduce_sum"] = lambda draw, dtype: [
+    ([draw.normal(size=shape).astype(dtype)], {"axis": axis, "keepdims": keepdims})
+    for shape in ((3, 4, 5), (1, 1, 1), (0, 2, 3))
+    for axis in (None, 0, 1, -1)
+    for keepdims in (False, True)
+]
+
 # %% [markdown]
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory.
 
@@ -654,6 +732,12 @@ def gather(out, x, rows):
         for j in range(x.shape[1]):
             out[i, j] = x[rows[i], j]
 
+
+TRIALS["gather"] = lambda draw, dtype: [
+    ([draw.normal(size=shape).astype(dtype), draw.integers(0, shape[0], count)], {})
+    for shape in ((5,), (5, 3), (1, 1), (2, 3, 4))
+    for count in (0, 1, 7)
+]
 
 # %% [markdown]
 # And the workhorse of deep learning, the matrix product. For each result the sum runs over `k` upwards, whatever the
@@ -690,8 +774,153 @@ def matmul_ikj(out, x, w):
                 out[i, j] += x[i, k] * w[k, j]
 
 
+TRIALS["matmul"] = lambda draw, dtype: [
+    (
+        [
+            draw.normal(size=(m, k)[:: -1 if flip_x else 1]).astype(dtype),
+            draw.normal(size=(k, n)[:: -1 if flip_w else 1]).astype(dtype),
+        ],
+        {"transpose_x": flip_x, "transpose_w": flip_w},
+    )
+    for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
+    for flip_x, flip_w in ((False, False), (True, False), (False, True))
+]
+
 # %%
 KERNELS
+
+# %% [markdown]
+# ## Your own kernel (5 min)
+#
+# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Every level above would run
+# it. But is it right? So a new kernel is tried first: on random numbers and on special ones, at the ends of arrays with
+# guards around them, with every index checked. It must give what the kernel gives that stands there.
+
+
+# %%
+#| export trial
+"""A kernel of your own: tried on hard inputs first, then run by every level above."""
+
+from contextlib import contextmanager
+
+
+def guarded(device, shape, dtype):
+    """A buffer with 64 numbers before and behind it that a kernel must leave alone, and all of them as one array."""
+    count = math.prod(shape)
+    whole = np.full(count + 128, 7, dtype)
+    device.used += count * dtype.itemsize
+    return Buffer(device.spec(shape, dtype), whole[64 : 64 + count].reshape(shape)), whole
+
+
+def outcome(op, kind, program, arrays, attrs):
+    """What this program, as the kernel of `op`, makes of these arrays."""
+    KERNELS[op, kind] = program
+    PLANS.clear()
+    device = pool()[f"{kind}:0"]
+    inputs = [device.put(array) for array in arrays]
+    spec = plan(op, inputs, attrs).spec
+    out, whole = guarded(device, spec.shape, spec.dtype)
+    if op in UPDATES:
+        out.data[...] = arrays[0]
+    launch(op, out, *inputs[op in UPDATES :], **attrs)
+    if (whole[:64] != 7).any() or (whole[len(whole) - 64 :] != 7).any():
+        raise IndexError("it writes beside its result")
+    return out.numpy()
+
+
+# %% [markdown]
+# Where the two differ, the reader gets a counter-example. The table is as it was when the block ends, however it ends.
+
+
+# %%
+#| export trial
+def try_kernel(op, kind, function, reference):
+    """Raise ValueError, with a counter-example, unless this function does on all trials what the reference does."""
+    checked = njit(error_model="numpy", boundscheck=True)(function)
+    for dtype in map(np.dtype, ("f4", "f8")):
+        for arrays, attrs in TRIALS[op](np.random.default_rng(0), dtype):
+            expected = outcome(op, kind, reference, arrays, attrs)
+            try:
+                result = outcome(op, kind, checked, arrays, attrs)
+            except Exception as error:
+                shapes = ", ".join(str(array.shape) for array in arrays)
+                raise ValueError(f"{op}: refused, on {dtype} of shapes {shapes} it fails: {error}") from None
+            tolerance = 1e-5 if dtype == np.float32 else 1e-12
+            wrong = np.argwhere(~np.isclose(result, expected, tolerance, tolerance, equal_nan=True))
+            if len(wrong):
+                raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, expected, map(tuple, wrong))}")
+
+
+def counter_example(op, arrays, result, expected, places):
+    """Where two results differ, in words. Numbers are more telling than NaN, so the first place without one is shown."""
+    if any(array.shape != result.shape for array in arrays):
+        at = next(places)
+        given = ", ".join(str(array.shape) for array in arrays)
+        return f"{op} of shapes {given} gives {result[at]} at {at}, and should give {expected[at]}"
+    at = min(places, key=lambda at: any(np.isnan(array[at]) for array in arrays))
+    return f"{op}({', '.join(str(array[at]) for array in arrays)}) gives {result[at]}, and should give {expected[at]}"
+
+
+# %% [markdown]
+# And the door for the reader's kernel:
+
+
+# %%
+#| export trial
+@contextmanager
+def use(op, kind, function):
+    """Inside this `with` block, `function` is the kernel of `op` for that kind of device, on every level above.
+
+    It is tried first. A function that is wrong raises ValueError with a counter-example, and nothing is changed.
+    """
+    if (op, kind) not in KERNELS:
+        raise LookupError(f"{op!r} has no kernel for {kind!r} that could be replaced")
+    before, function = KERNELS[op, kind], getattr(function, "py_func", function)
+    try:
+        try_kernel(op, kind, function, before)
+        KERNELS[op, kind] = COMPILERS[kind](function)
+        PLANS.clear()
+        yield
+    finally:
+        KERNELS[op, kind] = before
+        PLANS.clear()
+
+
+# %% tags=["hide-input"]
+from course import checks
+
+checks.predict(
+    "On which input does `x * (x > 0)` differ from relu, which is `x if x > 0 else 0`?",
+    choices=["on none", "on 0", "on -infinity", "on very large numbers"],
+    answer="on -infinity",
+    because="-infinity times 0 is not a number (NaN). Relu makes 0 of it. (They differ on NaN too.)",
+)
+
+
+# %%
+def mine(x):
+    return x * (x > 0)
+
+
+try:
+    with use("relu", "cpu", mine):
+        print("never reached")
+except ValueError as error:
+    print(error)
+
+
+# %% [markdown]
+# A right one is taken:
+
+
+# %%
+def mine(x):
+    return 0.0 if not x > 0.0 else x
+
+
+with use("relu", "cpu", mine):
+    print(KERNELS["relu", "cpu"].py_func is mine, launch("relu", None, cpu.put(np.array([-2.0, 3.0]))).numpy())
+print(KERNELS["relu", "cpu"].py_func is mine)
 
 # %% [markdown]
 # Wrong calls meet one clear error each:
