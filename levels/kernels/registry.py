@@ -5,8 +5,6 @@
 import difflib
 import operator
 
-from levels.hardware import Buffer
-
 from .cache import compile_cpu, rebound, refresh, watched
 
 
@@ -114,8 +112,8 @@ def launch(op, out, *inputs, **attrs):
         found = PLANS[key] = plan(op, inputs, attrs, stale=found is not None)
     if out is None:
         out = found.spec.device.new(found.spec)
-    elif op not in UPDATES:
-        check_result(op, out, found.spec, inputs)
+    elif op not in UPDATES and (getattr(out, "spec", None) is not found.spec or out in inputs):
+        refuse_result(op, out, found.spec)
     found.launches += 1
     if found.numbers:
         found.run(out.data, *map(data_of, inputs), *map(attrs.get, found.numbers))
@@ -132,9 +130,8 @@ def counted(run):
     return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
 
 
-def check_result(op, out, spec, inputs):
-    """Raise unless the buffer `out` can take the result."""
-    if not isinstance(out, Buffer) or out.data is None or out.spec is not spec:
+def refuse_result(op, out, spec):
+    """Raise ValueError: the buffer `out` cannot take the result. (A freed buffer has a Spec of its own.)"""
+    if getattr(out, "spec", None) is not spec:
         raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
-    if any(out is buffer for buffer in inputs):
-        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+    raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
