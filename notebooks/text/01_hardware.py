@@ -142,9 +142,9 @@ w, b = record_weights
 print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 
 # %% [markdown]
-# Two, minus three and three, nearly. The loss of one batch jumps about; over all points it is 3.7, and the true line does no
-# better. What is left is noise. The rest of this notebook does the same work without Python:
-# in instructions for the machine.
+# Two, minus three and three, nearly. The loss of one batch jumps about; over all points it is 3.7, and the true line
+# does no better. What is left is noise. The rest of this notebook does the same work without Python: in instructions
+# for the machine.
 
 # %% [markdown]
 # ## Memory belongs to a device (5 min)
@@ -605,8 +605,8 @@ print(trimmed(target.emit_assembly(optimised(TEXT, target))))
 #
 # If you are in a hurry, read `Value`, `arithmetic` and `loop`, run the rest, and go on at *The first program again*.
 #
-# First, a value: a number that *will be* in a register when the
-# program runs. Adding two values adds nothing. It writes an instruction that will.
+# First, a value: a number that *will be* in a register when the program runs. Adding two values adds nothing. It writes
+# an instruction that will.
 
 
 # %%
@@ -1328,8 +1328,9 @@ def seconds(run, repeats=7):
 # %% [markdown]
 # ### How far away is memory?
 #
-# To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds the
-# number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can be guessed ahead. The program walks along it.
+# To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds
+# the number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can
+# be guessed ahead. The program walks along it.
 
 
 # %%
@@ -1512,9 +1513,10 @@ pool(cpus=2)
 # %% [markdown]
 # ### The roofline
 #
-# How fast *can* a program be? If it does many operations on each byte, the peak bounds it; if few, the bandwidth. Operations
-# per byte on one axis, operations per second on the other: the bound looks like a roof. We put two programs under it, that
-# multiply two 240 × 240 matrices. Both do the same additions. The second keeps eight rows, so eight sums, going at once.
+# How fast *can* a program be? If it does many operations on each byte, the peak bounds it; if few, the bandwidth.
+# Operations per byte on one axis, operations per second on the other: the bound looks like a roof. We put two programs
+# under it that multiply two 240 × 240 matrices. Both do the same additions. The second keeps eight rows, so eight sums,
+# going at once.
 
 
 # %%
@@ -2385,7 +2387,9 @@ except IndexError as error:
 # 2. In `linear_program`, take `g = 1.0 / n` away and write `de = 2.0 * error / n`. Are the losses still equal to the
 #    record? At which step do they part, and why?
 # 3. Set the learning rate to 0.1. What do the losses do? Why does the program not complain?
-# 4. Copy `linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
+# 4. Write `dot` with Python's `sum`, and run `forward` on floats in Python 3.11 and in 3.12. Which one gives the record's
+#    numbers? (Since 3.12 `sum` corrects its own rounding.)
+# 5. Copy `linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
 #
 # ## Build
 #
