@@ -426,3 +426,19 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
     left.set_title(f"{name}: {finding}")
     times = ", ".join(f"{part} {short(1e6 * seconds)} µs" for part, seconds in parts.items())
     return f"{name}, {batch:,} rows and {launches:g} launches a step: predicted {finding} ({times}); {share}."
+
+
+@styled(height=2.6)
+def ladder(figure, shares):
+    """Speeds as shares of the peak, {name: share}, slowest first."""
+    axes, names = figure.subplots(), list(shares)
+    bars = axes.barh(names, [100 * share for share in shares.values()], color=DATA, log=True)
+    axes.bar_label(bars, [f"{short(100 * share)} %" for share in shares.values()], padding=3)
+    axes.set(xlabel="% of one core's peak", xlim=(0.5 * 100 * min(shares.values()), 400))
+    axes.invert_yaxis()
+    plain(axes.xaxis)
+    finding = f"from {short(100 * shares[names[0]])} % of the peak to {short(100 * shares[names[-1]])} %"
+    axes.set_title(finding)
+    return (
+        f"The matrix product: {finding} ({', '.join(f'{name} {100 * share:.2g} %' for name, share in shares.items())})."
+    )

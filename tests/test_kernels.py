@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -305,3 +306,57 @@ def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound():
         for table in (KERNELS, kernels.PLANNERS, kernels.TRIALS):
             for key in [key for key in table if "test_op" in str(key)]:
                 del table[key]
+
+
+def products(x, w):
+    """x @ w by the record: sums start at 0.0, k runs upwards, each product and each sum is rounded."""
+    out = np.zeros((x.shape[0], w.shape[1]), x.dtype)
+    for k in range(x.shape[1]):
+        out = out + x[:, k : k + 1] * w[k : k + 1]
+    return out
+
+
+@pytest.mark.parametrize("flip_x, flip_w", [(False, False), (True, False), (False, True), (True, True)])
+def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
+    """Any shape, also with edges that no tile fits, and a k so long that it is packed in parts."""
+    draw = np.random.default_rng(0)
+    shapes = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (17, 1100, 19), *draw.integers(1, 90, (40, 3)).tolist()]
+    for m, k, n in shapes:
+        x, w = draw.normal(size=(m, k)), draw.normal(size=(k, n))
+        whole = np.full((m + 2, n), 7.0)
+        kernels.matmul_tiles(whole[1:-1], x.T.copy() if flip_x else x, w.T.copy() if flip_w else w, flip_x, flip_w)
+        assert (whole[1:-1] == products(x, w)).all() and (whole[[0, -1]] == 7).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_large_products_have_the_same_bits_for_any_number_of_threads(dtype, monkeypatch):
+    monkeypatch.setattr(kernels.matmul, "WORTH", 1)
+    draw, results = np.random.default_rng(0), []
+    x, w = draw.normal(size=(150, 70)).astype(dtype), draw.normal(size=(70, 90)).astype(dtype)
+    before = numba.get_num_threads()
+    try:
+        for threads in range(1, numba.config.NUMBA_NUM_THREADS + 1):
+            numba.set_num_threads(threads)
+            results.append(run("matmul", x, w).tobytes())
+    finally:
+        numba.set_num_threads(before)
+    assert len(set(results)) == 1
+    np.testing.assert_allclose(run("matmul", x, w), x.astype("f8") @ w.astype("f8"), rtol=1e-3, atol=1e-4)
+
+
+def test_a_matmul_of_ones_own_runs_for_large_products_too():
+    x, w = np.ones((40, 40)), np.ones((40, 40))
+    with use("matmul", "cpu", three_loops):
+        launch("matmul", None, CPU.put(x), CPU.put(w))
+        assert "matmul_tiles" not in list(PLANS.values())[-1].run.__code__.co_names
+    launch("matmul", None, CPU.put(x), CPU.put(w))
+    assert "matmul_tiles" in list(PLANS.values())[-1].run.__code__.co_names
+
+
+def three_loops(out, x, w):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            total = 0.0
+            for k in range(x.shape[1]):
+                total += x[i, k] * w[k, j]
+            out[i, j] = total

@@ -4,7 +4,6 @@
 
 import dis
 import hashlib
-import math
 import os
 import types
 from pathlib import Path
@@ -50,7 +49,9 @@ def described(value, seen=()):
         (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)),
     ):
         return f"{type(value).__name__} {value!r}"
-    if value is np or value is math:
+    if isinstance(value, numba.extending._Intrinsic):  # a function that writes instructions itself
+        return described(value._defn, seen)
+    if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
@@ -117,5 +118,5 @@ def compile_cpu(function):
     try:
         described(function)
     except TypeError:
-        return njit(error_model="numpy")(function)
-    return njit(error_model="numpy", cache=True)(function)
+        return njit(error_model="numpy", nogil=True)(function)
+    return njit(error_model="numpy", cache=True, nogil=True)(function)

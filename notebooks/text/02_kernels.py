@@ -122,7 +122,9 @@ def described(value, seen=()):
         (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)),
     ):
         return f"{type(value).__name__} {value!r}"
-    if value is np or value is math:
+    if isinstance(value, numba.extending._Intrinsic):  # a function that writes instructions itself
+        return described(value._defn, seen)
+    if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
@@ -201,8 +203,8 @@ def compile_cpu(function):
     try:
         described(function)
     except TypeError:
-        return njit(error_model="numpy")(function)
-    return njit(error_model="numpy", cache=True)(function)
+        return njit(error_model="numpy", nogil=True)(function)
+    return njit(error_model="numpy", cache=True, nogil=True)(function)
 
 
 # %% [markdown]
@@ -759,7 +761,11 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     def run(out, x, w):
         function(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    return make((m, n), dtype, [x, w], run)
+    def run_tiles(out, x, w):
+        matmul_tiles(out, x, w, transpose_x, transpose_w)
+
+    large = min(m, k, n) >= 16 and m * k * n >= 2**15 and function.py_func is matmul_ikj
+    return make((m, n), dtype, [x, w], run_tiles if large else run)
 
 
 @kernel("matmul", planner=plan_matmul)
@@ -920,6 +926,375 @@ def mine(x):
 with use("relu", "cpu", mine):
     print(KERNELS["relu", "cpu"].py_func is mine, launch("relu", None, cpu.put(np.array([-2.0, 3.0]))).numpy())
 print(KERNELS["relu", "cpu"].py_func is mine)
+
+# %% [markdown]
+# ## A matrix product at the machine's peak (15 min)
+#
+# For the small matrices of our two tasks three loops are enough. For large ones they are not. How far are they from the peak
+# that level 1 measured? We climb in six steps. Each must give what the step before gave, and each is timed on the same two
+# matrices.
+
+
+# %%
+def matmul_python(out, x, w):
+    """The definition."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            total = 0.0
+            for k in range(x.shape[1]):
+                total += x[i, k] * w[k, j]
+            out[i, j] = total
+
+
+matmul_ijk = njit(matmul_python)
+plain_ikj = KERNELS["matmul", "cpu"]
+
+# %% tags=["hide-input"]
+checks.predict(
+    "The second rung is the same three loops, compiled. The third swaps the two inner ones, so that the innermost runs along a "
+    "row. How many times as fast is that, in float32 and for 512 x 512?",
+    slider=(1, 100),
+    answer=30,
+    because="Along a row, whole cache lines are used, and neighbours do not wait for each other: the compiler takes as many "
+    "as there are lanes. Down a column it can do neither.",
+)
+
+# %% [markdown]
+# Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x` and four rows of `w`
+# in one pass: six loads and two stores for eight products. (Read from left to right, k still runs upwards.)
+
+
+# %%
+@njit
+def matmul_tiled(out, x, w):
+    """Two rows of x and four rows of w at a time, for sizes that these divide."""
+    out[:] = 0.0
+    for i in range(0, out.shape[0], 2):
+        top, low, u, v = out[i], out[i + 1], x[i], x[i + 1]
+        for p in range(0, x.shape[1], 4):
+            a, b, c, d = w[p], w[p + 1], w[p + 2], w[p + 3]
+            for j in range(out.shape[1]):
+                top[j] = top[j] + u[p] * a[j] + u[p + 1] * b[j] + u[p + 2] * c[j] + u[p + 3] * d[j]
+                low[j] = low[j] + v[p] * a[j] + v[p + 1] * b[j] + v[p + 2] * c[j] + v[p + 3] * d[j]
+
+
+# %% [markdown]
+# ### Sums that stay in registers
+#
+# The fifth rung keeps a tile of `out` in registers for the *whole* sum over k. Its shape comes from the processor: as many sums
+# as there are registers for, beside one row of `w`. No loop in Python says "these sixteen registers", so this one piece is
+# written in the compiler's own words, as on level 1. numba calls that an
+# [intrinsic](https://numba.readthedocs.io/en/stable/extending/high-level.html): a function whose instructions we write
+# ourselves. (The code of this rung may be skimmed.)
+
+
+# %%
+#| export matmul
+import platform
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as kinds
+from numba.extending import intrinsic
+
+from levels.hardware import host_features
+
+
+def tile_shape():
+    """(bytes of a vector register, rows of the tile, vectors in a row): the sums must fit beside one row of w."""
+    features = host_features()
+    if features.get("avx512f"):
+        return 64, 16, 1  # 32 registers. 16 sums are more than enough: an addition takes 4 cycles, 1 or 2 start in each
+    if platform.machine() in ("arm64", "aarch64"):
+        return 16, 8, 2  # 32 registers
+    return 32 if features.get("avx2") else 16, 4, 2  # 16 registers: 8 sums, 2 of w, 1 of x, 1 for a product
+
+
+BYTES, ROWS, VECTORS = tile_shape()
+DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
+BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
+
+
+# %% [markdown]
+# Some instructions on vectors, as functions that write them:
+
+
+# %%
+#| export matmul
+def vectors(context, builder, signature, arguments):
+    """Vector instructions on the arrays among an intrinsic's arguments, as functions that emit them."""
+    dtype = signature.args[0].dtype
+    size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
+    vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
+    zero = ir.Constant(vector, None)
+    arrays = {
+        n: context.make_array(t)(context, builder, arguments[n])
+        for n, t in enumerate(signature.args)
+        if isinstance(t, kinds.Array)
+    }
+
+    def shape(n):
+        return cgutils.unpack_tuple(builder, arrays[n].shape)
+
+    def plus(x, n):
+        return builder.add(x, x.type(n))
+
+    def at(n, *index):
+        """The address of element [index] of argument n; an index is a number or one of the program's integers."""
+        index = [context.get_constant(kinds.intp, i) if isinstance(i, int) else i for i in index]
+        return cgutils.get_item_pointer(context, builder, signature.args[n], arrays[n], index)
+
+    def shuffle(x, y, order):
+        return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(i32, lanes), order))
+
+    def splat(x):
+        """A vector with x in every lane."""
+        one = builder.insert_element(ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined), x, i32(0))
+        return shuffle(one, one, [0] * lanes)
+
+    def before(j, end):
+        """Which lanes of a vector that starts at column j lie before column `end`."""
+        left = splat(builder.trunc(builder.sub(end, j), i32))
+        return builder.icmp_signed(">", left, ir.Constant(left.type, list(range(lanes))))
+
+    def masked(name, result, *values):
+        function = ir.FunctionType(result, [v.type for v in values])
+        name = f"llvm.masked.{name}.v{lanes}f{8 * size}.p0"
+        return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values)
+
+    def load(address, mask=None):
+        address = builder.bitcast(address, vector.as_pointer())
+        if mask is None:
+            return builder.load(address, align=size)
+        return masked("load", vector, address, i32(size), mask, zero)  # 0 in the other lanes
+
+    def store(value, address, mask=None):
+        address = builder.bitcast(address, vector.as_pointer())
+        if mask is None:
+            builder.store(value, address, align=size)
+        else:
+            masked("store", ir.VoidType(), value, address, i32(size), mask)
+
+    def multiply_add(x, y, total):
+        """total + x·y: float32 may become one instruction with one rounding (FMA), float64 never."""
+        flags = ("contract",) if size == 4 else ()
+        return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
+
+    return SimpleNamespace(
+        lanes=lanes, zero=zero, shape=shape, plus=plus, at=at, shuffle=shuffle, splat=splat, before=before, load=load,
+        store=store, multiply_add=multiply_add,
+    )  # fmt: skip
+
+
+# %% [markdown]
+# And the tile. Both operands come packed: k by k, with the neighbours that it needs side by side.
+
+
+# %%
+#| export matmul
+@intrinsic
+def add_tile(typing, out, i, j, xs, row, ws, depth, more):
+    """out[i:i+ROWS, j:j+VECTORS·lanes] = Σₖ …, with `more` added to what is there; nothing beyond the edges is written.
+
+    xs and ws are packed: xs[s, p, lane] belongs to row s·lanes + lane of the block, ws[s, p, lane] to that column.
+    """
+
+    def emit(context, builder, signature, arguments):
+        _, i, j, _, row, _, depth, more = arguments
+        v = vectors(context, builder, signature, arguments)
+        i_end, j_end = v.shape(0)
+        lanes, columns = row.type(v.lanes), [v.plus(j, c * v.lanes) for c in range(VECTORS)]
+        masks = [v.before(column, j_end) for column in columns]
+        sums = [[cgutils.alloca_once_value(builder, v.zero) for _ in columns] for _ in range(ROWS)]  # become registers
+
+        def places():
+            """(sum, its address in out, its live lanes) for the rows that exist."""
+            for r in range(ROWS):
+                with builder.if_then(builder.icmp_signed("<", v.plus(i, r), i_end)):
+                    for total, column, mask in zip(sums[r], columns, masks):
+                        yield total, v.at(0, v.plus(i, r), column), mask
+
+        with builder.if_then(more):
+            for total, address, mask in places():
+                builder.store(v.load(address, mask), total)
+        strip, lane, strip_w = builder.udiv(row, lanes), builder.urem(row, lanes), builder.udiv(j, lanes)
+
+        def products(rows):
+            """The sum over k, for that many rows of the tile."""
+            with cgutils.for_range(builder, depth) as loop:
+                ys = [v.load(v.at(5, v.plus(strip_w, c), loop.index, 0)) for c in range(VECTORS)]
+                for r in range(rows):
+                    one = v.at(3, v.plus(strip, r // v.lanes), loop.index, v.plus(lane, r % v.lanes))
+                    x = v.splat(builder.load(one))
+                    for y, total in zip(ys, sums[r]):
+                        builder.store(v.multiply_add(x, y, builder.load(total)), total)
+
+        def fitting(rows):
+            """The sum over k with half the rows, if all that exist fit in there."""
+            if rows == ROWS // 4:
+                return products(rows)
+            with builder.if_else(builder.icmp_signed("<", v.plus(i, rows // 2), i_end)) as (whole, half):
+                with whole:
+                    products(rows)
+                with half:
+                    fitting(rows // 2)
+
+        fitting(ROWS)
+        for total, address, mask in places():
+            v.store(builder.load(total), address, mask)
+        return context.get_dummy_value()
+
+    return kinds.void(out, i, j, xs, row, ws, depth, more), emit
+
+
+# %% [markdown]
+# To pack costs one pass over n² numbers, and saves n³ bad accesses. A transposed operand differs only in how it is packed:
+# squares are turned in registers.
+
+
+# %%
+#| export matmul
+@intrinsic
+def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
+    """strips[s, p + r, c] = source[i + r, j + c], or source[i + c, j + r] if turned, for r, c in range(lanes)."""
+
+    def emit(context, builder, signature, arguments):
+        _, s, p, _, i, j, i_end, j_end, turned = arguments
+        v, rows = vectors(context, builder, signature, arguments), []
+        last, mask = v.plus(i_end, -1), v.before(j, j_end)
+        for r in range(v.lanes):
+            row = v.plus(i, r)
+            row = builder.select(builder.icmp_signed("<", row, last), row, last)  # beyond the edge: any row will do
+            rows.append(v.load(v.at(3, row, j), mask))
+        half = v.lanes // 2
+        low = [n for c in range(half) for n in (c, v.lanes + c)]  # a0 b0 a1 b1 …, as a riffle shuffle mixes two halves
+        high = [n + half for n in low]
+
+        def keep(rows):
+            for r, values in enumerate(rows):
+                v.store(values, v.at(0, s, v.plus(p, r), 0))
+
+        with builder.if_else(turned) as (across, straight):
+            with straight:
+                keep(rows)
+            with across:  # log2(lanes) riffles of the rows transpose the square
+                for _ in range(half.bit_length()):
+                    rows = [v.shuffle(rows[r], rows[r + half], o) for r in range(half) for o in (low, high)]
+                keep(rows)
+        return context.get_dummy_value()
+
+    return kinds.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
+
+
+@njit(nogil=True, error_model="numpy")
+def pieces(n, size):
+    """How many pieces of that size hold n."""
+    return (n + size - 1) // size
+
+
+# %% [markdown]
+# Around these two, plain loops: pack a part of `w`, pack some rows of `x`, run the tiles.
+
+
+# %%
+#| export matmul
+@compile_cpu
+def pack(strips, count, source, turned, k0, k1, c0, c1):
+    """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
+    lanes = strips.shape[2]
+    i0, i1, j0, j1 = (c0, c1, k0, k1) if turned else (k0, k1, c0, c1)
+    rows, columns = (count * lanes, k1 - k0) if turned else (k1 - k0, count * lanes)
+    for a in range(0, rows, lanes):
+        for b in range(0, columns, lanes):  # along the rows of the source, as they lie in memory
+            s, p = (a, b) if turned else (b, a)
+            pack_square(strips, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
+
+
+@compile_cpu
+def matmul_rows(out, x, w, transpose_x, transpose_w, first):
+    """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
+    (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
+    lanes = BYTES // out.itemsize
+    width, height = VECTORS * lanes, max(ROWS, lanes)  # strips come in multiples of a tile
+    step = max(1, pieces(k, max(1, pieces(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
+    for_x, for_w = BLOCK // lanes, pieces(n, width) * VECTORS
+    strips = np.empty((for_x + for_w, pieces(step, lanes) * lanes, lanes), out.dtype)
+    xs, ws = strips[:for_x], strips[for_x:]
+    for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
+        k1 = min(k0 + step, k)
+        pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
+        for i0 in range(0, m, BLOCK):
+            i1 = min(i0 + BLOCK, m)
+            count = pieces(i1 - i0, height) * height // lanes
+            pack(xs, count, x, not transpose_x, k0, k1, first + i0, first + i1)
+            for j in range(0, n, width):
+                for i in range(i0, i1, ROWS):
+                    add_tile(out, i, j, xs, i - i0, ws, k1 - k0, k0 > 0)
+
+
+# %% [markdown]
+# The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
+# in the same order, so the bits are the same.
+
+
+# %%
+#| export matmul
+WORTH = 10_000_000  # products; to hand work to a thread and to wait for it takes about 80 µs
+WORKERS = ThreadPoolExecutor()
+
+
+def matmul_tiles(out, x, w, transpose_x=False, transpose_w=False):
+    """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
+    (m, n), threads = out.shape, numba.get_num_threads()
+    if m * n * x.shape[0 if transpose_x else 1] < WORTH or threads == 1:
+        return matmul_rows(out, x, w, transpose_x, transpose_w, 0)
+    share = -(-m // threads // ROWS) * ROWS
+    parts = [(out[i : i + share], x, w, transpose_x, transpose_w, i) for i in range(0, m, share)]
+    others = [WORKERS.submit(matmul_rows, *part) for part in parts[1:]]
+    matmul_rows(*parts[0])
+    for other in others:
+        other.result()  # waits, and raises what the thread raised
+
+
+# %% [markdown]
+# Each rung against the one before, bit by bit in float64:
+
+# %%
+draw = np.random.default_rng(0)
+x, w = draw.normal(size=(64, 48)), draw.normal(size=(48, 80))
+first = np.empty((64, 80))
+matmul_python(first, x, w)
+rungs = {"ijk": matmul_ijk, "ikj": plain_ikj, "2 x 4 rows": matmul_tiled, "register tile": matmul_tiles}
+for name, rung in rungs.items():
+    out = np.empty_like(first)
+    rung(out, x, w)
+    print(f"{name:13} equal: {(out == first).all()}")
+
+# %% tags=["nbval-ignore-output"]
+from levels.hardware.roofline import seconds
+
+x, w = (draw.standard_normal((512, 512), "f4") for _ in "xw")
+out, flops, speeds = np.empty_like(x), 2 * 512**3, {}
+small = [v[:32, :32].copy() for v in (out, x, w)]
+speeds["Python"] = 2 * 32**3 / seconds(lambda: matmul_python(*small), 3)
+numba.set_num_threads(1)
+for name, rung in rungs.items():
+    rung(out, x, w)
+    speeds[name] = flops / seconds(lambda rung=rung: rung(out, x, w), 5)
+figures.ladder({name: speed / cpu.peak for name, speed in speeds.items()})
+
+# %% [markdown]
+# And with threads:
+
+
+# %% tags=["nbval-ignore-output"]
+times = {}
+for threads in (1, numba.config.NUMBA_NUM_THREADS):
+    numba.set_num_threads(threads)
+    times[threads] = min(timeit.repeat(lambda: matmul_tiles(out, x, w), number=10, repeat=5)) / 10
+    print(f"{threads} thread{'s' * (threads > 1)}: {times[threads] * 1e3:.2f} ms")
 
 # %% [markdown]
 # Wrong calls meet one clear error each:
