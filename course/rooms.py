@@ -13,6 +13,7 @@ import keyword
 import re
 import symtable
 import sys
+import textwrap
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ LEVELS = (
     '"""Five levels, one answer: a small deep-learning framework, from machine instructions up to `model.fit`."""\n'
 )
 
+PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are filled like paragraphs
 LAZY = '''
 
 def __getattr__(name):
@@ -327,17 +329,20 @@ def front(notebook, note: str, public: dict[str, str], lazy: set[str]) -> File:
     doc = re.sub(r"^#+\s*|[*`\\\"]", "", prose.split("\n")[0]).strip() or "A level"
     needs = {Import(f".{room}", name, "") for name, room in public.items() if room not in lazy}
     order = sorted(public, key=member)
-    lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note]
-    lines += [*import_lines(needs | {Import("", "importlib", "")} if lazy else needs), ""]
-    lines += bracket("__all__ = [", [f'"{name}"' for name in order], "]")
+    lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note, PARAGRAPHS]
+    lines += [*import_lines(needs | {Import("", "importlib", "")} if lazy else needs, paragraph), ""]
+    lines += paragraph("__all__ = [", [f'"{name}"' for name in order], "]")
     if lazy:
         later = [f'"{name}": "{public[name]}"' for name in order if public[name] in lazy]
-        lines += ["", *bracket("LAZY = {", later, "}"), *LAZY.rstrip("\n").split("\n")]
+        lines += ["", *paragraph("LAZY = {", later, "}"), *LAZY.rstrip("\n").split("\n")]
     return File("".join(f"{line}\n" for line in lines), [0] * len(lines))
 
 
-def import_lines(needs: set[Import]) -> list[str]:
-    """Import statements in ruff's order, in four sections: Python, libraries, levels, rooms. A blank line before each."""
+def import_lines(needs: set[Import], laid_out=None) -> list[str]:
+    """Import statements in ruff's order, in four sections: Python, libraries, levels, rooms. A blank line before each.
+
+    `laid_out` is `bracket`, unless another layout is given.
+    """
     statements, merged = set(), {}
     for module, name, alias in needs:
         section = 3 if module.startswith(".") else section_of((module or name).split(".")[0])
@@ -350,7 +355,7 @@ def import_lines(needs: set[Import]) -> list[str]:
             merged.setdefault((section, module), []).append(name)
     for (section, module), names in merged.items():
         names.sort(key=member)
-        lines = bracket(f"from {module} import ", names, "")
+        lines = (laid_out or bracket)(f"from {module} import ", names, "")
         statements.add((section, 1, natural(module), member(names[0]), tuple(lines)))
     lines, last = [], None
     for section, _, _, _, statement in sorted(statements):
@@ -369,6 +374,14 @@ def bracket(start: str, items: list[str], end: str) -> list[str]:
     if len(line) <= WIDTH:
         return [line]
     return [start if end else start + "(", *(f"    {item}," for item in items), end or ")"]
+
+
+def paragraph(start: str, items: list[str], end: str) -> list[str]:
+    """`start`, the items and `end`, on one line where they fit, else filled like a paragraph."""
+    if len(bracket(start, items, end)) == 1:
+        return bracket(start, items, end)
+    inner = textwrap.wrap(", ".join(items), WIDTH - 5, break_long_words=False, break_on_hyphens=False)
+    return [start if end else start + "(", *(f"    {line}" for line in inner), end or ")"]
 
 
 def natural(name: str) -> tuple:

@@ -100,7 +100,8 @@ def test_a_room_reads_as_written_by_hand():
         '@vjp("add")  # a row\n@np.vectorize\ndef _(dy: "Tensor", y, a, b):\n    return dy, dy\n'
     )
     assert files["__init__.py"] == (
-        f'"""Tensors: every op passes one door."""\n\n{NOTE}\n\nfrom .autodiff import VJPS, vjp\n'
+        f'"""Tensors: every op passes one door."""\n\n{NOTE}\n# fmt: off\n# isort: skip_file\n\n'
+        "from .autodiff import VJPS, vjp\n"
         "from .tensors import TAPES, Tensor, apply\n\n"
         '__all__ = ["TAPES", "VJPS", "Tensor", "apply", "vjp"]\n'
     )
@@ -239,7 +240,14 @@ def test_lines_are_broken_where_they_pass_the_width():
     for length, broken in ((120, False), (121, True)):
         name = "x" * (length - len('__all__ = [""]'))
         text = exported(f"#| export a\n{name} = 1")["__init__.py"]
-        assert (f"\n    {name},\n" in text) and (f'\n    "{name}",\n' in text) == broken
+        assert f"\n    {name}\n" in text and (f'\n    "{name}"\n' in text) == broken
+
+
+def test_the_names_that_a_level_hands_on_are_filled_like_a_paragraph():
+    names = [f"name_{n}" for n in range(40)]
+    text = exported("#| export a\n" + "\n".join(f"{name} = 1" for name in names))["__init__.py"]
+    assert max(map(len, text.split("\n"))) <= 120 and len(text.split("\n")) < 20
+    assert eval(text[text.index("[") :]) == names
 
 
 def test_what_ipython_adds_to_python_is_not_exported():

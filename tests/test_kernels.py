@@ -1,5 +1,7 @@
 """Level 2: every kernel against NumPy, every refusal with its reason."""
 
+import inspect
+import math
 import subprocess
 import sys
 
@@ -16,7 +18,6 @@ from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, use
 
 CPU = pool()["cpu:0"]
-BINARY = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
 DTYPES = st.sampled_from([np.dtype("f4"), np.dtype("f8")])
 NUMBERS = st.floats(-1e3, 1e3, width=32)
 
@@ -25,34 +26,242 @@ def run(op, *inputs, out=None, **attrs):
     return launch(op, out, *(CPU.put(x) for x in inputs), **attrs).numpy()
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.sampled_from(sorted(BINARY)),
-    arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4),
-    DTYPES,
-    st.data(),
-)
-def test_elementwise_broadcasts_as_numpy_does(op, shapes, dtype, data):
-    x, y = (data.draw(arrays.arrays(dtype, shape, elements=NUMBERS)) for shape in shapes.input_shapes)
+def logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+# op -> the same in NumPy, on float64; the attributes of the call are the last arguments' defaults
+ELEMENTWISE = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "negative": np.negative,
+    "copy": lambda x: x,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "sigmoid": logistic,
+    "sigmoid_grad": lambda dy, y: dy * y * (1 - y),
+    "relu": lambda x: np.where(x > 0, x, 0),
+    "relu_grad": lambda dy, y: np.where(y > 0, dy, 0),
+    "clip": lambda x, low=-2.0, high=3.0: np.clip(x, low, high),
+    "clip_grad": lambda dy, x, low=-2.0, high=3.0: np.where((x > low) & (x < high), dy, 0),
+}
+ANY = st.floats(width=32) | st.sampled_from([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e-40])
+
+
+def attributes(function):
+    return {p.name: p.default for p in inspect.signature(function).parameters.values() if isinstance(p.default, float)}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(ELEMENTWISE)), DTYPES, st.data())
+def test_elementwise_ops_are_numpys(op, dtype, data):
+    """Any shapes that broadcast, with sizes of 0 and 1; any numbers, with infinities, NaN and subnormals."""
+    reference = ELEMENTWISE[op]
+    attrs = {} if isinstance(reference, np.ufunc) else attributes(reference)
+    count = getattr(reference, "nin", 0) or len(inspect.signature(reference).parameters) - len(attrs)
+    shapes = data.draw(arrays.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=4))
+    inputs = [data.draw(arrays.arrays(dtype, shape, elements=ANY)) for shape in shapes.input_shapes]
     with np.errstate(all="ignore"):
-        expected = BINARY[op](x, y)
-    result = run(op, x, y)
+        expected = np.asarray(reference(*(x.astype("f8") for x in inputs))).astype(dtype)
+    result = run(op, *inputs, **attrs)
     assert result.dtype == dtype and result.shape == shapes.result_shape
-    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_allclose(result, expected, *((1e-6, 1e-43) if dtype == "f4" else (1e-14, 0)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
+@given(arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=9), DTYPES, st.integers(0, 2**32))
+def test_optimizers_update_all_their_arrays_in_place(shape, dtype, seed):
+    draw = np.random.default_rng(seed)
+    w, m, dw = (draw.normal(size=shape).astype(dtype) for _ in "123")
+    v, c1, c2 = np.abs(draw.normal(size=shape)).astype(dtype), dtype.type(0.3), dtype.type(0.1)
+    new_m, new_v = 0.9 * m + (1 - 0.9) * dw, 0.99 * v + (1 - 0.99) * dw.astype("f8") ** 2
+    expected = {
+        "sgd": ((w,), (dw,), {"rate": 0.1}, [w - 0.1 * dw]),
+        "momentum": ((w, m), (dw,), {"rate": 0.1, "momentum": 0.9}, [w + 0.9 * m - 0.1 * dw, 0.9 * m - 0.1 * dw]),
+        "adam": (
+            (w, m, v),
+            (dw, c1, c2),
+            {"rate": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-7},
+            [w - 0.1 * (new_m / 0.3) / (np.sqrt(new_v / 0.1) + 1e-7), new_m, new_v],
+        ),
+    }
+    for op, (state, inputs, attrs, right) in expected.items():
+        outs = tuple(CPU.put(array) for array in state)
+        assert launch(op, outs if len(outs) > 1 else outs[0], *map(CPU.put, inputs), **attrs) is not None
+        for out, values in zip(outs, right, strict=True):
+            np.testing.assert_allclose(
+                out.data, values, 1e-4 if dtype == "f4" else 1e-12, 1e-5 if dtype == "f4" else 1e-13
+            )
+
+
+@settings(max_examples=80, deadline=None)
 @given(
-    arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, min_side=0, max_side=5), elements=NUMBERS),
+    st.sampled_from(["reduce_sum", "reduce_max", "reduce_min"]),
+    arrays.arrays(DTYPES, arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5), elements=NUMBERS),
     st.booleans(),
     st.data(),
 )
-def test_reduce_sum(x, keepdims, data):
-    axis = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
-    result = run("reduce_sum", x, axis=axis, keepdims=keepdims)
-    expected = x.sum(axis=axis, keepdims=keepdims)
-    assert result.shape == expected.shape
-    np.testing.assert_allclose(result, expected, atol=1e-9)
+def test_reductions_are_numpys(op, x, keepdims, data):
+    first = data.draw(st.integers(0, x.ndim))
+    axis = data.draw(st.sampled_from([None, tuple(range(first, data.draw(st.integers(first, x.ndim))))]))
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1)) if x.ndim and data.draw(st.booleans()) else axis
+    reference = {"reduce_sum": np.sum, "reduce_max": np.max, "reduce_min": np.min}[op]
+    try:
+        expected = reference(x.astype("f8"), axis=axis, keepdims=keepdims)
+    except ValueError:  # NumPy's: zero-size array to reduction operation maximum which has no identity
+        with pytest.raises(ValueError, match="no number along axis"):
+            run(op, x, axis=axis, keepdims=keepdims)
+        return
+    result = run(op, x, axis=axis, keepdims=keepdims)
+    assert result.shape == expected.shape and result.dtype == x.dtype
+    np.testing.assert_allclose(result, expected, 0, 1e-2 if x.dtype == "f4" and op == "reduce_sum" else 1e-10)
+
+
+def test_the_largest_of_nan_is_nan_and_integers_reduce_too():
+    x = np.array([[1.0, np.nan, 3.0], [-np.inf, 2.0, 5.0]])
+    for op, expected in (("reduce_max", [np.nan, 5]), ("reduce_min", [np.nan, -np.inf])):
+        np.testing.assert_array_equal(run(op, x, axis=1), expected)
+        np.testing.assert_array_equal(run(op, x.T.astype("f4"), axis=0), expected)
+    whole = np.array([[1, -5], [7, 2]])
+    for op, expected in (("reduce_sum", [8, -3]), ("reduce_max", [7, 2]), ("reduce_min", [1, -5])):
+        assert run(op, whole, axis=0).tolist() == expected and run(op, whole.T, axis=1).tolist() == expected
+
+
+def test_a_long_float32_sum_does_not_stop_where_its_numbers_end():
+    assert run("reduce_sum", np.ones(2**25, "f4")).item() == 2**25  # one running sum would stop at 2**24
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays.array_shapes(max_dims=3, min_side=0, max_side=40), DTYPES, st.sampled_from([0, 1, 30, 1000]))
+def test_softmax_its_logarithm_and_their_gradients(shape, dtype, scale):
+    draw = np.random.default_rng(math.prod(shape))
+    x, dy = (draw.normal(size=shape).astype(dtype) for _ in "12")
+    x *= scale
+    z = x.astype("f8") - x.max(axis=-1, keepdims=True, initial=-np.inf)
+    with np.errstate(divide="ignore"):  # of rows without numbers
+        log_y = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    y = np.exp(log_y)
+    tolerance = (1e-5, 1e-6 * max(1, scale)) if dtype == "f4" else (1e-11, 1e-12)
+    for op, inputs, expected in (
+        ("softmax", [x], y),
+        ("log_softmax", [x], log_y),
+        ("softmax_grad", [dy, y.astype(dtype)], y * (dy - (dy * y).sum(axis=-1, keepdims=True))),
+        ("log_softmax_grad", [dy, log_y.astype(dtype)], dy - y * dy.sum(axis=-1, keepdims=True)),
+    ):
+        result = run(op, *inputs)
+        assert result.shape == shape and result.dtype == dtype
+        np.testing.assert_allclose(result, expected, *tolerance, err_msg=op)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays.arrays(
+        DTYPES | st.just(np.dtype("i8")), arrays.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4)
+    ),
+    st.data(),
+)
+def test_transpose(x, data):
+    axes = data.draw(st.none() | st.permutations(range(x.ndim)).map(tuple))
+    np.testing.assert_array_equal(run("transpose", x, axes=axes), x.transpose(axes))
+
+
+@pytest.mark.parametrize("source", ["f4", "f8", "i8", "?"])
+@pytest.mark.parametrize("target", ["f4", "f8", "i8", "?"])
+def test_cast(source, target):
+    x = np.array([[0, 1, -2.7], [1e6, 0.5, -0.0]]).astype(source)
+    result = run("cast", x, dtype=target)
+    assert result.dtype == target
+    np.testing.assert_array_equal(result, x.astype(target))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 6), st.integers(0, 20), st.sampled_from([(), (3,), (2, 2)]), DTYPES)
+def test_scatter_add_and_one_hot(count, taken, shape, dtype):
+    draw = np.random.default_rng(count * 100 + taken)
+    rows = draw.integers(0, max(1, count), taken * (count > 0))
+    x, expected = draw.normal(size=(len(rows), *shape)).astype(dtype), np.zeros((count, *shape), dtype)
+    np.add.at(expected, rows, x)
+    np.testing.assert_array_equal(run("scatter_add", x, rows, count=count), expected)  # NumPy adds in the same order
+    np.testing.assert_array_equal(run("one_hot", rows, depth=count, dtype=dtype), np.eye(count, dtype=dtype)[rows])
+
+
+def bits(counter, key):
+    """Philox-4x32-10 by the paper, in Python's integers."""
+    (a, b, c, d), (k, m) = counter, key
+    for _ in range(10):
+        p, q = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = (q >> 32) ^ b ^ k, q % 2**32, (p >> 32) ^ d ^ m, p % 2**32
+        k, m = (k + 0x9E3779B9) % 2**32, (m + 0xBB67AE85) % 2**32
+    return a, b, c, d
+
+
+@pytest.mark.parametrize(
+    "words, expected",  # from kat_vectors of Random123, the library of the paper's authors
+    [
+        ([0] * 6, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+        ([0xFFFFFFFF] * 6, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+        (
+            [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0],
+            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+        ),
+    ],
+)
+def test_philox_gives_the_published_vectors(words, expected):
+    for function in (kernels.philox, kernels.mixed):
+        assert tuple(map(int, function(*map(np.uint64, words)))) == expected
+    assert bits(words[:4], words[4:]) == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**62), st.integers(0, 9))
+def test_random_numbers_are_a_function_of_key_and_counter(key, counter, count):
+    words = [
+        bits([(counter + n) % 2**32, (counter + n) >> 32, 0, 0], [key % 2**32, key % 2**64 >> 32]) for n in range(5)
+    ]
+    pairs = [[(x * 2**32 + y >> 11) / 2**53 for x, y in ((a, b), (c, d))] for a, b, c, d in words]
+    uniform = [u for pair in pairs for u in pair][:count]
+    state = np.array([key, counter])
+    assert run("random_uniform", state, shape=(count,), dtype=np.float64).tolist() == uniform
+    assert run("random_uniform", state, shape=(count,)).tolist() == [math.floor(u * 2**24) / 2**24 for u in uniform]
+    points = [(math.sqrt(-2 * math.log(1 - u)), 2 * math.pi * v) for u, v in pairs]
+    normal = [x for r, angle in points for x in (r * math.cos(angle), r * math.sin(angle))][:count]
+    np.testing.assert_allclose(run("random_normal", state, shape=(count,), dtype=np.float64), normal, 1e-12, 1e-14)
+    np.testing.assert_allclose(run("random_normal", state, shape=(count,)), normal, 1e-6, 1e-7)
+
+
+def test_random_numbers_are_distributed_as_they_say():
+    state, count = np.array([2026, 7]), 200_000
+    for op, mean, deviation, share in (
+        ("random_uniform", 0.5, math.sqrt(1 / 12), 0.25),
+        ("random_normal", 0, 1, 0.5987),
+    ):
+        x = run(op, state, shape=(count,))
+        assert abs(x.mean() - mean) < 5 * deviation / math.sqrt(count) and abs(x.std() / deviation - 1) < 0.01
+        assert abs((x < 0.25).mean() - share) < 0.006
+        assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 0.012
+    assert (x[: count // 2] != x[count // 2 :]).all() and run("random_uniform", state, shape=(9,)).max() < 1
+
+
+def test_every_op_is_compared_with_numpy():
+    elsewhere = {
+        "matmul",
+        "gather",
+        "broadcast_to",
+        "sgd",
+        "momentum",
+        "adam",
+        "transpose",
+        "cast",
+        "scatter_add",
+        "one_hot",
+    }
+    elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
+    assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {"reduce_sum", "reduce_max", "reduce_min"}
 
 
 @settings(max_examples=40, deadline=None)
@@ -156,7 +365,7 @@ def test_plans_are_made_once():
 
 
 def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
-    assert "scalar(x0[i, j], x1[j], x2[0], rate=rate)" in loop_source(
+    assert "scalar(x0[i, j], x1[j], x2, rate=number(rate))" in loop_source(
         "scalar", [(True, False, False), (True, True, False)], ["rate"]
     )
 
@@ -296,9 +505,9 @@ def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound():
         exec("STEP = 5.0\n@njit\ndef inner(x):\n    return x - STEP\n@njit\ndef outer(x):\n    return inner(x)", scope)
         assert run("test_op", np.zeros(2)).tolist() == [-5, -5] and run("test_op", np.zeros(3)).tolist() == [-5, -5, -5]
         # a kernel on whole arrays, whose callee was compiled, and whose callee's callee was changed, before its first call
-        scope["kernel"] = lambda function: kernel("test_op 2", planner=kernels.plan_reduce)(function)
+        scope["kernel"] = lambda function: kernel("test_op 2", planner=kernels.plan_rows)(function)
         exec("@njit\ndef inner(x):\n    return x + STEP\n@njit\ndef outer(x):\n    return inner(x)", scope)
-        exec("@kernel\ndef last(out, x):\n    out[0, 0] = outer(x[0, 0, 0])", scope)
+        exec("@kernel\ndef last(out, x):\n    out[0, 0] = outer(x[0, 0])", scope)
         assert scope["outer"](0.0) == 5.0
         exec("@njit\ndef inner(x):\n    return x * 0.0 - STEP", scope)
         assert run("test_op 2", np.ones(1)).item() == -5.0

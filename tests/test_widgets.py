@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
-from course import build, checks, widgets
+from course import build, checks, figures, widgets
 from course.checks import blank, predict
 
 
@@ -287,6 +287,21 @@ def test_without_widgets_an_explorer_is_its_first_picture_and_a_text():
 def test_an_explorer_with_nowhere_to_start(controls):
     with pytest.raises(ValueError, match=r"^explore: .* the controls are {'x': \["):
         widgets.explore(Drawing(), "An explorer.", **controls)
+
+
+def test_the_loop_order_moves_step_by_step():
+    box = widgets.explore(
+        figures.loop_order, "Loops.", order=figures.ORDERS, step=range(513), start=dict(order="ijk", step=303)
+    ).box()
+    sliders, image, line = [w for w in parts(box) if isinstance(w, SelectionSlider)], part(box, Image), part(box, HTML)
+    (order, step), first = sliders, bytes(image.value)
+    assert first.startswith(b"\x89PNG") and image.tooltip.startswith("ijk: 389 lines loaded by step 303 ")
+    step.index += 1
+    assert step.value == 304 and line.value.startswith("ijk: 390 lines loaded by step 304 ") and image.value != first
+    order.value = "ikj"
+    assert line.value == image.tooltip and line.value.startswith("ikj: 96 lines loaded by step 304 ")
+    order.value, step.value = "ijk", 303
+    assert image.value == first
 
 
 # A page with both: stored, compared, and opened in JupyterLab.

@@ -8,6 +8,7 @@ import os
 import types
 from pathlib import Path
 
+import llvmlite
 import numba
 import numpy as np
 from numba import njit
@@ -37,7 +38,8 @@ def described(value, seen=()):
         scope = [(n, value.__globals__[n]) for n in names if n in value.__globals__]
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
-        return f"{where}{described(code, inside)}{described([scope, cells], inside)}{value.__defaults__}"
+        options = value.__defaults__, vars(value).get("fastmath")
+        return f"{where}{described(code, inside)}{described([scope, cells], inside)}{options}"
     if isinstance(value, types.CodeType):
         return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
     if isinstance(value, (list, tuple)):
@@ -70,7 +72,10 @@ def watched(function, seen=()):
 
 def rebound(names):
     """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
-    return any(scope.get(name) is not value for scope, name, value in names)
+    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
+        if scope.get(name) is not value:
+            return True
+    return False
 
 
 FRESH = {}  # a compiled function -> what described it when it was last known to be fresh
@@ -93,7 +98,8 @@ class HashLocator(_CacheLocator):
     """Tells numba where a function's compiled code lies: in a file named by the hash."""
 
     def __init__(self, function, file):
-        self.hash = hashlib.sha256(f"{numba.__version__}{np.__version__}{described(function)}".encode()).hexdigest()
+        versions = numba.__version__, llvmlite.__version__, np.__version__
+        self.hash = hashlib.sha256(f"{versions}{described(function)}".encode()).hexdigest()
 
     def get_cache_path(self):
         return numba.config.CACHE_DIR or os.path.join(Path.home(), ".cache", "levels")
@@ -112,11 +118,19 @@ class HashLocator(_CacheLocator):
 numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.HashLocator"
 
 
-def compile_cpu(function):
-    """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy."""
+def compile_cpu(function, fastmath=()):
+    """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy.
+
+    `fastmath` names what LLVM may do to floats, such as ("reassoc",): sums may be split over lanes.
+    """
     refresh(function)
+    if fastmath:  # a function of its own, that the hash may tell it from the strict one
+        parts = (function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        function = types.FunctionType(function.__code__, *parts)
+        function.fastmath = fastmath
     try:
         described(function)
+        cache = True
     except TypeError:
-        return njit(error_model="numpy", nogil=True)(function)
-    return njit(error_model="numpy", cache=True, nogil=True)(function)
+        cache = False
+    return njit(error_model="numpy", nogil=True, cache=cache, fastmath={*fastmath})(function)

@@ -2,6 +2,7 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
+import functools
 import inspect
 import math
 import types
@@ -11,7 +12,7 @@ import numpy as np
 from numba import types as numba_types
 from numba.extending import overload
 
-from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
+from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select
 
 from .cache import OVERLOADS
 from .registry import COMPILERS, TRIALS, UPDATES, kernel, make, same_dtype
@@ -33,18 +34,26 @@ def merged_axes(shape, shapes):
     return merged or [(1, (True,) * len(shapes))]
 
 
-def loop_source(name, owners, numbers=()):
-    """The text of a nest of loops that calls the scalar function `name` once for each element."""
-    letters = "ijklmn"[: len(owners)]
-    arrays = [f"x{k}" for k in range(len(owners[0]))]
-    places = [", ".join(c for c, has in zip(letters, owners) if has[k]) or "0" for k in range(len(arrays))]
-    call = ", ".join([*(f"{a}[{p}]" for a, p in zip(arrays, places)), *(f"{n}={n}" for n in numbers)])
-    lines = [f"def loop({', '.join(['out', *arrays, *numbers])}):"]
-    flat = [a for a, p in zip(["out", *arrays], [letters, *places]) if len(p) == 1]  # seen as one long row
-    lines += [f"    {a} = {a}.ravel()" for a in flat]
+def loop_source(name, owners, numbers=(), results=1, updates=False):
+    """The text of a nest of loops that calls the scalar function `name` once for each element.
+
+    An op that updates finds its first inputs in its results: with two names for one array, no loop could take many at once.
+    """
+    letters, outs = "ijklmnopqrst"[: len(owners)], [f"out{r}" for r in range(results)]
+    inputs = [f"x{k}" for k in range(len(owners[0]))]
+    if updates:
+        inputs[:results] = outs
+    indices = [", ".join(c for c, has in zip(letters, own) if has) for own in zip(*owners)]
+    places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
+    value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
+    call = ", ".join([*(value[array] for array in inputs), *(f"{n}=number({n})" for n in numbers)])
+    lines = [f"def loop({', '.join([*places, *numbers])}):"]
+    for array, index in places.items():
+        if len(index) < 2:  # seen as one long row, or as the one number that it is
+            lines.append(f"    {array} = {array}.ravel()" + "[0]" * (not index))
     for depth, letter in enumerate(letters):
-        lines.append(" " * 4 * (depth + 1) + f"for {letter} in range(out.shape[{depth}]):")
-    lines.append(" " * 4 * (len(letters) + 1) + f"out[{', '.join(letters)}] = {name}({call})")
+        lines.append(" " * 4 * (depth + 1) + f"for {letter} in range(out0.shape[{depth}]):")
+    lines.append(" " * 4 * (len(letters) + 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
     return "\n".join(lines)
 
 
@@ -54,52 +63,52 @@ def typed(function, dtype):
     def cast(value):
         if isinstance(value, tuple):
             return tuple(map(cast, value))
-        return dtype.type(value) if isinstance(value, float) else value
+        return dtype.type(value) if isinstance(value, float) and dtype.kind == "f" else value
 
     cells = tuple(types.CellType(cast(cell.cell_contents)) for cell in function.__closure__ or ())
     code = function.__code__.replace(co_consts=tuple(map(cast, function.__code__.co_consts)))
     return types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
 
 
-LOOPS = {}  # (scalar function, dtype, owners of the axes) -> compiled loop
+@functools.cache
+def compiled_loop(function, dtype, owners, *layout):
+    """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
+    scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype)), "number": dtype.type}
+    exec(loop_source("scalar", owners, *layout), scope)
+    return COMPILERS["cpu"](scope["loop"])
 
 
-def compiled_loop(function, dtype, owners, numbers):
-    """The loop around a scalar function, for arrays of that dtype, compiled."""
-    if (function, dtype, owners) not in LOOPS:
-        scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
-        exec(loop_source("scalar", owners, numbers), scope)
-        LOOPS[function, dtype, owners] = COMPILERS["cpu"](scope["loop"])
-    return LOOPS[function, dtype, owners]
+ELEMENTWISE = {}  # op -> (how many results it has, the kinds of dtypes it takes: f floats, i integers, b bool)
 
 
-def plan_elementwise(op, function, *inputs, shape=(), **numbers):
+def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
-    dtype, shapes = same_dtype(op, *inputs), [buffer.shape for buffer in inputs]
-    takes = list(inspect.signature(function.py_func).parameters)
-    if len(takes) != len(inputs) + len(numbers) or not set(numbers) <= set(takes):
-        raise TypeError(f"{op}: takes {', '.join(takes)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
-    shape, numbers = broadcast(op, [shape, *shapes]), takes[len(inputs) :]
-    sizes, owners = zip(*merged_axes(shape, shapes))
-    loop = compiled_loop(function, dtype, owners, numbers)
-    if len(sizes) <= 2 and all(len(s) <= 2 for s in (shape, *shapes)) and not numbers:
-        return make(shape, dtype, inputs, loop)
-    views = [tuple(s for s, has in zip(sizes, owners) if has[k]) or (1,) for k in range(len(inputs))]
+    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function.py_func).parameters)
+    dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
+    if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers}:
+        raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
+    common = broadcast(op, shapes if shape is None else [shape, *shapes])
+    if common != (shape or common) or op in UPDATES and {*shapes[:results]} != {common}:
+        raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
+    sizes, owners = zip(*merged_axes(common, shapes))
+    loop = compiled_loop(function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
+    views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
+    views = [sizes] * results + views[results * (op in UPDATES) :]
 
-    def run(out, *arrays):
-        given = [dtype.type(n) for n in arrays[len(views) :]]
-        loop(out.reshape(sizes), *(array.reshape(view) for array, view in zip(arrays, views)), *given)
+    def run(*arrays):
+        loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
 
-    return make(shape, dtype, inputs, run, numbers)
+    direct = len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes))  # no need to reshape
+    return make(common, dtype, inputs, loop if direct else run, names[len(inputs) :], results)
 
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
 
 
-def scalar(op, updates=False, **numbers):
-    """Decorate a scalar function: it becomes the op of that name on arrays. With `updates` its first input is the result.
+def scalar(op, results=1, updates=False, takes="f", **numbers):
+    """Decorate a scalar function: it becomes the op of that name on arrays, with as many results as it returns.
 
-    `numbers` are the attributes that a new kernel is tried with, such as rate=0.1.
+    With `updates` its first inputs are its results. `numbers` are the attributes that a new kernel is tried with.
     """
 
     def enter(function):
@@ -108,7 +117,7 @@ def scalar(op, updates=False, **numbers):
             numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
             return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
 
-        TRIALS[op] = trials
+        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes)
         if updates:
             UPDATES.add(op)
         return kernel(op, planner=plan_elementwise)(function)
@@ -116,17 +125,17 @@ def scalar(op, updates=False, **numbers):
     return enter
 
 
-@scalar("add")
+@scalar("add", takes="fi")
 def add(x, y):
     return x + y
 
 
-@scalar("subtract")
+@scalar("subtract", takes="fi")
 def subtract(x, y):
     return x - y
 
 
-@scalar("multiply")
+@scalar("multiply", takes="fi")
 def multiply(x, y):
     return x * y
 
@@ -136,12 +145,12 @@ def divide(x, y):
     return x / y
 
 
-@scalar("negative")
+@scalar("negative", takes="fi")
 def negative(x):
     return -x
 
 
-@scalar("broadcast_to")
+@scalar("broadcast_to", takes="fi")
 def identity(x):
     return x
 
@@ -166,32 +175,37 @@ def stands_for(function):
 
 
 def overload_elementary(function, sources):
-    """Inside kernels `function` is the source of its argument's dtype, compiled."""
+    """Inside kernels `function` is the source of its argument's dtype, compiled; float32 may round a·b + c once (FMA)."""
 
     @stands_for(function)
     def _(x):
-        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)))
+        fuse = ("contract",) if dtype_of(x) == np.float32 else ()
+        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)), fuse)
         return lambda x: compiled(x)
 
 
 overload_elementary(exp, EXP)
 overload_elementary(log, LOG)
 stands_for(rint)(lambda x: lambda x: np.rint(x))
-stands_for(floor)(lambda x: lambda x: np.floor(x))
 stands_for(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
 
 
-@stands_for(pow2)
-def pow2_overload(n):
-    if dtype_of(n) == np.float32:
-        return lambda n: np.int32((np.int32(n) + 127) << 23).view(np.float32)
-    return lambda n: np.int64((np.int64(n) + 1023) << 52).view(np.float64)
+@stands_for(scaled)
+def scaled_overload(x, n):
+    single = dtype_of(x) == np.float32
+    real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
+
+    def scaled(x, n):
+        half = whole(n) >> 1
+        return x * whole(half + bias << fraction).view(real) * whole(whole(n) - half + bias << fraction).view(real)
+
+    return scaled
 
 
 @stands_for(exponent)
 def exponent_overload(x):
     if dtype_of(x) == np.float32:
-        return lambda x: np.float32((np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
+        return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
@@ -227,3 +241,20 @@ def clip(x, low, high):
 @scalar("clip_grad", low=-0.5, high=0.5)
 def clip_grad(dy, x, low, high):
     return dy if low < x < high else 0.0
+
+
+scalar("copy", takes="fib")(identity)
+scalar("sqrt")(lambda x: math.sqrt(x))
+
+
+@scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
+def momentum(w, v, dw, rate, momentum):
+    v = momentum * v - rate * dw
+    return w + v, v
+
+
+@scalar("adam", results=3, updates=True, rate=0.1, beta1=0.9, beta2=0.99, epsilon=1e-7)
+def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
+    m = m + (1.0 - beta1) * (dw - m)
+    v = v + (1.0 - beta2) * (dw * dw - v)
+    return w - rate * (m / c1) / (math.sqrt(v / c2) + epsilon), m, v

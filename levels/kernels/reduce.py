@@ -1,72 +1,240 @@
-"""Reductions and rows: many numbers become one, and rows are picked by number."""
+"""Reductions: many numbers become one, along an axis."""
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
+import functools
 import math
+import types
 
 import numpy as np
+from llvmlite import ir
+from numba import types as numba_types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from .registry import TRIALS, Plan, kernel, make
+from levels.hardware import exp, log
+
+from .elementwise import scalar, stands_for, typed
+from .registry import COMPILERS, TRIALS, kernel, make, same_dtype
+
+
+def combine(total, x):
+    """How one more number is taken in. Each op puts its own function in this place."""
+    return total + x
+
+
+def reduce_rows(out, x, start):
+    """out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), four rows side by side."""
+    rows, whole = x.shape[0], x.shape[0] // 4 * 4
+    for i in range(0, whole, 4):
+        a = b = c = d = start
+        for k in range(x.shape[1]):
+            a, b = combine(a, x[i, k]), combine(b, x[i + 1, k])
+            c, d = combine(c, x[i + 2, k]), combine(d, x[i + 3, k])
+        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
+    for i in range(whole, rows):
+        total = start
+        for k in range(x.shape[1]):
+            total = combine(total, x[i, k])
+        out[i] = total
+
+
+def reduce_columns(out, x, start):
+    """out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = start
+        for k in range(x.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] = combine(out[i, j], x[i, k, j])
+
+
+LONG = 1024  # numbers in a row, from which on a float32 sum is split
+REDUCTIONS = {}  # op -> the number that its loops start at
+
+
+@functools.cache
+def compiled_reduction(function, dtype, loop, fast):
+    """One of the two loops above, with this function in the place of `combine`, for arrays of that dtype."""
+    names = loop.__globals__ | {"combine": COMPILERS["cpu"](typed(function.py_func, dtype), fast)}
+    return COMPILERS["cpu"](types.FunctionType(loop.__code__, names), fast)
+
+
+def reduced(op, shape, axis):
+    """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
+        raise ValueError(f"{op}: axis {axis} is not an axis of shape {shape}")
+    axes = sorted({a % len(shape) for a in axes})
+    first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
+    if axes != list(range(first, last)):
+        raise ValueError(f"{op}: the axes {axis} are not neighbours; reduce one after the other")
+    return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
 def plan_reduce(op, function, x, axis=None, keepdims=False):
-    """Reduce over one axis, or over all of them (axis=None)."""
-    if axis is not None and not -len(x.shape) <= axis < len(x.shape):
-        raise ValueError(f"{op}: axis {axis} is not an axis of shape {x.shape}")
-    first, last = (0, len(x.shape)) if axis is None else (axis % len(x.shape), axis % len(x.shape) + 1)
-    before, summed, after = (math.prod(s) for s in (x.shape[:first], x.shape[first:last], x.shape[last:]))
-    shape = x.shape[:first] + (1,) * (last - first) * keepdims + x.shape[last:]
+    """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
+    axes, (before, within, after) = reduced(op, x.shape, axis)
+    start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
+    if within == 0 and math.isinf(start):
+        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
+    if dtype.kind == "i":
+        start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
+    start, shape = dtype.type(start), x.shape[: len(axes) and axes[0]]
+    shape += (1,) * len(axes) * keepdims + x.shape[len(shape) + len(axes) :]
+    views = ((before,), (before, within)) if after == 1 else ((before, after), (before, within, after))
+    fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
+    loop = compiled_reduction(function, dtype, reduce_rows if after == 1 else reduce_columns, fast)
 
     def run(out, x):
-        function(out.reshape(before, after), x.reshape(before, summed, after))
+        loop(out.reshape(views[0]), x.reshape(views[1]), start)
 
-    return make(shape, x.dtype, [x], run)
+    return make(shape, dtype, [x], run)
 
 
-@kernel("reduce_sum", planner=plan_reduce)
-def reduce_sum(out, x):
-    """out[i, j] = Σₖ x[i, k, j], starting at 0.0, k upwards."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0.0
+def reduction(op, start):
+    """Decorate a function of two numbers: it becomes the op of that name, which starts at `start`."""
+
+    def enter(function):
+        REDUCTIONS[op] = start
+        TRIALS[op] = lambda draw, dtype: [
+            ([draw.normal(size=shape).astype(dtype)], {"axis": axis, "keepdims": keepdims})
+            for shape, axis in (((3, 4, 5), (0, 1)), ((3, 4, 5), 1), ((9, 70), -1), ((1, 1), None), ((0, 2, 3), 1))
+            for keepdims in (False, True)
+        ]
+        return kernel(op, planner=plan_reduce)(function)
+
+    return enter
+
+
+@reduction("reduce_sum", 0.0)
+def reduce_sum(total, x):
+    return total + x
+
+
+def llvm_function(name):
+    """One of LLVM's functions of two floats, for kernels."""
+
+    @intrinsic
+    def call(typing, x, y):
+        def emit(context, builder, signature, arguments):
+            real = context.get_value_type(signature.return_type)
+            full = f"llvm.{name}.f{signature.return_type.bitwidth}"
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real, real]), full)
+            return builder.call(function, arguments)
+
+        return x(x, y), emit
+
+    return call
+
+
+larger, smaller = llvm_function("maximum"), llvm_function("minimum")
+
+
+def maximum(x, y):
+    return x if x > y or x != x else y
+
+
+def minimum(x, y):
+    return x if x < y or x != x else y
+
+
+@stands_for(maximum)
+def _(x, y):
+    return (lambda x, y: larger(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x > y else y)
+
+
+@stands_for(minimum)
+def _(x, y):
+    return (lambda x, y: smaller(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x < y else y)
+
+
+scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
+scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
+
+
+@reduction("reduce_max", -math.inf)
+def reduce_max(largest, x):
+    return maximum(largest, x)
+
+
+@reduction("reduce_min", math.inf)
+def reduce_min(smallest, x):
+    return minimum(smallest, x)
+
+
+@functools.cache
+def compiled_rows(function, dtype):
+    """A kernel on rows, compiled for arrays of that dtype."""
+    return COMPILERS["cpu"](typed(function.py_func, dtype), ("reassoc",) if dtype == np.float32 else ())
+
+
+def plan_rows(op, function, *inputs):
+    """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis."""
+    dtype, shape = same_dtype(op, *inputs), inputs[0].shape
+    if not shape or {buffer.shape for buffer in inputs} != {shape}:
+        raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
+    loop, view = compiled_rows(function, dtype), (math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1])
+
+    def run(*arrays):
+        loop(*(array.reshape(view) for array in arrays))
+
+    return make(shape, dtype, inputs, run)
+
+
+def on_rows(op, inputs=1):
+    """Decorate a kernel out[rows, n], x[rows, n], …: it becomes the op of that name."""
+    TRIALS[op] = lambda draw, dtype: [
+        ([draw.normal(size=shape).astype(dtype) for _ in range(inputs)], {})
+        for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))
+    ]
+    return kernel(op, planner=plan_rows)
+
+
+@on_rows("softmax")
+def softmax(out, x):
+    for i in range(x.shape[0]):
+        top, total = x[i, 0], 0.0
         for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] += x[i, k, j]
+            top = maximum(top, x[i, k])
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top)
+        for k in range(x.shape[1]):
+            total += out[i, k]
+        for k in range(x.shape[1]):
+            out[i, k] /= total
 
 
-TRIALS["reduce_sum"] = lambda draw, dtype: [
-    ([draw.normal(size=shape).astype(dtype)], {"axis": axis, "keepdims": keepdims})
-    for shape in ((3, 4, 5), (1, 1, 1), (0, 2, 3))
-    for axis in (None, 0, 1, -1)
-    for keepdims in (False, True)
-]
+@on_rows("softmax_grad", inputs=2)
+def softmax_grad(out, dy, y):
+    for i in range(y.shape[0]):
+        total = 0.0
+        for k in range(y.shape[1]):
+            total += dy[i, k] * y[i, k]
+        for k in range(y.shape[1]):
+            out[i, k] = y[i, k] * (dy[i, k] - total)
 
 
-def plan_gather(op, function, x, rows):
-    """out[i, …] = x[rows[i], …]"""
-    if rows.dtype != np.int64 or len(x.shape) < 1:
-        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    width = math.prod(x.shape[1:])
-
-    def run(out, x, rows):
-        function(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
-
-    spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
-    return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)
-
-
-@kernel("gather", planner=plan_gather)
-def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]"""
-    for i in range(rows.size):
-        if not 0 <= rows[i] < x.shape[0]:
-            raise IndexError("gather: a row number is out of range")
-        for j in range(x.shape[1]):
-            out[i, j] = x[rows[i], j]
+@on_rows("log_softmax")
+def log_softmax(out, x):
+    for i in range(x.shape[0]):
+        top, total = x[i, 0], 0.0
+        for k in range(x.shape[1]):
+            top = maximum(top, x[i, k])
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top)
+        for k in range(x.shape[1]):
+            total += out[i, k]
+        total = log(total)
+        for k in range(x.shape[1]):
+            out[i, k] = x[i, k] - top - total
 
 
-TRIALS["gather"] = lambda draw, dtype: [
-    ([draw.normal(size=shape).astype(dtype), draw.integers(0, shape[0], count)], {})
-    for shape in ((5,), (5, 3), (1, 1), (2, 3, 4))
-    for count in (0, 1, 7)
-]
+@on_rows("log_softmax_grad", inputs=2)
+def log_softmax_grad(out, dy, y):
+    for i in range(y.shape[0]):
+        total = 0.0
+        for k in range(y.shape[1]):
+            total += dy[i, k]
+        for k in range(y.shape[1]):
+            out[i, k] = dy[i, k] - exp(y[i, k]) * total

@@ -3,6 +3,7 @@
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
 import difflib
+import inspect
 import operator
 
 from .cache import compile_cpu, rebound, refresh, watched
@@ -46,22 +47,28 @@ class Plan:
     __slots__ = ("spec", "nbytes", "run", "numbers", "launches", "watched")
 
     def __init__(self, spec, nbytes, run, numbers=()):
-        self.spec, self.nbytes, self.launches = spec, nbytes, 0
-        self.run = run  # run(out, *inputs, *numbers), on NumPy arrays
+        self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
+        self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
         self.numbers = tuple(numbers)  # the names of the float attributes, in the order in which `run` takes them
 
 
-def make(shape, dtype, inputs, run, numbers=()):
-    """A Plan, its traffic counted: every input is read once and the result written once."""
+def make(shape, dtype, inputs, run, numbers=(), results=1):
+    """A Plan, its traffic counted: every input is read once and each result, all of one Spec, written once."""
     spec = inputs[0].device.spec(shape, dtype)
-    return Plan(spec, spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs), run, numbers)
+    nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
+    return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
 
 
-def same_dtype(op, *inputs):
-    """The dtype of all inputs. Raises TypeError where two differ: nothing is cast in silence."""
+def same_dtype(op, *inputs, kinds="f"):
+    """The dtype of all inputs. Raises TypeError where two differ (nothing is cast in silence), or for a kind not named.
+
+    `kinds` are NumPy's letters: f floats, i integers, b bool.
+    """
     dtypes = {str(buffer.dtype) for buffer in inputs}
     if len(dtypes) > 1:
         raise TypeError(f"{op}: dtypes {' and '.join(sorted(dtypes))} do not mix; cast one of them")
+    if inputs[0].dtype.kind not in kinds or inputs[0].dtype.itemsize not in (1, 4, 8):
+        raise TypeError(f"{op}: has no kernel for {inputs[0].dtype}; cast it, to float32 for example")
     return inputs[0].dtype
 
 
@@ -88,37 +95,53 @@ def plan(op, inputs, attrs, stale=False):
     if stale:
         KERNELS[op, kind] = COMPILERS[kind](function)
     refresh(function)
+    try:
+        inspect.signature(PLANNERS[op]).bind(op, function, *inputs, **attrs)
+    except TypeError as error:
+        raise TypeError(f"{op}: {error}") from None
     made = PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
     made.watched = watched(function)
     return made
 
 
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
-UPDATES = set()  # ops that read their result's old numbers, such as "sgd"
+UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
+
+
+def in_key(value):
+    """What stands for an attribute in the key of a plan: floats share one."""
+    return float if type(value) is float else value
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer."""
-    if op in UPDATES:
-        inputs = (out, *inputs)
+    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
+
+    Where an op has several results, `out` is a tuple of buffers. The float attributes may change from call to call.
+    """
+    outs = out if type(out) is tuple else (out,)
+    reads = (*outs, *inputs) if op in UPDATES else inputs
     try:
-        key = (op, *map(spec_of, inputs))
+        key = (op, *map(spec_of, reads))
     except AttributeError:
-        raise TypeError(f"{op}: works on live buffers, got {inputs!r}") from None
+        raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
-        key += tuple((name, float if type(v) is float else v) for name, v in attrs.items())
-    found = PLANS.get(key)
+        key += (*attrs, *map(in_key, attrs.values()))
+    try:
+        found = PLANS.get(key)
+    except TypeError:
+        raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
     if found is None or (found.watched and rebound(found.watched)):
-        found = PLANS[key] = plan(op, inputs, attrs, stale=found is not None)
+        found = PLANS[key] = plan(op, reads, attrs, stale=found is not None)
     if out is None:
-        out = found.spec.device.new(found.spec)
-    elif op not in UPDATES and (getattr(out, "spec", None) is not found.spec or out in inputs):
-        refuse_result(op, out, found.spec)
+        out = new_results(found.spec)
+        outs = out if type(out) is tuple else (out,)
+    elif getattr(out, "spec", None) is not found.spec or out in inputs:
+        check_results(op, out, outs, inputs, found.spec)
     found.launches += 1
     if found.numbers:
-        found.run(out.data, *map(data_of, inputs), *map(attrs.get, found.numbers))
+        found.run(*map(data_of, outs), *map(data_of, inputs), *map(attrs.get, found.numbers))
     else:
-        found.run(out.data, *map(data_of, inputs))
+        found.run(*map(data_of, outs), *map(data_of, inputs))
     return out
 
 
@@ -130,8 +153,15 @@ def counted(run):
     return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
 
 
-def refuse_result(op, out, spec):
-    """Raise ValueError: the buffer `out` cannot take the result. (A freed buffer has a Spec of its own.)"""
-    if getattr(out, "spec", None) is not spec:
+def new_results(spec):
+    """A new buffer for a result, or a tuple of them for several."""
+    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
+
+
+def check_results(op, out, outs, inputs, spec):
+    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
+    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
+    if specs != (spec if type(spec) is tuple else (spec,)):
         raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
-    raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
+        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")

@@ -28,13 +28,16 @@ def outcome(op, kind, program, arrays, attrs):
     device = pool()[f"{kind}:0"]
     inputs = [device.put(array) for array in arrays]
     spec = plan(op, inputs, attrs).spec
-    out, whole = guarded(device, spec.shape, spec.dtype)
+    outs, wholes = zip(*(guarded(device, s.shape, s.dtype) for s in (spec if type(spec) is tuple else (spec,))))
     if op in UPDATES:
-        out.data[...] = arrays[0]
-    launch(op, out, *inputs[op in UPDATES :], **attrs)
-    if (whole[:64] != 7).any() or (whole[len(whole) - 64 :] != 7).any():
+        for out, array in zip(outs, arrays):
+            out.data[...] = array
+    launch(op, outs if len(outs) > 1 else outs[0], *inputs[len(outs) * (op in UPDATES) :], **attrs)
+    if any(
+        (guard != guard.dtype.type(7)).any() for whole in wholes for guard in (whole[:64], whole[len(whole) - 64 :])
+    ):
         raise IndexError("it writes beside its result")
-    return out.numpy()
+    return [out.numpy() for out in outs]
 
 
 def try_kernel(op, kind, function, reference):
@@ -44,14 +47,15 @@ def try_kernel(op, kind, function, reference):
         for arrays, attrs in TRIALS[op](np.random.default_rng(0), dtype):
             expected = outcome(op, kind, reference, arrays, attrs)
             try:
-                result = outcome(op, kind, checked, arrays, attrs)
+                results = outcome(op, kind, checked, arrays, attrs)
             except Exception as error:
                 shapes = ", ".join(str(array.shape) for array in arrays)
                 raise ValueError(f"{op}: refused, on {dtype} of shapes {shapes} it fails: {error}") from None
             tolerance = 1e-5 if dtype == np.float32 else 1e-12
-            wrong = np.argwhere(~np.isclose(result, expected, tolerance, tolerance, equal_nan=True))
-            if len(wrong):
-                raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, expected, map(tuple, wrong))}")
+            for result, right in zip(results, expected):
+                wrong = np.argwhere(~np.isclose(result, right, tolerance, tolerance, equal_nan=True))
+                if len(wrong):
+                    raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, right, map(tuple, wrong))}")
 
 
 def counter_example(op, arrays, result, expected, places):

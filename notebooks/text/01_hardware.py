@@ -1558,8 +1558,8 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # the assembler, in kernels.
 #
 # The source needs a few small tools. Each works on a Python float, and on a `Value` it writes instructions. `select`
-# chooses; `rint` and `floor` round; `pow2` and `exponent` write and read the exponent in the bits of a float, which are
-# sign, exponent and fraction ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)).
+# chooses; `rint` rounds; `scaled` and `exponent` change and read the exponent in the bits of a float, which are sign, exponent
+# and fraction ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)).
 
 # %%
 #| export elementary
@@ -1582,11 +1582,6 @@ def rint(x):
     return float(round(x)) if math.isfinite(x) else x
 
 
-def floor(x):
-    """The largest whole number that is not above x."""
-    return x.a.named("floor", x) if isinstance(x, Value) else float(math.floor(x))
-
-
 # %% [markdown]
 # The last two tools reach into the bits. A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is
 # shifted to its place.
@@ -1599,16 +1594,21 @@ def constant(kind, number, lanes):
     return f"splat ({kind} {number})" if lanes > 1 else str(number)
 
 
-def pow2(n):
-    """2ⁿ for a whole number n: n goes into the bits of the exponent."""
+def scaled(x, n):
+    """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
-        return struct.unpack("<d", struct.pack("<Q", (int(n) + 1023 << 52) % 2**64))[0]
+        for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
+            x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
+        return x
     a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
     real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
-    bits = a.write(f"fptosi {real} {numeric(a, n)} to {kind}")
-    bits = a.write(f"add {kind} {bits}, {constant(whole, bias, n.lanes)}")
-    bits = a.write(f"shl {kind} {bits}, {constant(whole, fraction, n.lanes)}")
-    return Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
+    both = a.write(f"fptosi {real} {numeric(a, n)} to {kind}")
+    half = a.write(f"ashr {kind} {both}, {constant(whole, 1, n.lanes)}")
+    for part in (half, a.write(f"sub {kind} {both}, {half}")):
+        bits = a.write(f"add {kind} {part}, {constant(whole, bias, n.lanes)}")
+        bits = a.write(f"shl {kind} {bits}, {constant(whole, fraction, n.lanes)}")
+        x = x * Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
+    return x
 
 
 def exponent(x):
@@ -1633,30 +1633,29 @@ def exponent(x):
 # %%
 #| export elementary
 def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
-    """eˣ for one format; below `bottom` it is 0, above `top` infinite."""
+    """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite."""
 
     def exp(x):
-        y = select(x > top, top, select(x < bottom, bottom, x))  # a NaN stays a NaN
+        y = select(x < bottom, bottom, x)  # a NaN stays a NaN
         n = rint(y * log2_e)
+        n = select(n < top, n, top)  # also for a NaN, which is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
         for c in series[1:]:
             p = p * r + c
         p = p * (r * r) + r + 1.0
-        n = select(n > -9999.0, n, 0.0)  # a NaN is no exponent
-        h = floor(n * 0.5)
-        return p * pow2(h) * pow2(n - h)  # in two steps: 2ⁿ alone may overflow where the result does not
+        return scaled(p, n)
 
     return exp
 
 
 EXP = {
     DOUBLE: make_exp(
-        *(-746.0, 710.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+        *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
     ),
     SINGLE: make_exp(
-        *(-104.0, 89.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
+        *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
         (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
     ),
 }
@@ -1677,8 +1676,7 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
         small = x < tiny
         y = select(small, x * scale, x)
         e = exponent(y)
-        h = floor(e * 0.5)
-        f = y * pow2(0.0 - h) * pow2(h - e) - 1.0
+        f = scaled(y, 0.0 - e) - 1.0
         s = f / (2.0 + f)
         z = s * s
         w = z * z

@@ -15,8 +15,17 @@ figures.you_are_here(2)
 # %% [markdown]
 # ## A surprise to begin with (2 min)
 #
-# We add an array to itself: once with 1 number in it, once with 1,000. **Predict: how many times longer do the thousand
-# take?**
+# We add an array to itself: once with 1 number in it, once with 1,000.
+
+# %% tags=["hide-input"]
+from course import checks
+
+checks.predict(
+    "How many times longer do the thousand take?",
+    slider=(1, 1000),
+    answer=2,
+    because="Almost all of a small call is preparation, and that does not depend on how many numbers there are.",
+)
 
 # %% tags=["nbval-ignore-output"]
 import timeit
@@ -28,8 +37,32 @@ print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {tho
 
 # %% [markdown]
 # A thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. Python
-# finds the function, checks the arrays, allocates the result, and only then a loop runs. This level is about both: the loop,
-# and what it costs to call one.
+# finds the function, checks the arrays, allocates the result, and only then a loop runs.
+#
+# Our linear regression takes batches of ten rows. Its prediction is `x @ w + b` in NumPy, and one line in plain Python:
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Which of the two is faster for ten rows, plain Python or NumPy?",
+    choices=["NumPy, 10 times or more", "NumPy, a little", "plain Python"],
+    answer="plain Python",
+    because="Ten rows are twenty products. Two calls of NumPy cost more than that. At a hundred rows NumPy wins.",
+)
+
+# %% tags=["nbval-ignore-output"]
+w, b = np.array([[2.0], [-3.0]]), np.array([[3.0]])
+(w1,), (w2,) = w.tolist()
+for n in (10, 100):
+    x = np.ones((n, 2))
+    rows = x.tolist()
+    python, with_numpy = (
+        min(timeit.repeat(code, globals=globals(), number=2000)) / 2000
+        for code in ("[x1 * w1 + x2 * w2 + 3.0 for x1, x2 in rows]", "x @ w + b")
+    )
+    print(f"{n:3} rows: plain Python {python * 1e6:.1f} µs, NumPy {with_numpy * 1e6:.1f} µs")
+
+# %% [markdown]
+# This level is about both: the loop, and what it costs to call one.
 #
 # ## A first kernel (4 min)
 #
@@ -81,6 +114,7 @@ import os
 import types
 from pathlib import Path
 
+import llvmlite
 import numba
 import numpy as np
 from numba import njit
@@ -110,7 +144,8 @@ def described(value, seen=()):
         scope = [(n, value.__globals__[n]) for n in names if n in value.__globals__]
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
-        return f"{where}{described(code, inside)}{described([scope, cells], inside)}{value.__defaults__}"
+        options = value.__defaults__, vars(value).get("fastmath")
+        return f"{where}{described(code, inside)}{described([scope, cells], inside)}{options}"
     if isinstance(value, types.CodeType):
         return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
     if isinstance(value, (list, tuple)):
@@ -149,7 +184,10 @@ def watched(function, seen=()):
 
 def rebound(names):
     """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
-    return any(scope.get(name) is not value for scope, name, value in names)
+    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
+        if scope.get(name) is not value:
+            return True
+    return False
 
 
 FRESH = {}  # a compiled function -> what described it when it was last known to be fresh
@@ -178,7 +216,8 @@ class HashLocator(_CacheLocator):
     """Tells numba where a function's compiled code lies: in a file named by the hash."""
 
     def __init__(self, function, file):
-        self.hash = hashlib.sha256(f"{numba.__version__}{np.__version__}{described(function)}".encode()).hexdigest()
+        versions = numba.__version__, llvmlite.__version__, np.__version__
+        self.hash = hashlib.sha256(f"{versions}{described(function)}".encode()).hexdigest()
 
     def get_cache_path(self):
         return numba.config.CACHE_DIR or os.path.join(Path.home(), ".cache", "levels")
@@ -197,14 +236,22 @@ class HashLocator(_CacheLocator):
 numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.HashLocator"
 
 
-def compile_cpu(function):
-    """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy."""
+def compile_cpu(function, fastmath=()):
+    """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy.
+
+    `fastmath` names what LLVM may do to floats, such as ("reassoc",): sums may be split over lanes.
+    """
     refresh(function)
+    if fastmath:  # a function of its own, that the hash may tell it from the strict one
+        parts = (function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        function = types.FunctionType(function.__code__, *parts)
+        function.fastmath = fastmath
     try:
         described(function)
+        cache = True
     except TypeError:
-        return njit(error_model="numpy", nogil=True)(function)
-    return njit(error_model="numpy", cache=True, nogil=True)(function)
+        cache = False
+    return njit(error_model="numpy", nogil=True, cache=cache, fastmath={*fastmath})(function)
 
 
 # %% [markdown]
@@ -218,6 +265,7 @@ def compile_cpu(function):
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
 import difflib
+import inspect
 import operator
 
 from levels.hardware import Buffer, pool
@@ -277,22 +325,28 @@ class Plan:
     __slots__ = ("spec", "nbytes", "run", "numbers", "launches", "watched")
 
     def __init__(self, spec, nbytes, run, numbers=()):
-        self.spec, self.nbytes, self.launches = spec, nbytes, 0
-        self.run = run  # run(out, *inputs, *numbers), on NumPy arrays
+        self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
+        self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
         self.numbers = tuple(numbers)  # the names of the float attributes, in the order in which `run` takes them
 
 
-def make(shape, dtype, inputs, run, numbers=()):
-    """A Plan, its traffic counted: every input is read once and the result written once."""
+def make(shape, dtype, inputs, run, numbers=(), results=1):
+    """A Plan, its traffic counted: every input is read once and each result, all of one Spec, written once."""
     spec = inputs[0].device.spec(shape, dtype)
-    return Plan(spec, spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs), run, numbers)
+    nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
+    return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
 
 
-def same_dtype(op, *inputs):
-    """The dtype of all inputs. Raises TypeError where two differ: nothing is cast in silence."""
+def same_dtype(op, *inputs, kinds="f"):
+    """The dtype of all inputs. Raises TypeError where two differ (nothing is cast in silence), or for a kind not named.
+
+    `kinds` are NumPy's letters: f floats, i integers, b bool.
+    """
     dtypes = {str(buffer.dtype) for buffer in inputs}
     if len(dtypes) > 1:
         raise TypeError(f"{op}: dtypes {' and '.join(sorted(dtypes))} do not mix; cast one of them")
+    if inputs[0].dtype.kind not in kinds or inputs[0].dtype.itemsize not in (1, 4, 8):
+        raise TypeError(f"{op}: has no kernel for {inputs[0].dtype}; cast it, to float32 for example")
     return inputs[0].dtype
 
 
@@ -319,6 +373,10 @@ def plan(op, inputs, attrs, stale=False):
     if stale:
         KERNELS[op, kind] = COMPILERS[kind](function)
     refresh(function)
+    try:
+        inspect.signature(PLANNERS[op]).bind(op, function, *inputs, **attrs)
+    except TypeError as error:
+        raise TypeError(f"{op}: {error}") from None
     made = PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
     made.watched = watched(function)
     return made
@@ -332,31 +390,43 @@ def plan(op, inputs, attrs, stale=False):
 # %%
 #| export registry
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
-UPDATES = set()  # ops that read their result's old numbers, such as "sgd"
+UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
+
+
+def in_key(value):
+    """What stands for an attribute in the key of a plan: floats share one."""
+    return float if type(value) is float else value
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer."""
-    if op in UPDATES:
-        inputs = (out, *inputs)
+    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
+
+    Where an op has several results, `out` is a tuple of buffers. The float attributes may change from call to call.
+    """
+    outs = out if type(out) is tuple else (out,)
+    reads = (*outs, *inputs) if op in UPDATES else inputs
     try:
-        key = (op, *map(spec_of, inputs))
+        key = (op, *map(spec_of, reads))
     except AttributeError:
-        raise TypeError(f"{op}: works on live buffers, got {inputs!r}") from None
+        raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
-        key += tuple((name, float if type(v) is float else v) for name, v in attrs.items())
-    found = PLANS.get(key)
+        key += (*attrs, *map(in_key, attrs.values()))
+    try:
+        found = PLANS.get(key)
+    except TypeError:
+        raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
     if found is None or (found.watched and rebound(found.watched)):
-        found = PLANS[key] = plan(op, inputs, attrs, stale=found is not None)
+        found = PLANS[key] = plan(op, reads, attrs, stale=found is not None)
     if out is None:
-        out = found.spec.device.new(found.spec)
-    elif op not in UPDATES and (getattr(out, "spec", None) is not found.spec or out in inputs):
-        refuse_result(op, out, found.spec)
+        out = new_results(found.spec)
+        outs = out if type(out) is tuple else (out,)
+    elif getattr(out, "spec", None) is not found.spec or out in inputs:
+        check_results(op, out, outs, inputs, found.spec)
     found.launches += 1
     if found.numbers:
-        found.run(out.data, *map(data_of, inputs), *map(attrs.get, found.numbers))
+        found.run(*map(data_of, outs), *map(data_of, inputs), *map(attrs.get, found.numbers))
     else:
-        found.run(out.data, *map(data_of, inputs))
+        found.run(*map(data_of, outs), *map(data_of, inputs))
     return out
 
 
@@ -368,11 +438,18 @@ def counted(run):
     return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
 
 
-def refuse_result(op, out, spec):
-    """Raise ValueError: the buffer `out` cannot take the result. (A freed buffer has a Spec of its own.)"""
-    if getattr(out, "spec", None) is not spec:
+def new_results(spec):
+    """A new buffer for a result, or a tuple of them for several."""
+    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
+
+
+def check_results(op, out, outs, inputs, spec):
+    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
+    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
+    if specs != (spec if type(spec) is tuple else (spec,)):
         raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
-    raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
+        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
 
 
 # %% [markdown]
@@ -387,7 +464,7 @@ def refuse_result(op, out, spec):
 #| export elementwise
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
-import inspect
+import functools
 from itertools import groupby
 
 
@@ -414,18 +491,26 @@ def merged_axes(shape, shapes):
 
 # %%
 #| export elementwise
-def loop_source(name, owners, numbers=()):
-    """The text of a nest of loops that calls the scalar function `name` once for each element."""
-    letters = "ijklmn"[: len(owners)]
-    arrays = [f"x{k}" for k in range(len(owners[0]))]
-    places = [", ".join(c for c, has in zip(letters, owners) if has[k]) or "0" for k in range(len(arrays))]
-    call = ", ".join([*(f"{a}[{p}]" for a, p in zip(arrays, places)), *(f"{n}={n}" for n in numbers)])
-    lines = [f"def loop({', '.join(['out', *arrays, *numbers])}):"]
-    flat = [a for a, p in zip(["out", *arrays], [letters, *places]) if len(p) == 1]  # seen as one long row
-    lines += [f"    {a} = {a}.ravel()" for a in flat]
+def loop_source(name, owners, numbers=(), results=1, updates=False):
+    """The text of a nest of loops that calls the scalar function `name` once for each element.
+
+    An op that updates finds its first inputs in its results: with two names for one array, no loop could take many at once.
+    """
+    letters, outs = "ijklmnopqrst"[: len(owners)], [f"out{r}" for r in range(results)]
+    inputs = [f"x{k}" for k in range(len(owners[0]))]
+    if updates:
+        inputs[:results] = outs
+    indices = [", ".join(c for c, has in zip(letters, own) if has) for own in zip(*owners)]
+    places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
+    value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
+    call = ", ".join([*(value[array] for array in inputs), *(f"{n}=number({n})" for n in numbers)])
+    lines = [f"def loop({', '.join([*places, *numbers])}):"]
+    for array, index in places.items():
+        if len(index) < 2:  # seen as one long row, or as the one number that it is
+            lines.append(f"    {array} = {array}.ravel()" + "[0]" * (not index))
     for depth, letter in enumerate(letters):
-        lines.append(" " * 4 * (depth + 1) + f"for {letter} in range(out.shape[{depth}]):")
-    lines.append(" " * 4 * (len(letters) + 1) + f"out[{', '.join(letters)}] = {name}({call})")
+        lines.append(" " * 4 * (depth + 1) + f"for {letter} in range(out0.shape[{depth}]):")
+    lines.append(" " * 4 * (len(letters) + 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
     return "\n".join(lines)
 
 
@@ -450,49 +535,50 @@ def typed(function, dtype):
     def cast(value):
         if isinstance(value, tuple):
             return tuple(map(cast, value))
-        return dtype.type(value) if isinstance(value, float) else value
+        return dtype.type(value) if isinstance(value, float) and dtype.kind == "f" else value
 
     cells = tuple(types.CellType(cast(cell.cell_contents)) for cell in function.__closure__ or ())
     code = function.__code__.replace(co_consts=tuple(map(cast, function.__code__.co_consts)))
     return types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
 
 
-LOOPS = {}  # (scalar function, dtype, owners of the axes) -> compiled loop
-
-
-def compiled_loop(function, dtype, owners, numbers):
-    """The loop around a scalar function, for arrays of that dtype, compiled."""
-    if (function, dtype, owners) not in LOOPS:
-        scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype))}
-        exec(loop_source("scalar", owners, numbers), scope)
-        LOOPS[function, dtype, owners] = COMPILERS["cpu"](scope["loop"])
-    return LOOPS[function, dtype, owners]
+@functools.cache
+def compiled_loop(function, dtype, owners, *layout):
+    """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
+    scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype)), "number": dtype.type}
+    exec(loop_source("scalar", owners, *layout), scope)
+    return COMPILERS["cpu"](scope["loop"])
 
 
 # %% [markdown]
-# The planner asks three questions: do the numbers of arrays fit the function, what is the common shape, which loop is it?
+# The planner asks four questions: do the arrays and numbers fit the function, has the op this dtype, what is the common
+# shape, and which loop is it?
 
 
 # %%
 #| export elementwise
-def plan_elementwise(op, function, *inputs, shape=(), **numbers):
+ELEMENTWISE = {}  # op -> (how many results it has, the kinds of dtypes it takes: f floats, i integers, b bool)
+
+
+def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
-    dtype, shapes = same_dtype(op, *inputs), [buffer.shape for buffer in inputs]
-    takes = list(inspect.signature(function.py_func).parameters)
-    if len(takes) != len(inputs) + len(numbers) or not set(numbers) <= set(takes):
-        raise TypeError(f"{op}: takes {', '.join(takes)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
-    shape, numbers = broadcast(op, [shape, *shapes]), takes[len(inputs) :]
-    sizes, owners = zip(*merged_axes(shape, shapes))
-    loop = compiled_loop(function, dtype, owners, numbers)
-    if len(sizes) <= 2 and all(len(s) <= 2 for s in (shape, *shapes)) and not numbers:
-        return make(shape, dtype, inputs, loop)
-    views = [tuple(s for s, has in zip(sizes, owners) if has[k]) or (1,) for k in range(len(inputs))]
+    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function.py_func).parameters)
+    dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
+    if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers}:
+        raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
+    common = broadcast(op, shapes if shape is None else [shape, *shapes])
+    if common != (shape or common) or op in UPDATES and {*shapes[:results]} != {common}:
+        raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
+    sizes, owners = zip(*merged_axes(common, shapes))
+    loop = compiled_loop(function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
+    views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
+    views = [sizes] * results + views[results * (op in UPDATES) :]
 
-    def run(out, *arrays):
-        given = [dtype.type(n) for n in arrays[len(views) :]]
-        loop(out.reshape(sizes), *(array.reshape(view) for array, view in zip(arrays, views)), *given)
+    def run(*arrays):
+        loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
 
-    return make(shape, dtype, inputs, run, numbers)
+    direct = len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes))  # no need to reshape
+    return make(common, dtype, inputs, loop if direct else run, names[len(inputs) :], results)
 
 
 # %% [markdown]
@@ -504,10 +590,10 @@ def plan_elementwise(op, function, *inputs, shape=(), **numbers):
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
 
 
-def scalar(op, updates=False, **numbers):
-    """Decorate a scalar function: it becomes the op of that name on arrays. With `updates` its first input is the result.
+def scalar(op, results=1, updates=False, takes="f", **numbers):
+    """Decorate a scalar function: it becomes the op of that name on arrays, with as many results as it returns.
 
-    `numbers` are the attributes that a new kernel is tried with, such as rate=0.1.
+    With `updates` its first inputs are its results. `numbers` are the attributes that a new kernel is tried with.
     """
 
     def enter(function):
@@ -516,7 +602,7 @@ def scalar(op, updates=False, **numbers):
             numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
             return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
 
-        TRIALS[op] = trials
+        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes)
         if updates:
             UPDATES.add(op)
         return kernel(op, planner=plan_elementwise)(function)
@@ -524,17 +610,17 @@ def scalar(op, updates=False, **numbers):
     return enter
 
 
-@scalar("add")
+@scalar("add", takes="fi")
 def add(x, y):
     return x + y
 
 
-@scalar("subtract")
+@scalar("subtract", takes="fi")
 def subtract(x, y):
     return x - y
 
 
-@scalar("multiply")
+@scalar("multiply", takes="fi")
 def multiply(x, y):
     return x * y
 
@@ -544,12 +630,12 @@ def divide(x, y):
     return x / y
 
 
-@scalar("negative")
+@scalar("negative", takes="fi")
 def negative(x):
     return -x
 
 
-@scalar("broadcast_to")
+@scalar("broadcast_to", takes="fi")
 def identity(x):
     return x
 
@@ -561,7 +647,7 @@ def sgd(w, dw, rate):
 
 # %% [markdown]
 # The net needs a few more. Its `exp` and `log` are those of level 1: their source goes to numba as it stands. numba only
-# has to be told what the five small tools mean in its world. (Where two lambdas stand, one in the other: numba calls the
+# has to be told what the four small tools mean in its world. (Where two lambdas stand, one in the other: numba calls the
 # outer one with types, and compiles what it returns.)
 
 # %%
@@ -569,7 +655,7 @@ def sgd(w, dw, rate):
 from numba import types as numba_types
 from numba.extending import overload
 
-from levels.hardware import EXP, LOG, exp, exponent, floor, log, pow2, rint, select
+from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select
 
 
 def dtype_of(x):
@@ -587,32 +673,37 @@ def stands_for(function):
 
 
 def overload_elementary(function, sources):
-    """Inside kernels `function` is the source of its argument's dtype, compiled."""
+    """Inside kernels `function` is the source of its argument's dtype, compiled; float32 may round a·b + c once (FMA)."""
 
     @stands_for(function)
     def _(x):
-        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)))
+        fuse = ("contract",) if dtype_of(x) == np.float32 else ()
+        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)), fuse)
         return lambda x: compiled(x)
 
 
 overload_elementary(exp, EXP)
 overload_elementary(log, LOG)
 stands_for(rint)(lambda x: lambda x: np.rint(x))
-stands_for(floor)(lambda x: lambda x: np.floor(x))
 stands_for(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
 
 
-@stands_for(pow2)
-def pow2_overload(n):
-    if dtype_of(n) == np.float32:
-        return lambda n: np.int32((np.int32(n) + 127) << 23).view(np.float32)
-    return lambda n: np.int64((np.int64(n) + 1023) << 52).view(np.float64)
+@stands_for(scaled)
+def scaled_overload(x, n):
+    single = dtype_of(x) == np.float32
+    real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
+
+    def scaled(x, n):
+        half = whole(n) >> 1
+        return x * whole(half + bias << fraction).view(real) * whole(whole(n) - half + bias << fraction).view(real)
+
+    return scaled
 
 
 @stands_for(exponent)
 def exponent_overload(x):
     if dtype_of(x) == np.float32:
-        return lambda x: np.float32((np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
+        return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
@@ -663,54 +754,136 @@ launch("add", out, cpu.put(np.ones((2, 3))), cpu.put(np.arange(3.0)))
 out.numpy()
 
 # %% [markdown]
-# ## Sums, products, rows (5 min)
+# ## Many numbers become one (5 min)
 #
-# Three kernels are not elementwise. A sum over axes: seen as `[before, summed, after]` it is always the same three loops.
-# It starts at 0.0 and runs upwards, as the record says.
+# A sum is not elementwise: many numbers become one. Such ops have a pattern of their own. We write how *one* more number is
+# taken in, and Python writes the loop. Seen as `[before, summed, after]` it is always the same loop, for any axis. Along a row
+# the sum starts at 0.0 and runs upwards, as the record says. But each addition waits for the one before, four cycles long. So
+# four rows go side by side: four sums that do not wait for each other.
 
 # %%
 #| export reduce
-"""Reductions and rows: many numbers become one, and rows are picked by number."""
+"""Reductions: many numbers become one, along an axis."""
+
+
+def combine(total, x):
+    """How one more number is taken in. Each op puts its own function in this place."""
+    return total + x
+
+
+def reduce_rows(out, x, start):
+    """out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), four rows side by side."""
+    rows, whole = x.shape[0], x.shape[0] // 4 * 4
+    for i in range(0, whole, 4):
+        a = b = c = d = start
+        for k in range(x.shape[1]):
+            a, b = combine(a, x[i, k]), combine(b, x[i + 1, k])
+            c, d = combine(c, x[i + 2, k]), combine(d, x[i + 3, k])
+        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
+    for i in range(whole, rows):
+        total = start
+        for k in range(x.shape[1]):
+            total = combine(total, x[i, k])
+        out[i] = total
+
+
+def reduce_columns(out, x, start):
+    """out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = start
+        for k in range(x.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] = combine(out[i, j], x[i, k, j])
+
+
+# %% [markdown]
+# A long row of float32 is the exception. Remember the surprise of notebook 01: one running sum of 2²⁵ ones stops at 16,777,216.
+# There the compiler may split a sum over its lanes (`reassoc`, for reassociate). That is more exact, and many times as fast. In
+# float64 nothing is reordered, ever.
+
+# %%
+#| export reduce
+LONG = 1024  # numbers in a row, from which on a float32 sum is split
+REDUCTIONS = {}  # op -> the number that its loops start at
+
+
+@functools.cache
+def compiled_reduction(function, dtype, loop, fast):
+    """One of the two loops above, with this function in the place of `combine`, for arrays of that dtype."""
+    names = loop.__globals__ | {"combine": COMPILERS["cpu"](typed(function.py_func, dtype), fast)}
+    return COMPILERS["cpu"](types.FunctionType(loop.__code__, names), fast)
+
+
+def reduced(op, shape, axis):
+    """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
+        raise ValueError(f"{op}: axis {axis} is not an axis of shape {shape}")
+    axes = sorted({a % len(shape) for a in axes})
+    first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
+    if axes != list(range(first, last)):
+        raise ValueError(f"{op}: the axes {axis} are not neighbours; reduce one after the other")
+    return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
 def plan_reduce(op, function, x, axis=None, keepdims=False):
-    """Reduce over one axis, or over all of them (axis=None)."""
-    if axis is not None and not -len(x.shape) <= axis < len(x.shape):
-        raise ValueError(f"{op}: axis {axis} is not an axis of shape {x.shape}")
-    first, last = (0, len(x.shape)) if axis is None else (axis % len(x.shape), axis % len(x.shape) + 1)
-    before, summed, after = (math.prod(s) for s in (x.shape[:first], x.shape[first:last], x.shape[last:]))
-    shape = x.shape[:first] + (1,) * (last - first) * keepdims + x.shape[last:]
+    """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
+    axes, (before, within, after) = reduced(op, x.shape, axis)
+    start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
+    if within == 0 and math.isinf(start):
+        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
+    if dtype.kind == "i":
+        start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
+    start, shape = dtype.type(start), x.shape[: len(axes) and axes[0]]
+    shape += (1,) * len(axes) * keepdims + x.shape[len(shape) + len(axes) :]
+    views = ((before,), (before, within)) if after == 1 else ((before, after), (before, within, after))
+    fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
+    loop = compiled_reduction(function, dtype, reduce_rows if after == 1 else reduce_columns, fast)
 
     def run(out, x):
-        function(out.reshape(before, after), x.reshape(before, summed, after))
+        loop(out.reshape(views[0]), x.reshape(views[1]), start)
 
-    return make(shape, x.dtype, [x], run)
+    return make(shape, dtype, [x], run)
 
-
-@kernel("reduce_sum", planner=plan_reduce)
-def reduce_sum(out, x):
-    """out[i, j] = Σₖ x[i, k, j], starting at 0.0, k upwards."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0.0
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] += x[i, k, j]
-
-
-TRIALS["reduce_sum"] = lambda draw, dtype: [
-    ([draw.normal(size=shape).astype(dtype)], {"axis": axis, "keepdims": keepdims})
-    for shape in ((3, 4, 5), (1, 1, 1), (0, 2, 3))
-    for axis in (None, 0, 1, -1)
-    for keepdims in (False, True)
-]
 
 # %% [markdown]
+# Now a reduction costs three lines, too.
+
+
+# %%
+#| export reduce
+def reduction(op, start):
+    """Decorate a function of two numbers: it becomes the op of that name, which starts at `start`."""
+
+    def enter(function):
+        REDUCTIONS[op] = start
+        TRIALS[op] = lambda draw, dtype: [
+            ([draw.normal(size=shape).astype(dtype)], {"axis": axis, "keepdims": keepdims})
+            for shape, axis in (((3, 4, 5), (0, 1)), ((3, 4, 5), 1), ((9, 70), -1), ((1, 1), None), ((0, 2, 3), 1))
+            for keepdims in (False, True)
+        ]
+        return kernel(op, planner=plan_reduce)(function)
+
+    return enter
+
+
+@reduction("reduce_sum", 0.0)
+def reduce_sum(total, x):
+    return total + x
+
+
+# %% [markdown]
+# ## Products and rows (4 min)
+#
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory.
 
 
 # %%
-#| export reduce
+#| export rows
+"""Rows picked, and added to, by number."""
+
+
 def plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
@@ -742,7 +915,7 @@ TRIALS["gather"] = lambda draw, dtype: [
 
 # %% [markdown]
 # And the workhorse of deep learning, the matrix product. For each result the sum runs over `k` upwards, whatever the
-# order of the three loops. Why they stand in this order is one of the exercises.
+# order of the three loops. Why they stand in this order, a picture further down will show.
 
 # %%
 #| export matmul
@@ -824,13 +997,16 @@ def outcome(op, kind, program, arrays, attrs):
     device = pool()[f"{kind}:0"]
     inputs = [device.put(array) for array in arrays]
     spec = plan(op, inputs, attrs).spec
-    out, whole = guarded(device, spec.shape, spec.dtype)
+    outs, wholes = zip(*(guarded(device, s.shape, s.dtype) for s in (spec if type(spec) is tuple else (spec,))))
     if op in UPDATES:
-        out.data[...] = arrays[0]
-    launch(op, out, *inputs[op in UPDATES :], **attrs)
-    if (whole[:64] != 7).any() or (whole[len(whole) - 64 :] != 7).any():
+        for out, array in zip(outs, arrays):
+            out.data[...] = array
+    launch(op, outs if len(outs) > 1 else outs[0], *inputs[len(outs) * (op in UPDATES) :], **attrs)
+    if any(
+        (guard != guard.dtype.type(7)).any() for whole in wholes for guard in (whole[:64], whole[len(whole) - 64 :])
+    ):
         raise IndexError("it writes beside its result")
-    return out.numpy()
+    return [out.numpy() for out in outs]
 
 
 # %% [markdown]
@@ -846,14 +1022,15 @@ def try_kernel(op, kind, function, reference):
         for arrays, attrs in TRIALS[op](np.random.default_rng(0), dtype):
             expected = outcome(op, kind, reference, arrays, attrs)
             try:
-                result = outcome(op, kind, checked, arrays, attrs)
+                results = outcome(op, kind, checked, arrays, attrs)
             except Exception as error:
                 shapes = ", ".join(str(array.shape) for array in arrays)
                 raise ValueError(f"{op}: refused, on {dtype} of shapes {shapes} it fails: {error}") from None
             tolerance = 1e-5 if dtype == np.float32 else 1e-12
-            wrong = np.argwhere(~np.isclose(result, expected, tolerance, tolerance, equal_nan=True))
-            if len(wrong):
-                raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, expected, map(tuple, wrong))}")
+            for result, right in zip(results, expected):
+                wrong = np.argwhere(~np.isclose(result, right, tolerance, tolerance, equal_nan=True))
+                if len(wrong):
+                    raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, right, map(tuple, wrong))}")
 
 
 def counter_example(op, arrays, result, expected, places):
@@ -892,8 +1069,6 @@ def use(op, kind, function):
 
 
 # %% tags=["hide-input"]
-from course import checks
-
 checks.predict(
     "On which input does `x * (x > 0)` differ from relu, which is `x if x > 0 else 0`?",
     choices=["on none", "on 0", "on -infinity", "on very large numbers"],
@@ -926,6 +1101,15 @@ def mine(x):
 with use("relu", "cpu", mine):
     print(KERNELS["relu", "cpu"].py_func is mine, launch("relu", None, cpu.put(np.array([-2.0, 3.0]))).numpy())
 print(KERNELS["relu", "cpu"].py_func is mine)
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Level 5 will train a net with `model.fit`. Inside such a `with` block, whose relu does it run?",
+    choices=["its own, which was compiled before", "yours, in the forward pass only", "yours"],
+    answer="yours",
+    because="Every level above calls `launch`, and launch looks into the table. The gradient is an op of its own, `relu_grad`: "
+    "a new relu does not change it.",
+)
 
 # %% [markdown]
 # ## A matrix product at the machine's peak (15 min)
@@ -960,7 +1144,33 @@ checks.predict(
 )
 
 # %% [markdown]
-# Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x` and four rows of `w`
+# Memory hands out whole cache lines, as on level 1. **Which order of the three loops loads the fewest?** Here is a product of
+# 8 x 8 numbers, small enough to watch: a line holds four numbers, and the cache has room for six lines. You stand in the middle
+# of `ijk`. Move `step` a few steps with the arrow keys, then change `order`.
+
+# %%
+from course import widgets
+
+widgets.explore(
+    figures.loop_order,
+    "The lines that a matrix product loads, step by step, for each of the six orders of its loops.",
+    order=figures.ORDERS,
+    step=range(8**3 + 1),
+    start={"order": "ijk", "step": 303},
+)
+
+# %% [markdown]
+# In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. Eight steps later
+# the next number is wanted, and the line is gone: 512 loads for `w`, 656 in all. In `ikj` the inner loop walks along rows and
+# uses all four numbers of a line before it leaves it: 128 loads for `w`, 160 in all. `jki` walks down two matrices at once and
+# loads 1,088. The sums are the same; only the order of the visits differs.
+#
+# This is a model. It drops the line untouched for longest, it touches `out` at every step (`matmul_python` keeps its sum in a
+# variable), and it counts loads only, not what is written back. A real line holds sixteen float32 and a real cache hundreds of
+# lines or more, but a column of a large matrix is long, too. So do not read times from it: the ladder below measures those, and
+# there the lanes count as well.
+#
+# Back to the ladder. Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x` and four rows of `w`
 # in one pass: six loads and two stores for eight products. (Read from left to right, k still runs upwards.)
 
 
@@ -1298,6 +1508,54 @@ for threads in (1, numba.config.NUMBA_NUM_THREADS):
     print(f"{threads} thread{'s' * (threads > 1)}: {times[threads] * 1e3:.2f} ms")
 
 # %% [markdown]
+# ## The same bits on any number of threads (4 min)
+#
+# The threads above share the *rows* of the result. They could have shared the sum over k as well: each adds up its part, and the
+# parts are added at the end.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A sum of a million numbers, in one part, in two, in three or in four: how many different results are there?",
+    choices=["one", "two", "four"],
+    answer="four",
+    because="Each addition rounds, and other parts round at other places. (a + b) + c is not a + (b + c).",
+)
+
+# %%
+x = np.random.default_rng(1).normal(size=1_000_000)
+
+
+def sum_of(numbers):
+    """In order, from 0.0."""
+    return float(np.cumsum(numbers)[-1])
+
+
+for threads in (1, 2, 3, 4):
+    print(threads, "threads:", sum_of([sum_of(part) for part in np.array_split(x, threads)]).hex())
+
+# %% [markdown]
+# So a program that divides a sum among its threads gives one answer on your laptop and another on the server. It gets worse
+# where the thread that is done first adds its part first. Then two runs on the same machine differ:
+
+# %%
+parts = [sum_of(part) for part in np.array_split(x, 8)]
+arrivals = [np.random.default_rng(run).permutation(8) for run in range(1000)]
+print("1,000 runs,", len({sum_of([parts[i] for i in order]) for order in arrivals}), "different sums")
+
+# %% [markdown]
+# That is what sums on a GPU do where threads add into one place ("atomic" additions), and why PyTorch has a
+# [switch](https://docs.pytorch.org/docs/stable/notes/randomness.html) against it. On this level the rule is: threads share
+# results, never a sum. So how many there are changes the time, and not one bit:
+
+# %%
+x, w = (np.random.default_rng(2).normal(size=(300, 300)) for _ in "xw")
+products = []
+for threads in (1, numba.config.NUMBA_NUM_THREADS):
+    numba.set_num_threads(threads)
+    products.append(launch("matmul", None, cpu.put(x), cpu.put(w)).numpy())
+print("equal:", products[0].tobytes() == products[1].tobytes())
+
+# %% [markdown]
 # Wrong calls meet one clear error each:
 
 # %%
@@ -1377,8 +1635,15 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %% [markdown]
-# **Predict:** level 1 ran one program on one row after the other. This level makes fourteen launches a step, each on a whole batch. Are
-# the losses equal?
+# Level 1 ran one program on one row after the other. This level makes fourteen launches a step, each on a whole batch.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Are the losses of the two levels equal?",
+    choices=["to about 12 digits", "to the last bit"],
+    answer="to the last bit",
+    because="Every sum takes the same numbers in the same order, whether the loop over rows stands outside or inside.",
+)
 
 # %%
 from levels import hardware
@@ -1390,8 +1655,6 @@ print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.we
 print("last loss    ", float(fit.losses[-1]).hex())
 
 # %% [markdown]
-# Equal to the last bit. The sums run in the same order, whether the loop over rows stands outside or inside.
-#
 # ### Result
 
 # %%
@@ -1517,13 +1780,423 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 # | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
 # | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
 #
+# ### Elementwise ops
+#
+# Each is a scalar function. An optimizer's update has several results, which are its first inputs as well:
+# `launch("adam", (w, m, v), dw, c1, c2, rate=…)`. Here c1 = 1 − β₁ᵗ and c2 = 1 − β₂ᵗ at step t, arrays of one number
+# ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980), algorithm 1).
+
+# %%
+#| export elementwise
+scalar("copy", takes="fib")(identity)
+scalar("sqrt")(lambda x: math.sqrt(x))
+
+
+@scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
+def momentum(w, v, dw, rate, momentum):
+    v = momentum * v - rate * dw
+    return w + v, v
+
+
+@scalar("adam", results=3, updates=True, rate=0.1, beta1=0.9, beta2=0.99, epsilon=1e-7)
+def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
+    m = m + (1.0 - beta1) * (dw - m)
+    v = v + (1.0 - beta2) * (dw * dw - v)
+    return w - rate * (m / c1) / (math.sqrt(v / c2) + epsilon), m, v
+
+
+# %% [markdown]
+# ### Reductions
+#
+# numba has no word for the processor's own maximum, so this one is an intrinsic, too. If either number is NaN, so is the
+# result.
+
+
+# %%
+#| export reduce
+def llvm_function(name):
+    """One of LLVM's functions of two floats, for kernels."""
+
+    @intrinsic
+    def call(typing, x, y):
+        def emit(context, builder, signature, arguments):
+            real = context.get_value_type(signature.return_type)
+            full = f"llvm.{name}.f{signature.return_type.bitwidth}"
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real, real]), full)
+            return builder.call(function, arguments)
+
+        return x(x, y), emit
+
+    return call
+
+
+larger, smaller = llvm_function("maximum"), llvm_function("minimum")
+
+
+def maximum(x, y):
+    return x if x > y or x != x else y
+
+
+def minimum(x, y):
+    return x if x < y or x != x else y
+
+
+@stands_for(maximum)
+def _(x, y):
+    return (lambda x, y: larger(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x > y else y)
+
+
+@stands_for(minimum)
+def _(x, y):
+    return (lambda x, y: smaller(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x < y else y)
+
+
+scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
+scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
+
+
+@reduction("reduce_max", -math.inf)
+def reduce_max(largest, x):
+    return maximum(largest, x)
+
+
+@reduction("reduce_min", math.inf)
+def reduce_min(smallest, x):
+    return minimum(smallest, x)
+
+
+# %% [markdown]
+# Softmax makes probabilities of a row of numbers: exp of each, divided by their sum. The largest is subtracted first. That
+# changes nothing but keeps exp from overflowing.
+
+
+# %%
+#| export reduce
+@functools.cache
+def compiled_rows(function, dtype):
+    """A kernel on rows, compiled for arrays of that dtype."""
+    return COMPILERS["cpu"](typed(function.py_func, dtype), ("reassoc",) if dtype == np.float32 else ())
+
+
+def plan_rows(op, function, *inputs):
+    """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis."""
+    dtype, shape = same_dtype(op, *inputs), inputs[0].shape
+    if not shape or {buffer.shape for buffer in inputs} != {shape}:
+        raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
+    loop, view = compiled_rows(function, dtype), (math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1])
+
+    def run(*arrays):
+        loop(*(array.reshape(view) for array in arrays))
+
+    return make(shape, dtype, inputs, run)
+
+
+def on_rows(op, inputs=1):
+    """Decorate a kernel out[rows, n], x[rows, n], …: it becomes the op of that name."""
+    TRIALS[op] = lambda draw, dtype: [
+        ([draw.normal(size=shape).astype(dtype) for _ in range(inputs)], {})
+        for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))
+    ]
+    return kernel(op, planner=plan_rows)
+
+
+@on_rows("softmax")
+def softmax(out, x):
+    for i in range(x.shape[0]):
+        top, total = x[i, 0], 0.0
+        for k in range(x.shape[1]):
+            top = maximum(top, x[i, k])
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top)
+        for k in range(x.shape[1]):
+            total += out[i, k]
+        for k in range(x.shape[1]):
+            out[i, k] /= total
+
+
+@on_rows("softmax_grad", inputs=2)
+def softmax_grad(out, dy, y):
+    for i in range(y.shape[0]):
+        total = 0.0
+        for k in range(y.shape[1]):
+            total += dy[i, k] * y[i, k]
+        for k in range(y.shape[1]):
+            out[i, k] = y[i, k] * (dy[i, k] - total)
+
+
+# %% [markdown]
+# Its logarithm has a kernel of its own: where softmax rounds to 0, log(softmax(x)) would be -infinity.
+
+
+# %%
+#| export reduce
+@on_rows("log_softmax")
+def log_softmax(out, x):
+    for i in range(x.shape[0]):
+        top, total = x[i, 0], 0.0
+        for k in range(x.shape[1]):
+            top = maximum(top, x[i, k])
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top)
+        for k in range(x.shape[1]):
+            total += out[i, k]
+        total = log(total)
+        for k in range(x.shape[1]):
+            out[i, k] = x[i, k] - top - total
+
+
+@on_rows("log_softmax_grad", inputs=2)
+def log_softmax_grad(out, dy, y):
+    for i in range(y.shape[0]):
+        total = 0.0
+        for k in range(y.shape[1]):
+            total += dy[i, k]
+        for k in range(y.shape[1]):
+            out[i, k] = dy[i, k] - exp(y[i, k]) * total
+
+
+# %% [markdown]
+# ### The same numbers elsewhere
+#
+# A transpose is a copy of an array seen with its axes in another order, so it runs the loop of `copy`. A cast is a copy into a
+# result of another dtype. A number that has no place there is refused.
+
+
+# %%
+#| export rows
+def plan_transpose(op, function, x, axes=None):
+    """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
+    axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
+    if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
+        raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
+    shape = tuple(x.shape[a] for a in axes)
+    view = shape or (1,)
+    loop = compiled_loop(function, x.dtype, ((True,),) * len(view))
+
+    def run(out, x):
+        loop(out.reshape(view), x.transpose(axes).reshape(view))
+
+    return make(shape, x.dtype, [x], run)
+
+
+def plan_cast(op, function, x, dtype=None):
+    """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
+    same_dtype(op, x, kinds="fib")
+    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
+        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
+    checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
+
+    def run(out, x):
+        if checked and not all_fit(x.ravel()):
+            raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
+        function(out.ravel(), x.ravel())
+
+    return make(x.shape, dtype, [x], run)
+
+
+@compile_cpu
+def all_fit(x):
+    """Whether all these floats lie within the range of int64."""
+    wrong = 0
+    for value in x:
+        wrong += not -(2.0**63) <= value < 2.0**63
+    return wrong == 0
+
+
+kernel("transpose", planner=plan_transpose)(identity)
+TRIALS["transpose"] = lambda draw, dtype: [
+    ([draw.normal(size=shape).astype(dtype)], {"axes": axes})
+    for shape, axes in (((), None), ((3,), None), ((3, 5), (1, 0)), ((2, 3, 4), (1, 2, 0)), ((0, 2), None))
+]
+
+
+@kernel("cast", planner=plan_cast)
+def cast(out, x):
+    for i in range(x.size):
+        out[i] = x[i]
+
+
+TRIALS["cast"] = lambda draw, dtype: [
+    ([draw.normal(size=30).astype(dtype) * 9], {"dtype": to}) for to in ("f4", "f8", "i8", "?")
+]
+
+
+# %% [markdown]
+# The gradient of `gather` adds rows where they were taken from. A row may have been taken twice, so the order of the additions
+# is that of the batch. And `one_hot` makes rows of zeros with a single one.
+
+
+# %%
+#| export rows
+def plan_scatter_add(op, function, x, rows, count=0):
+    """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i."""
+    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
+    if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
+        raise TypeError(
+            f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
+        )
+    width = math.prod(x.shape[axes:])
+
+    def run(out, x, rows):
+        function(out.reshape(count, width), x.reshape(rows.size, width), rows.ravel())
+
+    return make((count, *x.shape[axes:]), dtype, [x, rows], run)
+
+
+@kernel("scatter_add", planner=plan_scatter_add)
+def scatter_add(out, x, rows):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0
+    for i in range(rows.size):
+        if not 0 <= rows[i] < out.shape[0]:
+            raise IndexError("scatter_add: a row number is out of range")
+        for j in range(out.shape[1]):
+            out[rows[i], j] += x[i, j]
+
+
+def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
+    """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
+    if x.dtype != np.int64:
+        raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
+    return make((*x.shape, depth), dtype, [x], lambda out, x: function(out.reshape(x.size, depth), x.ravel()))
+
+
+@kernel("one_hot", planner=plan_one_hot)
+def one_hot(out, x):
+    for i in range(x.size):
+        if not 0 <= x[i] < out.shape[1]:
+            raise IndexError("one_hot: a class number is out of range")
+        for j in range(out.shape[1]):
+            out[i, j] = x[i] == j
+
+
+TRIALS["scatter_add"] = lambda draw, dtype: [
+    ([draw.normal(size=(6, *shape)).astype(dtype), draw.integers(0, 4, 6)], {"count": 4})
+    for shape in ((), (3,), (2, 3))
+]
+TRIALS["one_hot"] = lambda draw, dtype: [([draw.integers(0, 4, size)], {"depth": 4, "dtype": dtype}) for size in (0, 7)]
+
+# %% [markdown]
+# ### Random numbers
+#
+# A generator that steps from one number to the next cannot be shared among threads without changing the numbers. A
+# *counter-based* generator has no such state. It mixes a counter with a key until nothing of either can be recognised, so
+# number one million can be had without those before it. Philox
+# ([Salmon et al., 2011](https://doi.org/10.1145/2063384.2063405)) makes four words of 32 bits from a counter of four words and
+# a key of two. TensorFlow, PyTorch on GPUs, JAX (with a cousin) and NumPy offer it.
+
+
+# %%
+#| export random
+"""Random numbers that are a function of a key and a counter: the same for any number of threads."""
+
+MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
+STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key
+LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+def philox(a, b, c, d, k, l):
+    """Philox-4x32 with ten rounds: the counter (a, b, c, d) and the key (k, l) to four words of 32 random bits."""
+    for _ in range(10):
+        p, q = MIX[0] * a, MIX[1] * c
+        a, b, c, d = (q >> HIGH) ^ b ^ k, q & LOW, (p >> HIGH) ^ d ^ l, p & LOW
+        k, l = (k + STEP[0]) & LOW, (l + STEP[1]) & LOW
+    return a, b, c, d
+
+
+# %% [markdown]
+# The paper's authors publish vectors to test with. Here is one:
+
+# %%
+words = philox(*map(np.uint64, (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0)))
+print(*(f"{word:08x}" for word in words))
+assert words == (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)
+
+# %% [markdown]
+# Four words are two numbers of 64 bits. The upper 53 of them, as a fraction, are a uniform float64. Two uniform numbers make
+# two normal ones ([Box and Muller, 1958](https://doi.org/10.1214/aoms/1177706645)): the radius and the angle of a point.
+
+
+# %%
+#| export random
+mixed, ELEVEN = compile_cpu(philox), np.uint64(11)
+
+
+@compile_cpu
+def two_uniform(state, n):
+    """Numbers 2n and 2n + 1 of the uniform numbers in [0, 1) that follow `state`, which is (key, counter)."""
+    key, counter = np.uint64(state[0]), np.uint64(state[1] + n)
+    a, b, c, d = mixed(counter & LOW, counter >> HIGH, LOW - LOW, LOW - LOW, key & LOW, key >> HIGH)
+    return (((a << HIGH) | b) >> ELEVEN) / 2.0**53, (((c << HIGH) | d) >> ELEVEN) / 2.0**53
+
+
+@compile_cpu
+def cos_sin(turns):
+    """The cosine and the sine of an angle: quarter turns, and the rest by Taylor's series."""
+    quarters = np.rint(4.0 * turns)
+    x = (turns - quarters / 4.0) * (2.0 * math.pi)
+    cos = sin = 1.0
+    for n in range(16, 0, -2):
+        cos, sin = 1.0 - x * x / (n * (n - 1)) * cos, 1.0 - x * x / (n * (n + 1)) * sin
+    sin *= x
+    for _ in range(int(quarters)):
+        cos, sin = -sin, cos
+    return cos, sin
+
+
+def plan_random(op, function, state, shape=(), dtype=np.float32):
+    """`shape` numbers of that dtype, from a state of two int64: key and counter. They use up (count + 1) // 2 counters."""
+    if state.spec is not state.device.spec((2,), np.int64):
+        raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
+    return make(shape, dtype, [state], lambda out, state: function(out.ravel(), state))
+
+
+@kernel("random_uniform", planner=plan_random)
+def random_uniform(out, state):
+    """Uniform in [0, 1). A float32 is the float64 cut off after 24 bits: rounded, it could become 1."""
+    steps = 2.0**24 if out.itemsize == 4 else 2.0**53
+    for i in range(out.size):
+        u, v = two_uniform(state, i // 2)
+        out[i] = np.floor((v if i % 2 else u) * steps) / steps
+
+
+@kernel("random_normal", planner=plan_random)
+def random_normal(out, state):
+    """Normal, with mean 0 and standard deviation 1."""
+    for i in range(out.size):
+        u, v = two_uniform(state, i // 2)
+        cos, sin = cos_sin(v)
+        out[i] = math.sqrt(-2.0 * log(1.0 - u)) * (sin if i % 2 else cos)
+
+
+for op in ("random_uniform", "random_normal"):
+    TRIALS[op] = lambda draw, dtype: [
+        ([draw.integers(-(2**63), 2**63 - 9, 2)], {"shape": shape, "dtype": dtype})
+        for shape in ((), (5,), (2, 3), (0,))
+    ]
+
+# %%
+state = cpu.put(np.array([2026, 0]))
+launch("random_normal", None, state, shape=(2, 3)).numpy().round(3)
+
+# %% [markdown]
+# The whole table now:
+
+# %%
+KERNELS
+
+# %% [markdown]
 # ## Exercises
 #
 # 1. Add an op `"maximum"` in three lines and launch it on two arrays.
 # 2. Print the loop that `add` gets for shapes `(3, 1)` and `(1, 4)`.
 # 3. Add the product `x·x` as an op `"square"` and use it in `linear_regression`. Are the losses still equal?
-# 4. Swap the two inner loops of `matmul_ikj`. Do the losses change? Time both orders on two matrices of 256 x 256. What does
-#    change, and why?
+# 4. `jki` loads the most lines in the picture. Write it, time it on two matrices of 512 x 512, and find its rung on the ladder.
+#    Is its result equal to the bit?
+# 5. With `reduction`, add an op `"reduce_product"` in three lines. What does it start at?
 #
 # ## Build
 
