@@ -304,6 +304,9 @@ def test_sgd_overwrites_its_weight_and_takes_any_rate_without_a_new_plan():
     assert len(kernels.PLANS) == before
 
 
+TWICE = CPU.put(np.ones(2))
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -321,6 +324,24 @@ def test_sgd_overwrites_its_weight_and_takes_any_rate_without_a_new_plan():
         (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((2,), "f4")), "float32"),
         (lambda: run("add", np.ones(2), np.ones(2), out=pool(cpus=2)["cpu:1"].alloc((2,), "f8")), "cpu:0"),
         (lambda: launch("add", None, CPU.put(np.ones(2)), pool(cpus=2)["cpu:1"].put(np.ones(2))), "cpu:0 and cpu:1"),
+        (lambda: run("relu", np.ones(2, "i8")), "no kernel for int64"),
+        (lambda: run("broadcast_to", np.ones(4), shape=(1,)), "do not fit a result"),
+        (lambda: launch("sgd", CPU.put(np.ones(4)), CPU.put(np.ones((9, 4))), rate=0.1), "do not fit a result"),
+        (lambda: launch("adam", CPU.put(np.ones(2)), CPU.put(np.ones(2)), rate=0.1), "takes w, m, v, dw, c1, c2, rate"),
+        (lambda: launch("momentum", (TWICE, TWICE), CPU.put(np.ones(2)), rate=0.1, momentum=0.9), "overwrite"),
+        (lambda: run("transpose", np.ones((2, 3)), axes=(0, 0)), "in another order"),
+        (lambda: run("cast", np.array([np.nan]), dtype="i8"), "has no place in int64"),
+        (lambda: run("cast", np.array([2.0**63]), dtype="i8"), "has no place in int64"),
+        (lambda: run("cast", np.ones(2), dtype="f2"), "expected float32"),
+        (lambda: run("one_hot", np.array([3]), depth=3), "out of range"),
+        (lambda: run("scatter_add", np.ones((1, 2)), np.array([5]), count=3), "out of range"),
+        (lambda: run("scatter_add", np.ones((1, 2)), np.array([0, 0]), count=3), "one for each row"),
+        (lambda: run("random_uniform", np.array([1]), shape=(2,)), "a key and a counter"),
+        (lambda: run("random_normal", np.array([1, 2]), shape=(2,), dtype="i8"), "float32 or float64"),
+        (lambda: run("softmax", np.ones(())), "rows of one shape"),
+        (lambda: run("reduce_sum", np.ones((2, 2, 2)), axis=(0, 2)), "not neighbours"),
+        (lambda: run("reduce_sum", np.ones((2, 2)), axis=[0]), "attributes are numbers"),
+        (lambda: run("matmul", np.ones((2, 2)), np.ones((2, 2)), transpose=True), "argument 'transpose'"),
     ],
 )
 def test_wrong_launches_are_refused(call, message):
@@ -569,3 +590,11 @@ def three_loops(out, x, w):
             for k in range(x.shape[1]):
                 total += x[i, k] * w[k, j]
             out[i, j] = total
+
+
+def test_what_the_compiler_was_allowed_is_part_of_a_kernels_hash():
+    def sum_of(x):
+        return x + 1.0
+
+    loose = kernels.compile_cpu(sum_of, ("reassoc",))
+    assert kernels.described(loose) != kernels.described(sum_of) == kernels.described(kernels.compile_cpu(sum_of))

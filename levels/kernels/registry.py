@@ -18,7 +18,7 @@ class Kernels(dict):
             ("op", *kinds),
             *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self})),
         ]
-        return "\n".join("  ".join(text.ljust(14) for text in row).rstrip() for row in rows)
+        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in rows)
 
 
 KERNELS = Kernels()

@@ -280,7 +280,7 @@ class Kernels(dict):
             ("op", *kinds),
             *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self})),
         ]
-        return "\n".join("  ".join(text.ljust(14) for text in row).rstrip() for row in rows)
+        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in rows)
 
 
 KERNELS = Kernels()
@@ -337,6 +337,12 @@ def make(shape, dtype, inputs, run, numbers=(), results=1):
     return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
 
 
+# %% [markdown]
+# Every planner asks first whether the dtypes agree, and whether it has a kernel for them.
+
+
+# %%
+#| export registry
 def same_dtype(op, *inputs, kinds="f"):
     """The dtype of all inputs. Raises TypeError where two differ (nothing is cast in silence), or for a kind not named.
 
@@ -350,6 +356,12 @@ def same_dtype(op, *inputs, kinds="f"):
     return inputs[0].dtype
 
 
+# %% [markdown]
+# What can be wrong with any op is found in one place, before its planner is asked.
+
+
+# %%
+#| export registry
 def plan(op, inputs, attrs, stale=False):
     """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here.
 
@@ -430,6 +442,12 @@ def launch(op, out, *inputs, **attrs):
     return out
 
 
+# %% [markdown]
+# Every launch passes here, so it is easy to say what a step consists of. And what may not hold a result is refused:
+
+
+# %%
+#| export registry
 def counted(run):
     """How many launches `run()` makes, and how many bytes they read and write."""
     for found in PLANS.values():
@@ -610,6 +628,12 @@ def scalar(op, results=1, updates=False, takes="f", **numbers):
     return enter
 
 
+# %% [markdown]
+# Seven ops, a scalar function each. (`takes` names the kinds of dtypes, f for floats and i for integers.)
+
+
+# %%
+#| export elementwise
 @scalar("add", takes="fi")
 def add(x, y):
     return x + y
@@ -682,6 +706,12 @@ def overload_elementary(function, sources):
         return lambda x: compiled(x)
 
 
+# %% [markdown]
+# So `exp` and `log` become kernels, and these are the four tools beneath them. (May be skimmed.)
+
+
+# %%
+#| export elementwise
 overload_elementary(exp, EXP)
 overload_elementary(log, LOG)
 stands_for(rint)(lambda x: lambda x: np.rint(x))
@@ -827,6 +857,12 @@ def reduced(op, shape, axis):
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
+# %% [markdown]
+# The planner sees any array as `[before, within, after]`, and takes the loop that fits.
+
+
+# %%
+#| export reduce
 def plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
@@ -1833,6 +1869,12 @@ def llvm_function(name):
 larger, smaller = llvm_function("maximum"), llvm_function("minimum")
 
 
+# %% [markdown]
+# In Python the two are written out; in kernels of floats the instruction stands for them.
+
+
+# %%
+#| export reduce
 def maximum(x, y):
     return x if x > y or x != x else y
 
@@ -1900,6 +1942,12 @@ def on_rows(op, inputs=1):
     return kernel(op, planner=plan_rows)
 
 
+# %% [markdown]
+# The kernel goes over each row: for the largest, for exp, for the sum, and for the division. Its gradient needs one sum.
+
+
+# %%
+#| export reduce
 @on_rows("softmax")
 def softmax(out, x):
     for i in range(x.shape[0]):
@@ -2003,6 +2051,12 @@ def all_fit(x):
     return wrong == 0
 
 
+# %% [markdown]
+# Both kernels are as plain as can be; the work was in the planners.
+
+
+# %%
+#| export rows
 kernel("transpose", planner=plan_transpose)(identity)
 TRIALS["transpose"] = lambda draw, dtype: [
     ([draw.normal(size=shape).astype(dtype)], {"axes": axes})
@@ -2145,6 +2199,12 @@ def cos_sin(turns):
     return cos, sin
 
 
+# %% [markdown]
+# A launch reads its key and counter from a buffer, the *state*. The same state gives the same numbers.
+
+
+# %%
+#| export random
 def plan_random(op, function, state, shape=(), dtype=np.float32):
     """`shape` numbers of that dtype, from a state of two int64: key and counter. They use up (count + 1) // 2 counters."""
     if state.spec is not state.device.spec((2,), np.int64):
