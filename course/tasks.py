@@ -195,13 +195,21 @@ def make_weights(sizes, seed=1):
     ]
 
 
+STARTS = {  # layer sizes and seed. With seed 1 the penguins' net comes so near to a relu's kink, at step 1,794, that the
+    # rounding of float32 decides on which side; with seed 7 forty runs with random roundings agree to 1e-6.
+    "linear": ((2, 1), 1),
+    "penguins_mass": ((3, 1), 1),
+    "rings": ((2, 4, 8, 1), 1),
+    "penguins_sex": ((4, 4, 8, 1), 7),
+}
+
+
 def make_files():
     """Write the synthetic data and all starting weights into `data/`."""
     for name, make in (("linear", make_linear), ("rings", make_rings)):
         with (DATA / f"{name}.csv").open("w", newline="\n", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows([("x1", "x2", "y", "split"), *make()])
-    sizes = dict(linear=(2, 1), penguins_mass=(3, 1), rings=(2, 4, 8, 1), penguins_sex=(4, 4, 8, 1))
-    weights = {name: make_weights(size) for name, size in sizes.items()}
+    weights = {name: make_weights(*start) for name, start in STARTS.items()}
     (DATA / "starting_weights.json").write_text(json.dumps(weights, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 

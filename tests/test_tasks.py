@@ -62,8 +62,9 @@ def test_files_are_what_their_makers_make(name, make):
 
 def test_starting_weights_are_what_their_maker_makes():
     stored = json.loads((tasks.DATA / "starting_weights.json").read_text())
-    for name, sizes in dict(linear=(2, 1), penguins_mass=(3, 1), rings=(2, 4, 8, 1), penguins_sex=(4, 4, 8, 1)).items():
-        for w, made in zip(stored[name], tasks.make_weights(sizes), strict=True):
+    assert {*stored} == {*tasks.STARTS}
+    for name, start in tasks.STARTS.items():
+        for w, made in zip(stored[name], tasks.make_weights(*start), strict=True):
             np.testing.assert_allclose(w, made, rtol=1e-12)
 
 

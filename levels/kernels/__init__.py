@@ -4,23 +4,26 @@
 # fmt: off
 # isort: skip_file
 
-from .cache import FRESH, OVERLOADS, HashLocator, compile_cpu, described, globals_read, rebound, refresh, watched
+from .cache import (
+    INTRINSICS, PROGRAMS, STANDS, HashLocator, compile_cpu, described, globals_read, inside, intrinsic, rebound,
+    watched
+)
 from .elementwise import (
-    ELEMENTWISE, SPECIAL, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, dtype_of, exponent_overload,
-    identity, loop_source, merged_axes, momentum, multiply, negative, overload_elementary, plan_elementwise, relu,
-    relu_grad, scalar, scaled_overload, sgd, sigmoid, sigmoid_grad, stands_for, subtract, typed
+    ELEMENTWISE, SPECIAL, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, exponent_bits, identity,
+    loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu, relu_grad, scalar, scaled_bits,
+    sgd, sigmoid, sigmoid_grad, subtract
 )
 from .matmul import (
     BLOCK, BYTES, DEPTH, ROWS, VECTORS, WORKERS, WORTH, add_tile, matmul_ikj, matmul_rows, matmul_tiles, pack,
-    pack_square, pieces, plan_matmul, tile_shape, vectors
+    pack_square, pieces, plan_matmul, rows_program, tile_shape, vectors
 )
 from .random import (
-    ELEVEN, HIGH, LOW, MIX, STEP, cos_sin, mixed, philox, plan_random, random_normal, random_uniform, two_uniform
+    ELEVEN, HIGH, LOW, MIX, STEP, cos_sin, philox, plan_random, random_normal, random_uniform, two_uniform
 )
 from .reduce import (
-    LONG, REDUCTIONS, combine, compiled_reduction, compiled_rows, larger, llvm_function, log_softmax, log_softmax_grad,
-    maximum, minimum, on_rows, plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_min, reduce_rows, reduce_sum,
-    reduced, reduction, smaller, softmax, softmax_grad
+    LONG, REDUCTIONS, combine, compiled_reduction, larger, llvm_function, log_softmax, log_softmax_grad, maximum,
+    minimum, on_rows, plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_min, reduce_rows, reduce_sum, reduced,
+    reduction, smaller, softmax, softmax_grad
 )
 from .registry import (
     COMPILERS, KERNELS, PLANNERS, PLANS, TRIALS, UPDATES, Kernels, Plan, check_results, counted, data_of, in_key,
@@ -33,20 +36,19 @@ from .tasks import CLIP, dnn_backward, dnn_classifier, dnn_forward, linear_forwa
 from .trial import counter_example, guarded, outcome, try_kernel, use
 
 __all__ = [
-    "BLOCK", "BYTES", "CLIP", "COMPILERS", "DEPTH", "ELEMENTWISE", "ELEVEN", "FRESH", "HIGH", "KERNELS", "LONG", "LOW",
-    "MIX", "OVERLOADS", "PLANNERS", "PLANS", "REDUCTIONS", "ROWS", "SPECIAL", "STEP", "TRIALS", "UPDATES", "VECTORS",
-    "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "add_tile", "all_fit", "broadcast", "cast",
-    "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_loop", "compiled_reduction",
-    "compiled_rows", "cos_sin", "counted", "counter_example", "data_of", "described", "divide", "dnn_backward",
-    "dnn_classifier", "dnn_forward", "dtype_of", "exponent_overload", "gather", "globals_read", "guarded", "identity",
-    "in_key", "kernel", "larger", "launch", "linear_forward", "linear_regression", "llvm_function", "log_softmax",
-    "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_tiles", "maximum", "merged_axes",
-    "minimum", "mixed", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome",
-    "overload_elementary", "pack", "pack_square", "philox", "pieces", "plan", "plan_cast", "plan_elementwise",
-    "plan_gather", "plan_matmul", "plan_one_hot", "plan_random", "plan_reduce", "plan_rows", "plan_scatter_add",
-    "plan_transpose", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min",
-    "reduce_rows", "reduce_sum", "reduced", "reduction", "refresh", "relu", "relu_grad", "same_dtype", "scalar",
-    "scaled_overload", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad",
-    "spec_of", "stands_for", "subtract", "tile_shape", "try_kernel", "two_uniform", "typed", "use", "vectors",
-    "watched"
+    "BLOCK", "BYTES", "CLIP", "COMPILERS", "DEPTH", "ELEMENTWISE", "ELEVEN", "HIGH", "INTRINSICS", "KERNELS", "LONG",
+    "LOW", "MIX", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "ROWS", "SPECIAL", "STANDS", "STEP", "TRIALS",
+    "UPDATES", "VECTORS", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "add_tile", "all_fit",
+    "broadcast", "cast", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_loop",
+    "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of", "described", "divide", "dnn_backward",
+    "dnn_classifier", "dnn_forward", "exponent_bits", "gather", "globals_read", "guarded", "identity", "in_key",
+    "inside", "intrinsic", "kernel", "larger", "launch", "linear_forward", "linear_regression", "llvm_function",
+    "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_tiles", "maximum",
+    "merged_axes", "minimum", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome",
+    "pack", "pack_square", "philox", "pieces", "plan", "plan_cast", "plan_elementwise", "plan_gather", "plan_matmul",
+    "plan_one_hot", "plan_random", "plan_reduce", "plan_rows", "plan_scatter_add", "plan_transpose", "random_normal",
+    "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min", "reduce_rows", "reduce_sum", "reduced",
+    "reduction", "relu", "relu_grad", "rows_program", "same_dtype", "scalar", "scaled_bits", "scatter_add", "sgd",
+    "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad", "spec_of", "subtract", "tile_shape", "try_kernel",
+    "two_uniform", "use", "vectors", "watched"
 ]

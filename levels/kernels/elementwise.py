@@ -2,19 +2,15 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
-import functools
 import inspect
 import math
-import types
 from itertools import groupby
 
 import numpy as np
-from numba import types as numba_types
-from numba.extending import overload
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select
 
-from .cache import OVERLOADS
+from .cache import STANDS
 from .registry import COMPILERS, TRIALS, UPDATES, kernel, make, same_dtype
 
 
@@ -57,25 +53,11 @@ def loop_source(name, owners, numbers=(), results=1, updates=False):
     return "\n".join(lines)
 
 
-def typed(function, dtype):
-    """The function with every float constant in it, and in what it closes over, turned into that dtype."""
-
-    def cast(value):
-        if isinstance(value, tuple):
-            return tuple(map(cast, value))
-        return dtype.type(value) if isinstance(value, float) and dtype.kind == "f" else value
-
-    cells = tuple(types.CellType(cast(cell.cell_contents)) for cell in function.__closure__ or ())
-    code = function.__code__.replace(co_consts=tuple(map(cast, function.__code__.co_consts)))
-    return types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
-
-
-@functools.cache
 def compiled_loop(function, dtype, owners, *layout):
     """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
-    scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype)), "number": dtype.type}
+    scope = {"__name__": "__main__", "scalar": function, "number": dtype.type}
     exec(loop_source("scalar", owners, *layout), scope)
-    return COMPILERS["cpu"](scope["loop"])
+    return COMPILERS["cpu"](scope["loop"], dtype)
 
 
 ELEMENTWISE = {}  # op -> (how many results it has, the kinds of dtypes it takes: f floats, i integers, b bool)
@@ -83,7 +65,7 @@ ELEMENTWISE = {}  # op -> (how many results it has, the kinds of dtypes it takes
 
 def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
-    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function.py_func).parameters)
+    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
     dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
     if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers}:
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
@@ -160,39 +142,14 @@ def sgd(w, dw, rate):
     return w - rate * dw
 
 
-def dtype_of(x):
-    return np.dtype("f4") if x == numba_types.float32 else np.dtype("f8")
+STANDS[exp], STANDS[log] = EXP.get, LOG.get
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
-def stands_for(function):
-    """Decorate what numba shall compile where a kernel calls this function."""
-
-    def register(implementation):
-        OVERLOADS[function] = implementation
-        return overload(function)(implementation)
-
-    return register
-
-
-def overload_elementary(function, sources):
-    """Inside kernels `function` is the source of its argument's dtype, compiled; float32 may round a·b + c once (FMA)."""
-
-    @stands_for(function)
-    def _(x):
-        fuse = ("contract",) if dtype_of(x) == np.float32 else ()
-        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)), fuse)
-        return lambda x: compiled(x)
-
-
-overload_elementary(exp, EXP)
-overload_elementary(log, LOG)
-stands_for(rint)(lambda x: lambda x: np.rint(x))
-stands_for(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
-
-
-@stands_for(scaled)
-def scaled_overload(x, n):
-    single = dtype_of(x) == np.float32
+def scaled_bits(dtype):
+    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large: n goes to where the format keeps its exponent."""
+    single = dtype == np.float32
     real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
 
     def scaled(x, n):
@@ -202,11 +159,14 @@ def scaled_overload(x, n):
     return scaled
 
 
-@stands_for(exponent)
-def exponent_overload(x):
-    if dtype_of(x) == np.float32:
+def exponent_bits(dtype):
+    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, read from the bits."""
+    if dtype == np.float32:
         return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
+
+
+STANDS[scaled], STANDS[exponent] = scaled_bits, exponent_bits
 
 
 scalar("exp")(lambda x: exp(x))

@@ -2,22 +2,18 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
+import functools
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba import njit
-from numba.core import cgutils
-from numba.core import types as kinds
-from numba.extending import intrinsic
 
 from levels.hardware import host_features
 
-from .cache import compile_cpu
-from .registry import TRIALS, kernel, make, same_dtype
+from .cache import intrinsic
+from .registry import COMPILERS, TRIALS, kernel, make, same_dtype
 
 
 def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -29,13 +25,15 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
 
+    loop = COMPILERS["cpu"](function, dtype)
+
     def run(out, x, w):
-        function(out, x.T if transpose_x else x, w.T if transpose_w else w)
+        loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
     def run_tiles(out, x, w):
         matmul_tiles(out, x, w, transpose_x, transpose_w)
 
-    large = min(m, k, n) >= 16 and m * k * n >= 2**15 and function.py_func is matmul_ikj
+    large = min(m, k, n) >= 16 and m * k * n >= 2**15 and function is matmul_ikj
     return make((m, n), dtype, [x, w], run_tiles if large else run)
 
 
@@ -80,6 +78,8 @@ BLOCK = 64  # rows of x packed in one go: they stay in the second cache while al
 
 def vectors(context, builder, signature, arguments):
     """Vector instructions on the arrays among an intrinsic's arguments, as functions that emit them."""
+    from numba.core import cgutils, types
+
     dtype = signature.args[0].dtype
     size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
     vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
@@ -87,7 +87,7 @@ def vectors(context, builder, signature, arguments):
     arrays = {
         n: context.make_array(t)(context, builder, arguments[n])
         for n, t in enumerate(signature.args)
-        if isinstance(t, kinds.Array)
+        if isinstance(t, types.Array)
     }
 
     def shape(n):
@@ -98,7 +98,7 @@ def vectors(context, builder, signature, arguments):
 
     def at(n, *index):
         """The address of element [index] of argument n; an index is a number or one of the program's integers."""
-        index = [context.get_constant(kinds.intp, i) if isinstance(i, int) else i for i in index]
+        index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
         return cgutils.get_item_pointer(context, builder, signature.args[n], arrays[n], index)
 
     def shuffle(x, y, order):
@@ -149,6 +149,7 @@ def add_tile(typing, out, i, j, xs, row, ws, depth, more):
 
     xs and ws are packed: xs[s, p, lane] belongs to row s·lanes + lane of the block, ws[s, p, lane] to that column.
     """
+    from numba.core import cgutils, types
 
     def emit(context, builder, signature, arguments):
         _, i, j, _, row, _, depth, more = arguments
@@ -195,12 +196,13 @@ def add_tile(typing, out, i, j, xs, row, ws, depth, more):
             v.store(builder.load(total), address, mask)
         return context.get_dummy_value()
 
-    return kinds.void(out, i, j, xs, row, ws, depth, more), emit
+    return types.void(out, i, j, xs, row, ws, depth, more), emit
 
 
 @intrinsic
 def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
     """strips[s, p + r, c] = source[i + r, j + c], or source[i + c, j + r] if turned, for r, c in range(lanes)."""
+    from numba.core import types
 
     def emit(context, builder, signature, arguments):
         _, s, p, _, i, j, i_end, j_end, turned = arguments
@@ -227,16 +229,14 @@ def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
                 keep(rows)
         return context.get_dummy_value()
 
-    return kinds.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
+    return types.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
 
 
-@njit(nogil=True, error_model="numpy")
 def pieces(n, size):
     """How many pieces of that size hold n."""
     return (n + size - 1) // size
 
 
-@compile_cpu
 def pack(strips, count, source, turned, k0, k1, c0, c1):
     """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
     lanes = strips.shape[2]
@@ -248,7 +248,6 @@ def pack(strips, count, source, turned, k0, k1, c0, c1):
             pack_square(strips, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
 
 
-@compile_cpu
 def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
@@ -272,16 +271,19 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
 
 WORTH = 10_000_000  # products; to hand work to a thread and to wait for it takes about 80 µs
 WORKERS = ThreadPoolExecutor()
+rows_program = functools.cache(lambda dtype: COMPILERS["cpu"](matmul_rows, dtype))
 
 
 def matmul_tiles(out, x, w, transpose_x=False, transpose_w=False):
     """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
-    (m, n), threads = out.shape, numba.get_num_threads()
+    import numba
+
+    (m, n), threads, run = out.shape, numba.get_num_threads(), rows_program(out.dtype)
     if m * n * x.shape[0 if transpose_x else 1] < WORTH or threads == 1:
-        return matmul_rows(out, x, w, transpose_x, transpose_w, 0)
+        return run(out, x, w, transpose_x, transpose_w, 0)
     share = -(-m // threads // ROWS) * ROWS
     parts = [(out[i : i + share], x, w, transpose_x, transpose_w, i) for i in range(0, m, share)]
-    others = [WORKERS.submit(matmul_rows, *part) for part in parts[1:]]
-    matmul_rows(*parts[0])
+    others = [WORKERS.submit(run, *part) for part in parts[1:]]
+    run(*parts[0])
     for other in others:
         other.result()  # waits, and raises what the thread raised

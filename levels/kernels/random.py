@@ -8,8 +8,7 @@ import numpy as np
 
 from levels.hardware import log
 
-from .cache import compile_cpu
-from .registry import TRIALS, kernel, make
+from .registry import COMPILERS, TRIALS, kernel, make
 
 MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
 STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key
@@ -25,18 +24,16 @@ def philox(a, b, c, d, k, l):
     return a, b, c, d
 
 
-mixed, ELEVEN = compile_cpu(philox), np.uint64(11)
+ELEVEN = np.uint64(11)
 
 
-@compile_cpu
 def two_uniform(state, n):
     """Numbers 2n and 2n + 1 of the uniform numbers in [0, 1) that follow `state`, which is (key, counter)."""
     key, counter = np.uint64(state[0]), np.uint64(state[1] + n)
-    a, b, c, d = mixed(counter & LOW, counter >> HIGH, LOW - LOW, LOW - LOW, key & LOW, key >> HIGH)
+    a, b, c, d = philox(counter & LOW, counter >> HIGH, LOW - LOW, LOW - LOW, key & LOW, key >> HIGH)
     return (((a << HIGH) | b) >> ELEVEN) / 2.0**53, (((c << HIGH) | d) >> ELEVEN) / 2.0**53
 
 
-@compile_cpu
 def cos_sin(turns):
     """The cosine and the sine of an angle: quarter turns, and the rest by Taylor's series."""
     quarters = np.rint(4.0 * turns)
@@ -56,7 +53,8 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    return make(shape, dtype, [state], lambda out, state: function(out.ravel(), state))
+    loop = COMPILERS["cpu"](function, np.dtype(np.float64))
+    return make(shape, dtype, [state], lambda out, state: loop(out.ravel(), state))
 
 
 @kernel("random_uniform", planner=plan_random)

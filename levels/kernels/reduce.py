@@ -2,19 +2,16 @@
 
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
-import functools
 import math
 import types
 
 import numpy as np
 from llvmlite import ir
-from numba import types as numba_types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from levels.hardware import exp, log
 
-from .elementwise import scalar, stands_for, typed
+from .cache import STANDS, intrinsic
+from .elementwise import scalar
 from .registry import COMPILERS, TRIALS, kernel, make, same_dtype
 
 
@@ -53,11 +50,10 @@ LONG = 1024  # numbers in a row, from which on a float32 sum is split
 REDUCTIONS = {}  # op -> the number that its loops start at
 
 
-@functools.cache
 def compiled_reduction(function, dtype, loop, fast):
     """One of the two loops above, with this function in the place of `combine`, for arrays of that dtype."""
-    names = loop.__globals__ | {"combine": COMPILERS["cpu"](typed(function.py_func, dtype), fast)}
-    return COMPILERS["cpu"](types.FunctionType(loop.__code__, names), fast)
+    scope = loop.__globals__ | {"combine": COMPILERS["cpu"](function, dtype, fast)}
+    return COMPILERS["cpu"](types.FunctionType(loop.__code__, scope), dtype, fast)
 
 
 def reduced(op, shape, axis):
@@ -118,6 +114,8 @@ def llvm_function(name):
     @intrinsic
     def call(typing, x, y):
         def emit(context, builder, signature, arguments):
+            from numba.core import cgutils
+
             real = context.get_value_type(signature.return_type)
             full = f"llvm.{name}.f{signature.return_type.bitwidth}"
             function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real, real]), full)
@@ -139,14 +137,8 @@ def minimum(x, y):
     return x if x < y or x != x else y
 
 
-@stands_for(maximum)
-def _(x, y):
-    return (lambda x, y: larger(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x > y else y)
-
-
-@stands_for(minimum)
-def _(x, y):
-    return (lambda x, y: smaller(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x < y else y)
+STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
+STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 
 
 scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
@@ -163,18 +155,13 @@ def reduce_min(smallest, x):
     return minimum(smallest, x)
 
 
-@functools.cache
-def compiled_rows(function, dtype):
-    """A kernel on rows, compiled for arrays of that dtype."""
-    return COMPILERS["cpu"](typed(function.py_func, dtype), ("reassoc",) if dtype == np.float32 else ())
-
-
 def plan_rows(op, function, *inputs):
     """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis."""
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
-    loop, view = compiled_rows(function, dtype), (math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1])
+    loop = COMPILERS["cpu"](function, dtype, ("reassoc",) if dtype == np.float32 else ())
+    view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
 
     def run(*arrays):
         loop(*(array.reshape(view) for array in arrays))

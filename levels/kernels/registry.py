@@ -6,11 +6,11 @@ import difflib
 import inspect
 import operator
 
-from .cache import compile_cpu, rebound, refresh, watched
+from .cache import compile_cpu, rebound, watched
 
 
 class Kernels(dict):
-    """(op, kind of device) -> compiled program. Prints as a table of ops by kinds."""
+    """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
@@ -23,16 +23,16 @@ class Kernels(dict):
 
 KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
-PLANNERS = {}  # op -> planner(kernel, *inputs, **attrs) -> Plan
+PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
 
 
 def kernel(op, kind="cpu", planner=None):
-    """Decorate a function: compile it for that kind of device and enter it as the kernel of `op`."""
+    """Decorate a function: it becomes the kernel of `op` for that kind of device, compiled when a plan first needs it."""
 
     def enter(function):
-        KERNELS[op, kind] = COMPILERS[kind](function)
+        KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:
             PLANNERS[op] = planner
         PLANS.clear()
@@ -72,11 +72,8 @@ def same_dtype(op, *inputs, kinds="f"):
     return inputs[0].dtype
 
 
-def plan(op, inputs, attrs, stale=False):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here.
-
-    A kernel is `stale` when a function or a global that it uses was rebound: then it is compiled again.
-    """
+def plan(op, inputs, attrs):
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if op not in PLANNERS:
         near = difflib.get_close_matches(op, PLANNERS, n=1)
         raise LookupError(
@@ -91,15 +88,12 @@ def plan(op, inputs, attrs, stale=False):
     kind = inputs[0].device.kind
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    function = KERNELS[op, kind].py_func
-    if stale:
-        KERNELS[op, kind] = COMPILERS[kind](function)
-    refresh(function)
+    function = KERNELS[op, kind]
     try:
         inspect.signature(PLANNERS[op]).bind(op, function, *inputs, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
-    made = PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
+    made = PLANNERS[op](op, function, *inputs, **attrs)
     made.watched = watched(function)
     return made
 
@@ -131,7 +125,7 @@ def launch(op, out, *inputs, **attrs):
     except TypeError:
         raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
     if found is None or (found.watched and rebound(found.watched)):
-        found = PLANS[key] = plan(op, reads, attrs, stale=found is not None)
+        found = PLANS[key] = plan(op, reads, attrs)
     if out is None:
         out = new_results(found.spec)
         outs = out if type(out) is tuple else (out,)

@@ -6,19 +6,18 @@ import math
 
 import numpy as np
 
-from .cache import compile_cpu
 from .elementwise import compiled_loop, identity
-from .registry import TRIALS, Plan, kernel, make, same_dtype
+from .registry import COMPILERS, TRIALS, Plan, kernel, make, same_dtype
 
 
 def plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    width = math.prod(x.shape[1:])
+    width, loop = math.prod(x.shape[1:]), COMPILERS["cpu"](function, x.dtype)
 
     def run(out, x, rows):
-        function(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
+        loop(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
 
     spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
     return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)
@@ -62,16 +61,16 @@ def plan_cast(op, function, x, dtype=None):
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
     checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
+    loop, fit = (COMPILERS["cpu"](f, x.dtype) for f in (function, all_fit))
 
     def run(out, x):
-        if checked and not all_fit(x.ravel()):
+        if checked and not fit(x.ravel()):
             raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-        function(out.ravel(), x.ravel())
+        loop(out.ravel(), x.ravel())
 
     return make(x.shape, dtype, [x], run)
 
 
-@compile_cpu
 def all_fit(x):
     """Whether all these floats lie within the range of int64."""
     wrong = 0
@@ -105,10 +104,10 @@ def plan_scatter_add(op, function, x, rows, count=0):
         raise TypeError(
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
-    width = math.prod(x.shape[axes:])
+    width, loop = math.prod(x.shape[axes:]), COMPILERS["cpu"](function, dtype)
 
     def run(out, x, rows):
-        function(out.reshape(count, width), x.reshape(rows.size, width), rows.ravel())
+        loop(out.reshape(count, width), x.reshape(rows.size, width), rows.ravel())
 
     return make((count, *x.shape[axes:]), dtype, [x, rows], run)
 
@@ -129,7 +128,8 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
-    return make((*x.shape, depth), dtype, [x], lambda out, x: function(out.reshape(x.size, depth), x.ravel()))
+    loop = COMPILERS["cpu"](function, x.dtype)
+    return make((*x.shape, depth), dtype, [x], lambda out, x: loop(out.reshape(x.size, depth), x.ravel()))
 
 
 @kernel("one_hot", planner=plan_one_hot)

@@ -99,30 +99,33 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 # change a function, and the old program runs. numba's own cache looks at the file's time stamp, and misses a change in
 # another file. Ours keeps each program under a hash of everything it was made from: the function's code, its constants, and
 # the same of every function it calls. A change anywhere gives another hash. What cannot be described, such as a setting in
-# some module, is not kept on disk at all. And within a running notebook, the next launch notices when a function that its
-# kernel calls was rebound, and everything between the two is compiled again. (You may skip the next three cells. Their idea
-# is this paragraph.)
+# some module, is not kept at all. (You may skip the next four cells. Their idea is this paragraph.)
 
 # %%
 #| export cache
-"""Compiled programs are kept on disk under a hash of everything they were made from."""
+"""Compiled programs are kept under a hash of everything they were made from."""
 
 import dis
+import functools
 import hashlib
-import math
 import os
 import types
 from pathlib import Path
 
 import llvmlite
-import numba
 import numpy as np
-from numba import njit
-from numba.core.caching import _CacheLocator
 
-OVERLOADS = {}  # a Python function -> what stands for it inside kernels
+STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
+INTRINSICS = set()  # functions that write instructions themselves
 
 
+def intrinsic(function):
+    """As numba's decorator of that name, for which numba need not be there before something is compiled."""
+    INTRINSICS.add(function)
+    return function
+
+
+@functools.cache
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
@@ -134,93 +137,104 @@ def described(value, seen=()):
     """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
     if value in seen:
         return "again"
-    if isinstance(value, numba.core.dispatcher.Dispatcher):
-        return described(value.py_func, seen)
+    inside, value = (*seen, value), getattr(value, "py_func", value)  # numba's: what it was compiled from
     if isinstance(value, types.FunctionType):
-        if value in OVERLOADS:
-            return described(OVERLOADS[value], (*seen, value))
-        inside, code = (*seen, value), value.__code__
-        names = sorted(globals_read(code))
-        scope = [(n, value.__globals__[n]) for n in names if n in value.__globals__]
+        if value in STANDS:
+            return described([STANDS[value](np.dtype(name)) for name in ("f4", "f8")], inside)
+        if getattr(value, "hash", None):  # compiled here
+            return value.hash
+        scope = [(n, value.__globals__[n]) for n in sorted(globals_read(value.__code__)) if n in value.__globals__]
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
-        options = value.__defaults__, vars(value).get("fastmath")
-        return f"{where}{described(code, inside)}{described([scope, cells], inside)}{options}"
+        return f"{where}{described(value.__code__, inside)}{described([scope, cells], inside)}{value.__defaults__}"
     if isinstance(value, types.CodeType):
         return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
     if isinstance(value, (list, tuple)):
         return f"{type(value).__name__}({', '.join(described(v, seen) for v in value)})"
     if isinstance(value, dict):
         return f"dict({described(list(value.items()), seen)})"
-    if isinstance(
-        value,
-        (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)),
-    ):
+    plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
+    if isinstance(value, plain):
         return f"{type(value).__name__} {value!r}"
-    if isinstance(value, numba.extending._Intrinsic):  # a function that writes instructions itself
-        return described(value._defn, seen)
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
 # %% [markdown]
-# What a kernel was compiled from, and whether it still is what it was:
+# To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
+# has the dtype of the arrays: `1.0 / x` is a float64 in Python's eyes, whatever x is.
 
 
 # %%
 #| export cache
-def watched(function, seen=()):
-    """((scope, name, value), …): the globals that a kernel was compiled from, those of what it calls first."""
-    found = ()
-    for name in sorted(globals_read(function.__code__) & function.__globals__.keys()):
-        value = function.__globals__[name]
-        inner = getattr(value, "py_func", None)
-        if inner is not None and inner not in seen:
-            found += watched(inner, (*seen, function))
-        found += ((function.__globals__, name, value),)
-    return found
+def inside(value, dtype):
+    """What numba shall find where a kernel for arrays of that dtype reads this constant or global."""
+    if isinstance(value, tuple):
+        return tuple(inside(v, dtype) for v in value)
+    if isinstance(value, float) and dtype.kind == "f":
+        return dtype.type(value)
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, types.FunctionType) or hasattr(function, "hash"):
+        return value
+    if function in STANDS:
+        function = STANDS[function](dtype)
+    if function in INTRINSICS:
+        from numba.extending import intrinsic as in_numba
+
+        return in_numba(function)
+    return compile_cpu(function, dtype)
 
 
-def rebound(names):
-    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
-    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
-        if scope.get(name) is not value:
-            return True
-    return False
+PROGRAMS = {}  # hash -> program
 
 
-FRESH = {}  # a compiled function -> what described it when it was last known to be fresh
+def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
+    """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
 
+    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do to the floats of this
+    function, such as ("reassoc",): sums may be split over lanes.
+    """
+    import numba  # takes most of a second, so it waits until something is compiled
 
-def refresh(function):
-    """Compile again what this function calls, where something beneath was changed since it was compiled."""
-    for _, _, value in watched(function):
-        if isinstance(value, numba.core.dispatcher.Dispatcher):
-            try:
-                text = described(value.py_func)
-            except TypeError:
-                text = object()  # equal to nothing: not known, so not fresh
-            if value.signatures and FRESH.get(value) != text:
-                value.recompile()
-            FRESH[value] = text
+    fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
+    try:
+        how = numba.__version__, llvmlite.__version__, np.__version__, dtype, sorted(fastmath), boundscheck
+        name = hashlib.sha256(f"{how}{described(function)}".encode()).hexdigest()
+    except TypeError:
+        name = None
+    if name in PROGRAMS:
+        return PROGRAMS[name]
+    code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
+    cells = tuple(types.CellType(inside(cell.cell_contents, dtype)) for cell in function.__closure__ or ())
+    code = code.replace(co_consts=inside(code.co_consts, dtype))
+    copy = types.FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+    copy.hash, numba.config.CACHE_LOCATOR_CLASSES = name, f"{HashLocator.__module__}.HashLocator"
+    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
+    program = numba.njit(cache=name is not None, **options)(copy)
+    if name is not None:
+        PROGRAMS[name] = program
+    scope |= {n: inside(function.__globals__[n], dtype) for n in globals_read(code) & function.__globals__.keys()}
+    return program
 
 
 # %% [markdown]
-# And numba is told to use the hash:
+# numba asks an object like this one where a program lies on the disk:
 
 
 # %%
 #| export cache
-class HashLocator(_CacheLocator):
-    """Tells numba where a function's compiled code lies: in a file named by the hash."""
+class HashLocator:
+    """Tells numba where the compiled code of a function lies: in files named by its hash."""
 
     def __init__(self, function, file):
-        versions = numba.__version__, llvmlite.__version__, np.__version__
-        self.hash = hashlib.sha256(f"{versions}{described(function)}".encode()).hexdigest()
+        self.hash = function.hash
 
     def get_cache_path(self):
-        return numba.config.CACHE_DIR or os.path.join(Path.home(), ".cache", "levels")
+        return os.environ.get("NUMBA_CACHE_DIR") or os.path.join(Path.home(), ".cache", "levels")
+
+    def ensure_cache_path(self):
+        os.makedirs(self.get_cache_path(), exist_ok=True)
 
     def get_source_stamp(self):
         return self.hash
@@ -233,25 +247,31 @@ class HashLocator(_CacheLocator):
         return cls(function, file)
 
 
-numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.HashLocator"
+# %% [markdown]
+# And within a running notebook, the next launch has to notice when you define again a function that its kernel calls, or a
+# number that it reads:
 
 
-def compile_cpu(function, fastmath=()):
-    """Compile a function of numbers and arrays for the CPU; division by zero gives infinity, as in NumPy.
+# %%
+#| export cache
+def watched(function, seen=()):
+    """((scope, name, value), …): the globals that a kernel was compiled from, those of what it calls first."""
+    found = ()
+    for name in sorted(globals_read(function.__code__) & function.__globals__.keys()):
+        value = function.__globals__[name]
+        inner = getattr(value, "py_func", value)
+        if isinstance(inner, types.FunctionType) and inner not in (*seen, *STANDS):
+            found += watched(inner, (*seen, function))
+        found += ((function.__globals__, name, value),)
+    return found
 
-    `fastmath` names what LLVM may do to floats, such as ("reassoc",): sums may be split over lanes.
-    """
-    refresh(function)
-    if fastmath:  # a function of its own, that the hash may tell it from the strict one
-        parts = (function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        function = types.FunctionType(function.__code__, *parts)
-        function.fastmath = fastmath
-    try:
-        described(function)
-        cache = True
-    except TypeError:
-        cache = False
-    return njit(error_model="numpy", nogil=True, cache=cache, fastmath={*fastmath})(function)
+
+def rebound(names):
+    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
+    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
+        if scope.get(name) is not value:
+            return True
+    return False
 
 
 # %% [markdown]
@@ -266,13 +286,14 @@ def compile_cpu(function, fastmath=()):
 
 import difflib
 import inspect
+import math
 import operator
 
 from levels.hardware import Buffer, pool
 
 
 class Kernels(dict):
-    """(op, kind of device) -> compiled program. Prints as a table of ops by kinds."""
+    """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
@@ -285,23 +306,23 @@ class Kernels(dict):
 
 KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
-PLANNERS = {}  # op -> planner(kernel, *inputs, **attrs) -> Plan
+PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
 
 
 # %% [markdown]
-# `kernel` is a decorator: it compiles a plain function and enters it. It gives the plain function back, so that we can
-# still read and test it as Python.
+# `kernel` is a decorator: it enters a plain function, which is compiled when the first launch asks for it. It gives the
+# function back, so that we can still read and test it as Python.
 
 
 # %%
 #| export registry
 def kernel(op, kind="cpu", planner=None):
-    """Decorate a function: compile it for that kind of device and enter it as the kernel of `op`."""
+    """Decorate a function: it becomes the kernel of `op` for that kind of device, compiled when a plan first needs it."""
 
     def enter(function):
-        KERNELS[op, kind] = COMPILERS[kind](function)
+        KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:
             PLANNERS[op] = planner
         PLANS.clear()
@@ -362,11 +383,8 @@ def same_dtype(op, *inputs, kinds="f"):
 
 # %%
 #| export registry
-def plan(op, inputs, attrs, stale=False):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here.
-
-    A kernel is `stale` when a function or a global that it uses was rebound: then it is compiled again.
-    """
+def plan(op, inputs, attrs):
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if op not in PLANNERS:
         near = difflib.get_close_matches(op, PLANNERS, n=1)
         raise LookupError(
@@ -381,15 +399,12 @@ def plan(op, inputs, attrs, stale=False):
     kind = inputs[0].device.kind
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    function = KERNELS[op, kind].py_func
-    if stale:
-        KERNELS[op, kind] = COMPILERS[kind](function)
-    refresh(function)
+    function = KERNELS[op, kind]
     try:
         inspect.signature(PLANNERS[op]).bind(op, function, *inputs, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
-    made = PLANNERS[op](op, KERNELS[op, kind], *inputs, **attrs)
+    made = PLANNERS[op](op, function, *inputs, **attrs)
     made.watched = watched(function)
     return made
 
@@ -428,7 +443,7 @@ def launch(op, out, *inputs, **attrs):
     except TypeError:
         raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
     if found is None or (found.watched and rebound(found.watched)):
-        found = PLANS[key] = plan(op, reads, attrs, stale=found is not None)
+        found = PLANS[key] = plan(op, reads, attrs)
     if out is None:
         out = new_results(found.spec)
         outs = out if type(out) is tuple else (out,)
@@ -482,7 +497,6 @@ def check_results(op, out, outs, inputs, spec):
 #| export elementwise
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
-import functools
 from itertools import groupby
 
 
@@ -540,32 +554,16 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
     print(loop_source("add", [owners for _, owners in merged_axes((10, 4), shapes)]), "\n")
 
 # %% [markdown]
-# One trap: `1.0 / x` is a float64 in Python's eyes, whatever x is. So before we compile a scalar function for float32
-# arrays, we turn the constants in it into float32. Then the planner puts it all together: the common shape, the loop, and
-# how each array has to be seen for it.
+# The planner puts it all together: the common shape, the loop, and how each array has to be seen for it.
 
 
 # %%
 #| export elementwise
-def typed(function, dtype):
-    """The function with every float constant in it, and in what it closes over, turned into that dtype."""
-
-    def cast(value):
-        if isinstance(value, tuple):
-            return tuple(map(cast, value))
-        return dtype.type(value) if isinstance(value, float) and dtype.kind == "f" else value
-
-    cells = tuple(types.CellType(cast(cell.cell_contents)) for cell in function.__closure__ or ())
-    code = function.__code__.replace(co_consts=tuple(map(cast, function.__code__.co_consts)))
-    return types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
-
-
-@functools.cache
 def compiled_loop(function, dtype, owners, *layout):
     """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
-    scope = {"__name__": "__main__", "scalar": COMPILERS["cpu"](typed(function.py_func, dtype)), "number": dtype.type}
+    scope = {"__name__": "__main__", "scalar": function, "number": dtype.type}
     exec(loop_source("scalar", owners, *layout), scope)
-    return COMPILERS["cpu"](scope["loop"])
+    return COMPILERS["cpu"](scope["loop"], dtype)
 
 
 # %% [markdown]
@@ -580,7 +578,7 @@ ELEMENTWISE = {}  # op -> (how many results it has, the kinds of dtypes it takes
 
 def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
-    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function.py_func).parameters)
+    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
     dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
     if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers}:
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
@@ -670,57 +668,21 @@ def sgd(w, dw, rate):
 
 
 # %% [markdown]
-# The net needs a few more. Its `exp` and `log` are those of level 1: their source goes to numba as it stands. numba only
-# has to be told what the four small tools mean in its world. (Where two lambdas stand, one in the other: numba calls the
-# outer one with types, and compiles what it returns.)
+# The net needs a few more. Its `exp` and `log` are those of level 1: the source of the arrays' dtype is compiled as it
+# stands. Only the four small tools beneath it mean something else in a kernel, where a number is nothing but its bits.
 
 # %%
 #| export elementwise
-from numba import types as numba_types
-from numba.extending import overload
-
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select
 
-
-def dtype_of(x):
-    return np.dtype("f4") if x == numba_types.float32 else np.dtype("f8")
-
-
-def stands_for(function):
-    """Decorate what numba shall compile where a kernel calls this function."""
-
-    def register(implementation):
-        OVERLOADS[function] = implementation
-        return overload(function)(implementation)
-
-    return register
+STANDS[exp], STANDS[log] = EXP.get, LOG.get
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
-def overload_elementary(function, sources):
-    """Inside kernels `function` is the source of its argument's dtype, compiled; float32 may round a·b + c once (FMA)."""
-
-    @stands_for(function)
-    def _(x):
-        fuse = ("contract",) if dtype_of(x) == np.float32 else ()
-        compiled = COMPILERS["cpu"](typed(sources[dtype_of(x)], dtype_of(x)), fuse)
-        return lambda x: compiled(x)
-
-
-# %% [markdown]
-# So `exp` and `log` become kernels, and these are the four tools beneath them. (May be skimmed.)
-
-
-# %%
-#| export elementwise
-overload_elementary(exp, EXP)
-overload_elementary(log, LOG)
-stands_for(rint)(lambda x: lambda x: np.rint(x))
-stands_for(select)(lambda condition, x, y: lambda condition, x, y: x if condition else y)
-
-
-@stands_for(scaled)
-def scaled_overload(x, n):
-    single = dtype_of(x) == np.float32
+def scaled_bits(dtype):
+    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large: n goes to where the format keeps its exponent."""
+    single = dtype == np.float32
     real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
 
     def scaled(x, n):
@@ -730,11 +692,14 @@ def scaled_overload(x, n):
     return scaled
 
 
-@stands_for(exponent)
-def exponent_overload(x):
-    if dtype_of(x) == np.float32:
+def exponent_bits(dtype):
+    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, read from the bits."""
+    if dtype == np.float32:
         return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
+
+
+STANDS[scaled], STANDS[exponent] = scaled_bits, exponent_bits
 
 
 # %% [markdown]
@@ -838,11 +803,10 @@ LONG = 1024  # numbers in a row, from which on a float32 sum is split
 REDUCTIONS = {}  # op -> the number that its loops start at
 
 
-@functools.cache
 def compiled_reduction(function, dtype, loop, fast):
     """One of the two loops above, with this function in the place of `combine`, for arrays of that dtype."""
-    names = loop.__globals__ | {"combine": COMPILERS["cpu"](typed(function.py_func, dtype), fast)}
-    return COMPILERS["cpu"](types.FunctionType(loop.__code__, names), fast)
+    scope = loop.__globals__ | {"combine": COMPILERS["cpu"](function, dtype, fast)}
+    return COMPILERS["cpu"](types.FunctionType(loop.__code__, scope), dtype, fast)
 
 
 def reduced(op, shape, axis):
@@ -924,10 +888,10 @@ def plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    width = math.prod(x.shape[1:])
+    width, loop = math.prod(x.shape[1:]), COMPILERS["cpu"](function, x.dtype)
 
     def run(out, x, rows):
-        function(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
+        loop(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
 
     spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
     return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)
@@ -967,13 +931,15 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
 
+    loop = COMPILERS["cpu"](function, dtype)
+
     def run(out, x, w):
-        function(out, x.T if transpose_x else x, w.T if transpose_w else w)
+        loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
     def run_tiles(out, x, w):
         matmul_tiles(out, x, w, transpose_x, transpose_w)
 
-    large = min(m, k, n) >= 16 and m * k * n >= 2**15 and function.py_func is matmul_ikj
+    large = min(m, k, n) >= 16 and m * k * n >= 2**15 and function is matmul_ikj
     return make((m, n), dtype, [x, w], run_tiles if large else run)
 
 
@@ -1026,9 +992,9 @@ def guarded(device, shape, dtype):
     return Buffer(device.spec(shape, dtype), whole[64 : 64 + count].reshape(shape)), whole
 
 
-def outcome(op, kind, program, arrays, attrs):
-    """What this program, as the kernel of `op`, makes of these arrays."""
-    KERNELS[op, kind] = program
+def outcome(op, kind, function, arrays, attrs):
+    """What this function, as the kernel of `op`, makes of these arrays."""
+    KERNELS[op, kind] = function
     PLANS.clear()
     device = pool()[f"{kind}:0"]
     inputs = [device.put(array) for array in arrays]
@@ -1053,12 +1019,11 @@ def outcome(op, kind, program, arrays, attrs):
 #| export trial
 def try_kernel(op, kind, function, reference):
     """Raise ValueError, with a counter-example, unless this function does on all trials what the reference does."""
-    checked = njit(error_model="numpy", boundscheck=True)(function)
     for dtype in map(np.dtype, ("f4", "f8")):
         for arrays, attrs in TRIALS[op](np.random.default_rng(0), dtype):
             expected = outcome(op, kind, reference, arrays, attrs)
             try:
-                results = outcome(op, kind, checked, arrays, attrs)
+                results = outcome(op, kind, function, arrays, attrs)
             except Exception as error:
                 shapes = ", ".join(str(array.shape) for array in arrays)
                 raise ValueError(f"{op}: refused, on {dtype} of shapes {shapes} it fails: {error}") from None
@@ -1093,14 +1058,15 @@ def use(op, kind, function):
     """
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op!r} has no kernel for {kind!r} that could be replaced")
-    before, function = KERNELS[op, kind], getattr(function, "py_func", function)
+    before, compiler, function = KERNELS[op, kind], COMPILERS[kind], getattr(function, "py_func", function)
     try:
+        COMPILERS[kind] = functools.partial(compiler, boundscheck=True)
         try_kernel(op, kind, function, before)
-        KERNELS[op, kind] = COMPILERS[kind](function)
-        PLANS.clear()
+        COMPILERS[kind] = compiler
+        kernel(op, kind)(function)
         yield
     finally:
-        KERNELS[op, kind] = before
+        KERNELS[op, kind], COMPILERS[kind] = before, compiler
         PLANS.clear()
 
 
@@ -1135,8 +1101,8 @@ def mine(x):
 
 
 with use("relu", "cpu", mine):
-    print(KERNELS["relu", "cpu"].py_func is mine, launch("relu", None, cpu.put(np.array([-2.0, 3.0]))).numpy())
-print(KERNELS["relu", "cpu"].py_func is mine)
+    print(KERNELS["relu", "cpu"] is mine, launch("relu", None, cpu.put(np.array([-2.0, 3.0]))).numpy())
+print(KERNELS["relu", "cpu"] is mine)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1241,9 +1207,6 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 from llvmlite import ir
-from numba.core import cgutils
-from numba.core import types as kinds
-from numba.extending import intrinsic
 
 from levels.hardware import host_features
 
@@ -1271,6 +1234,8 @@ BLOCK = 64  # rows of x packed in one go: they stay in the second cache while al
 #| export matmul
 def vectors(context, builder, signature, arguments):
     """Vector instructions on the arrays among an intrinsic's arguments, as functions that emit them."""
+    from numba.core import cgutils, types
+
     dtype = signature.args[0].dtype
     size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
     vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
@@ -1278,7 +1243,7 @@ def vectors(context, builder, signature, arguments):
     arrays = {
         n: context.make_array(t)(context, builder, arguments[n])
         for n, t in enumerate(signature.args)
-        if isinstance(t, kinds.Array)
+        if isinstance(t, types.Array)
     }
 
     def shape(n):
@@ -1289,7 +1254,7 @@ def vectors(context, builder, signature, arguments):
 
     def at(n, *index):
         """The address of element [index] of argument n; an index is a number or one of the program's integers."""
-        index = [context.get_constant(kinds.intp, i) if isinstance(i, int) else i for i in index]
+        index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
         return cgutils.get_item_pointer(context, builder, signature.args[n], arrays[n], index)
 
     def shuffle(x, y, order):
@@ -1346,6 +1311,7 @@ def add_tile(typing, out, i, j, xs, row, ws, depth, more):
 
     xs and ws are packed: xs[s, p, lane] belongs to row s·lanes + lane of the block, ws[s, p, lane] to that column.
     """
+    from numba.core import cgutils, types
 
     def emit(context, builder, signature, arguments):
         _, i, j, _, row, _, depth, more = arguments
@@ -1392,7 +1358,7 @@ def add_tile(typing, out, i, j, xs, row, ws, depth, more):
             v.store(builder.load(total), address, mask)
         return context.get_dummy_value()
 
-    return kinds.void(out, i, j, xs, row, ws, depth, more), emit
+    return types.void(out, i, j, xs, row, ws, depth, more), emit
 
 
 # %% [markdown]
@@ -1405,6 +1371,7 @@ def add_tile(typing, out, i, j, xs, row, ws, depth, more):
 @intrinsic
 def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
     """strips[s, p + r, c] = source[i + r, j + c], or source[i + c, j + r] if turned, for r, c in range(lanes)."""
+    from numba.core import types
 
     def emit(context, builder, signature, arguments):
         _, s, p, _, i, j, i_end, j_end, turned = arguments
@@ -1431,10 +1398,9 @@ def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
                 keep(rows)
         return context.get_dummy_value()
 
-    return kinds.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
+    return types.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
 
 
-@njit(nogil=True, error_model="numpy")
 def pieces(n, size):
     """How many pieces of that size hold n."""
     return (n + size - 1) // size
@@ -1446,7 +1412,6 @@ def pieces(n, size):
 
 # %%
 #| export matmul
-@compile_cpu
 def pack(strips, count, source, turned, k0, k1, c0, c1):
     """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
     lanes = strips.shape[2]
@@ -1458,7 +1423,6 @@ def pack(strips, count, source, turned, k0, k1, c0, c1):
             pack_square(strips, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
 
 
-@compile_cpu
 def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
@@ -1489,17 +1453,20 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
 #| export matmul
 WORTH = 10_000_000  # products; to hand work to a thread and to wait for it takes about 80 µs
 WORKERS = ThreadPoolExecutor()
+rows_program = functools.cache(lambda dtype: COMPILERS["cpu"](matmul_rows, dtype))
 
 
 def matmul_tiles(out, x, w, transpose_x=False, transpose_w=False):
     """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
-    (m, n), threads = out.shape, numba.get_num_threads()
+    import numba
+
+    (m, n), threads, run = out.shape, numba.get_num_threads(), rows_program(out.dtype)
     if m * n * x.shape[0 if transpose_x else 1] < WORTH or threads == 1:
-        return matmul_rows(out, x, w, transpose_x, transpose_w, 0)
+        return run(out, x, w, transpose_x, transpose_w, 0)
     share = -(-m // threads // ROWS) * ROWS
     parts = [(out[i : i + share], x, w, transpose_x, transpose_w, i) for i in range(0, m, share)]
-    others = [WORKERS.submit(matmul_rows, *part) for part in parts[1:]]
-    matmul_rows(*parts[0])
+    others = [WORKERS.submit(run, *part) for part in parts[1:]]
+    run(*parts[0])
     for other in others:
         other.result()  # waits, and raises what the thread raised
 
@@ -1519,6 +1486,8 @@ for name, rung in rungs.items():
     print(f"{name:13} equal: {(out == first).all()}")
 
 # %% tags=["nbval-ignore-output"]
+import numba
+
 from levels.hardware.roofline import seconds
 
 x, w = (draw.standard_normal((512, 512), "f4") for _ in "xw")
@@ -1856,6 +1825,8 @@ def llvm_function(name):
     @intrinsic
     def call(typing, x, y):
         def emit(context, builder, signature, arguments):
+            from numba.core import cgutils
+
             real = context.get_value_type(signature.return_type)
             full = f"llvm.{name}.f{signature.return_type.bitwidth}"
             function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real, real]), full)
@@ -1883,14 +1854,8 @@ def minimum(x, y):
     return x if x < y or x != x else y
 
 
-@stands_for(maximum)
-def _(x, y):
-    return (lambda x, y: larger(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x > y else y)
-
-
-@stands_for(minimum)
-def _(x, y):
-    return (lambda x, y: smaller(x, y)) if isinstance(x, numba_types.Float) else (lambda x, y: x if x < y else y)
+STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
+STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 
 
 scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
@@ -1914,18 +1879,13 @@ def reduce_min(smallest, x):
 
 # %%
 #| export reduce
-@functools.cache
-def compiled_rows(function, dtype):
-    """A kernel on rows, compiled for arrays of that dtype."""
-    return COMPILERS["cpu"](typed(function.py_func, dtype), ("reassoc",) if dtype == np.float32 else ())
-
-
 def plan_rows(op, function, *inputs):
     """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis."""
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
-    loop, view = compiled_rows(function, dtype), (math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1])
+    loop = COMPILERS["cpu"](function, dtype, ("reassoc",) if dtype == np.float32 else ())
+    view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
 
     def run(*arrays):
         loop(*(array.reshape(view) for array in arrays))
@@ -2033,16 +1993,16 @@ def plan_cast(op, function, x, dtype=None):
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
     checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
+    loop, fit = (COMPILERS["cpu"](f, x.dtype) for f in (function, all_fit))
 
     def run(out, x):
-        if checked and not all_fit(x.ravel()):
+        if checked and not fit(x.ravel()):
             raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-        function(out.ravel(), x.ravel())
+        loop(out.ravel(), x.ravel())
 
     return make(x.shape, dtype, [x], run)
 
 
-@compile_cpu
 def all_fit(x):
     """Whether all these floats lie within the range of int64."""
     wrong = 0
@@ -2089,10 +2049,10 @@ def plan_scatter_add(op, function, x, rows, count=0):
         raise TypeError(
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
-    width = math.prod(x.shape[axes:])
+    width, loop = math.prod(x.shape[axes:]), COMPILERS["cpu"](function, dtype)
 
     def run(out, x, rows):
-        function(out.reshape(count, width), x.reshape(rows.size, width), rows.ravel())
+        loop(out.reshape(count, width), x.reshape(rows.size, width), rows.ravel())
 
     return make((count, *x.shape[axes:]), dtype, [x, rows], run)
 
@@ -2113,7 +2073,8 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
-    return make((*x.shape, depth), dtype, [x], lambda out, x: function(out.reshape(x.size, depth), x.ravel()))
+    loop = COMPILERS["cpu"](function, x.dtype)
+    return make((*x.shape, depth), dtype, [x], lambda out, x: loop(out.reshape(x.size, depth), x.ravel()))
 
 
 @kernel("one_hot", planner=plan_one_hot)
@@ -2174,18 +2135,16 @@ assert words == (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)
 
 # %%
 #| export random
-mixed, ELEVEN = compile_cpu(philox), np.uint64(11)
+ELEVEN = np.uint64(11)
 
 
-@compile_cpu
 def two_uniform(state, n):
     """Numbers 2n and 2n + 1 of the uniform numbers in [0, 1) that follow `state`, which is (key, counter)."""
     key, counter = np.uint64(state[0]), np.uint64(state[1] + n)
-    a, b, c, d = mixed(counter & LOW, counter >> HIGH, LOW - LOW, LOW - LOW, key & LOW, key >> HIGH)
+    a, b, c, d = philox(counter & LOW, counter >> HIGH, LOW - LOW, LOW - LOW, key & LOW, key >> HIGH)
     return (((a << HIGH) | b) >> ELEVEN) / 2.0**53, (((c << HIGH) | d) >> ELEVEN) / 2.0**53
 
 
-@compile_cpu
 def cos_sin(turns):
     """The cosine and the sine of an angle: quarter turns, and the rest by Taylor's series."""
     quarters = np.rint(4.0 * turns)
@@ -2211,7 +2170,8 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    return make(shape, dtype, [state], lambda out, state: function(out.ravel(), state))
+    loop = COMPILERS["cpu"](function, np.dtype(np.float64))
+    return make(shape, dtype, [state], lambda out, state: loop(out.ravel(), state))
 
 
 @kernel("random_uniform", planner=plan_random)
