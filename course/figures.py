@@ -123,7 +123,7 @@ def regression(figure, task, fit):
     right.plot([low, high], [low, high], color=GREY, linewidth=1)
     right.plot(task.y_test[:, 0], predicted[:, 0], ".", color=MODEL)
     score = r_squared(task.y_test, predicted)
-    right.set(xlabel="true y, rows never trained on", ylabel="predicted y", title=f"test R² {score:.3f}")
+    right.set(xlabel=f"{task.title}: true y, test rows", ylabel="predicted y", title=f"test R² {score:.3f}")
     return (
         f"{task.title}: last loss {fit.losses[-1]:.4g} after {len(fit.losses)} steps; R² {score:.3f} on the test rows."
     )
@@ -135,7 +135,7 @@ def loss_curve(axes, losses, window=50, **style):
     smooth = np.convolve(losses, np.ones(window) / window, "valid")
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
     axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
-    axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g}")
+    axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g} (mean of {window} steps)")
 
 
 BINARY = ("#0072B2", "#E69F00")  # y = 0, y = 1
@@ -196,7 +196,8 @@ def confusion(figure, task, fit):
     right.imshow(counts, cmap="Blues", vmin=0, vmax=counts.max() * 1.6)
     for (t, s), count in np.ndenumerate(counts):
         right.text(s, t, count, ha="center", va="center", size=14)
-    right.set(xticks=(0, 1), xticklabels=("says 0", "says 1"), yticks=(0, 1), yticklabels=("is 0", "is 1"))
+    right.set(xticks=(0, 1), xticklabels=("says female", "says male"), yticks=(0, 1))
+    right.set_yticklabels(("is female", "is male"), rotation=90, va="center")
     right.spines[:].set_visible(False)
     score, baseline = accuracy(task.y_test, fit.predict(task.x_test)), max(true.mean(), 1 - true.mean())
     right.set_title(f"{score:.1%} of test rows right\n(the commoner sex: {baseline:.1%})")

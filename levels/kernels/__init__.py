@@ -9,9 +9,9 @@ from .cache import (
     watched
 )
 from .elementwise import (
-    ELEMENTWISE, SPECIAL, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, exponent_bits, identity,
-    loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu, relu_grad, scalar, scaled_bits,
-    sgd, sigmoid, sigmoid_grad, subtract
+    ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, exponent_bits,
+    identity, loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu, relu_grad, scalar,
+    scaled_bits, sgd, sigmoid, sigmoid_grad, subtract
 )
 from .matmul import (
     BLOCK, BYTES, DEPTH, ROWS, VECTORS, WORKERS, WORTH, add_tile, matmul_ikj, matmul_rows, matmul_tiles, pack,
@@ -26,8 +26,8 @@ from .reduce import (
     reduction, smaller, softmax, softmax_grad
 )
 from .registry import (
-    COMPILERS, KERNELS, PLANNERS, PLANS, TRIALS, UPDATES, Kernels, Plan, check_results, counted, data_of, in_key,
-    kernel, launch, make, new_results, plan, same_dtype, spec_of
+    COMPILERS, KERNELS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted, data_of, in_key, kernel,
+    launch, make, new_results, plan, same_dtype, spec_of
 )
 from .rows import (
     all_fit, cast, gather, one_hot, plan_cast, plan_gather, plan_one_hot, plan_scatter_add, plan_transpose, scatter_add

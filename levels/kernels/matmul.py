@@ -13,7 +13,8 @@ from llvmlite import ir
 from levels.hardware import host_features
 
 from .cache import intrinsic
-from .registry import COMPILERS, TRIALS, kernel, make, same_dtype
+from .elementwise import TRIALS
+from .registry import COMPILERS, kernel, make, same_dtype
 
 
 def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):

@@ -8,7 +8,8 @@ import numpy as np
 
 from levels.hardware import log
 
-from .registry import COMPILERS, TRIALS, kernel, make
+from .elementwise import TRIALS
+from .registry import COMPILERS, kernel, make
 
 MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
 STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key

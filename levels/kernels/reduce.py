@@ -11,8 +11,8 @@ from llvmlite import ir
 from levels.hardware import exp, log
 
 from .cache import STANDS, intrinsic
-from .elementwise import scalar
-from .registry import COMPILERS, TRIALS, kernel, make, same_dtype
+from .elementwise import TRIALS, scalar
+from .registry import COMPILERS, kernel, make, same_dtype
 
 
 def combine(total, x):

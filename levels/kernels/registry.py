@@ -25,7 +25,6 @@ KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
-TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
 
 
 def kernel(op, kind="cpu", planner=None):

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from .elementwise import compiled_loop, identity
-from .registry import COMPILERS, TRIALS, Plan, kernel, make, same_dtype
+from .elementwise import TRIALS, compiled_loop, identity
+from .registry import COMPILERS, Plan, kernel, make, same_dtype
 
 
 def plan_gather(op, function, x, rows):

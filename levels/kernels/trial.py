@@ -10,7 +10,8 @@ import numpy as np
 
 from levels.hardware import Buffer, pool
 
-from .registry import COMPILERS, KERNELS, PLANS, TRIALS, UPDATES, kernel, launch, plan
+from .elementwise import TRIALS
+from .registry import COMPILERS, KERNELS, PLANS, UPDATES, kernel, launch, plan
 
 
 def guarded(device, shape, dtype):
