@@ -724,8 +724,9 @@ def scaled_overload(x, n):
     real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
 
     def scaled(x, n):
-        half = whole(n) >> 1
-        return x * whole(half + bias << fraction).view(real) * whole(whole(n) - half + bias << fraction).view(real)
+        both = whole(n + real(2 * bias))  # so that each half has the bias
+        half = both >> 1
+        return x * whole(half << fraction).view(real) * whole(both - half << fraction).view(real)
 
     return scaled
 
