@@ -7,8 +7,8 @@
 from .cache import FRESH, OVERLOADS, HashLocator, compile_cpu, described, globals_read, rebound, refresh, watched
 from .elementwise import (
     ELEMENTWISE, SPECIAL, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, dtype_of, exponent_overload,
-    identity, loop_source, merged_axes, momentum, multiply, negative, overload_elementary, plan_elementwise, relu,
-    relu_grad, scalar, scaled_overload, sgd, sigmoid, sigmoid_grad, stands_for, subtract, typed
+    identity, ldexp, loop_source, merged_axes, momentum, multiply, negative, overload_elementary, plan_elementwise,
+    relu, relu_grad, scalar, scaled_overload, sgd, sigmoid, sigmoid_grad, stands_for, subtract, typed
 )
 from .matmul import (
     BLOCK, BYTES, DEPTH, ROWS, VECTORS, WORKERS, WORTH, add_tile, matmul_ikj, matmul_rows, matmul_tiles, pack,
@@ -39,14 +39,14 @@ __all__ = [
     "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_loop", "compiled_reduction",
     "compiled_rows", "cos_sin", "counted", "counter_example", "data_of", "described", "divide", "dnn_backward",
     "dnn_classifier", "dnn_forward", "dtype_of", "exponent_overload", "gather", "globals_read", "guarded", "identity",
-    "in_key", "kernel", "larger", "launch", "linear_forward", "linear_regression", "llvm_function", "log_softmax",
-    "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_tiles", "maximum", "merged_axes",
-    "minimum", "mixed", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome",
-    "overload_elementary", "pack", "pack_square", "philox", "pieces", "plan", "plan_cast", "plan_elementwise",
-    "plan_gather", "plan_matmul", "plan_one_hot", "plan_random", "plan_reduce", "plan_rows", "plan_scatter_add",
-    "plan_transpose", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min",
-    "reduce_rows", "reduce_sum", "reduced", "reduction", "refresh", "relu", "relu_grad", "same_dtype", "scalar",
-    "scaled_overload", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad",
+    "in_key", "kernel", "larger", "launch", "ldexp", "linear_forward", "linear_regression", "llvm_function",
+    "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_tiles", "maximum",
+    "merged_axes", "minimum", "mixed", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot",
+    "outcome", "overload_elementary", "pack", "pack_square", "philox", "pieces", "plan", "plan_cast",
+    "plan_elementwise", "plan_gather", "plan_matmul", "plan_one_hot", "plan_random", "plan_reduce", "plan_rows",
+    "plan_scatter_add", "plan_transpose", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max",
+    "reduce_min", "reduce_rows", "reduce_sum", "reduced", "reduction", "refresh", "relu", "relu_grad", "same_dtype",
+    "scalar", "scaled_overload", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad",
     "spec_of", "stands_for", "subtract", "tile_shape", "try_kernel", "two_uniform", "typed", "use", "vectors",
     "watched"
 ]
