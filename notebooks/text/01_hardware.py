@@ -212,18 +212,21 @@ class Buffer:
 
 # %% [markdown]
 # Memory moves in **cache lines** of 64 bytes on most processors (on Apple's 128). So an array should begin where a line
-# begins.
+# begins. And it should not lie right behind another one. Before a load, the processor looks whether an earlier store to the
+# same address is still under way, and at first it compares only the last bits of the two (often twelve). Where `out` lies
+# right behind an `x` of 2ᵏ bytes, a load of `x` seems to meet the last store to `out`, and waits. A gap avoids that.
 
 
 # %%
 #| export device
 LINE = 64  # bytes that move together between memory and caches, on most processors
+GAP = 8 * LINE  # bytes left free behind an array
 
 
 def aligned(shape, dtype):
     """An empty array that begins at a cache line, so that no load of many lanes straddles two of them."""
     nbytes = math.prod(shape) * dtype.itemsize
-    data = np.empty(nbytes + LINE, np.uint8)
+    data = np.empty(nbytes + LINE + GAP, np.uint8)
     start = -data.ctypes.data % LINE
     return data[start : start + nbytes].view(dtype).reshape(shape)
 
@@ -1625,8 +1628,9 @@ def exponent(x):
 # %% [markdown]
 # Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ = 2ⁿ·eʳ, and for a small r a polynomial is as
 # exact as the format. `log 2` is split into a short number and a rest, so that n times the short one is exact. The scheme
-# and the float32 numbers are from [Cephes](https://www.netlib.org/cephes/), the float64 split from
-# [fdlibm](https://www.netlib.org/fdlibm/); the float64 polynomial is the series itself, 1/k!.
+# and the float32 split are from [Cephes](https://www.netlib.org/cephes/), the float64 split from
+# [fdlibm](https://www.netlib.org/fdlibm/). The float64 polynomial is the series itself, 1/k!. The float32 polynomial is the
+# one of degree 6 whose largest relative error is smallest: the series would need a degree more.
 
 
 # %%

@@ -708,9 +708,9 @@ def overload_elementary(function, sources):
 
 # %% [markdown]
 # So `exp` and `log` become kernels, and these are the four tools beneath them. A processor with AVX-512 has an instruction
-# for x · 2ⁿ. LLVM writes it for `llvm.ldexp`, and numba is told so by an *intrinsic*: a function whose instruction we write
-# ourselves. Elsewhere `llvm.ldexp` is a slow call for each number, so there the two multiplications of level 1 remain. The
-# bits are the same. (May be skimmed.)
+# for x · 2ⁿ. LLVM writes it for its `ldexp`, which we hand to numba as an *intrinsic* (more of these further down). On
+# other processors LLVM's `ldexp` is a slow call for each number. There the two multiplications of level 1 remain. The bits
+# are the same. (May be skimmed.)
 
 
 # %%
