@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from levels.hardware import Assembler, exp, log, pool
-from levels.kernels import launch
+from levels.hardware import Assembler, exp, host_lanes, log, pool
+from levels.kernels import compile_cpu, elementwise, launch
 
 CPU = pool()["cpu:0"]
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 5e-324, -5e-324, 1e-310, 2.0**-1022, 1.3e308]
@@ -57,6 +57,17 @@ def test_one_source_gives_the_same_bits_everywhere(function):
 def test_the_same_bits_in_any_number_of_lanes(function):
     x = inputs(function, "f8")[-100_003:]  # no multiple of the lanes
     assert all(same(in_program(function, x, 1), in_program(function, x, lanes)).all() for lanes in (4, 8))
+
+
+@pytest.mark.parametrize("lanes", sorted({8, host_lanes()}))
+def test_scaling_rounds_once_with_and_without_an_instruction_for_it(monkeypatch, lanes):
+    monkeypatch.setattr(elementwise, "host_lanes", lambda: lanes)
+    scaled = compile_cpu(elementwise.scaled_bits(np.dtype("f4")), np.dtype("f4"))
+    rng = np.random.default_rng(2)
+    for x, n in zip(rng.uniform(0.7, 1.42, 5000).astype("f4"), rng.integers(-151, 130, 5000).astype("f4"), strict=True):
+        with np.errstate(all="ignore"):
+            assert scaled(x, n) == np.ldexp(x, int(n))
+    assert math.isnan(scaled(np.float32(math.nan), np.float32(129)))
 
 
 def in_scalars(function, x):

@@ -11,8 +11,8 @@ from .assembler import (
     select, size, spread, store, suffix, target_machine, together, trimmed, word
 )
 from .device import (
-    LINE, MEASURES, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_caches, host_features, host_lanes,
-    host_memory, pool
+    GAP, LINE, MEASURES, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_caches, host_features,
+    host_lanes, host_memory, pool
 )
 from .elementary import (
     DOUBLE, EXP, FORMAT, LOG, SINGLE, SQRT_HALF, constant, exp, exponent, log, make_exp, make_log, rint, scaled
@@ -28,7 +28,7 @@ from .tasks import (
 )
 
 __all__ = [
-    "CACHE", "CODE", "DOUBLE", "EXP", "FAST", "FORMAT", "LINE", "LOG", "MEASURES", "POOL", "REAL", "SINGLE",
+    "CACHE", "CODE", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MEASURES", "POOL", "REAL", "SINGLE",
     "SQRT_HALF", "Array", "Assembler", "Buffer", "Condition", "Cursor", "Device", "Fit", "Index", "Pool", "Program",
     "Spec", "Sum", "Value", "aligned", "amount", "arithmetic", "array", "as_word", "backward", "chase_program",
     "check_inputs", "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison", "constant", "copy",

@@ -52,12 +52,13 @@ class Buffer:
 
 
 LINE = 64  # bytes that move together between memory and caches, on most processors
+GAP = 8 * LINE  # bytes left free behind an array
 
 
 def aligned(shape, dtype):
     """An empty array that begins at a cache line, so that no load of many lanes straddles two of them."""
     nbytes = math.prod(shape) * dtype.itemsize
-    data = np.empty(nbytes + LINE, np.uint8)
+    data = np.empty(nbytes + LINE + GAP, np.uint8)
     start = -data.ctypes.data % LINE
     return data[start : start + nbytes].view(dtype).reshape(shape)
 

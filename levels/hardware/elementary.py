@@ -37,11 +37,10 @@ def scaled(x, n):
         return x
     a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
     real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
-    both = a.write(f"fptosi {real} {numeric(a, n)} to {kind}")
+    both = a.write(f"fptosi {real} {numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
     half = a.write(f"ashr {kind} {both}, {constant(whole, 1, n.lanes)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
-        bits = a.write(f"add {kind} {part}, {constant(whole, bias, n.lanes)}")
-        bits = a.write(f"shl {kind} {bits}, {constant(whole, fraction, n.lanes)}")
+        bits = a.write(f"shl {kind} {part}, {constant(whole, fraction, n.lanes)}")
         x = x * Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
     return x
 
@@ -82,7 +81,7 @@ EXP = {
     ),
     SINGLE: make_exp(
         *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
-        (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
+        (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
     ),
 }
 

@@ -212,18 +212,21 @@ class Buffer:
 
 # %% [markdown]
 # Memory moves in **cache lines** of 64 bytes on most processors (on Apple's 128). So an array should begin where a line
-# begins.
+# begins. And it should not lie right behind another one. Before a load, the processor looks whether an earlier store to the
+# same address is still under way, and at first it compares only the last bits of the two (often twelve). Where `out` lies
+# right behind an `x` of 2ᵏ bytes, a load of `x` seems to meet the last store to `out`, and waits. A gap avoids that.
 
 
 # %%
 #| export device
 LINE = 64  # bytes that move together between memory and caches, on most processors
+GAP = 8 * LINE  # bytes left free behind an array
 
 
 def aligned(shape, dtype):
     """An empty array that begins at a cache line, so that no load of many lanes straddles two of them."""
     nbytes = math.prod(shape) * dtype.itemsize
-    data = np.empty(nbytes + LINE, np.uint8)
+    data = np.empty(nbytes + LINE + GAP, np.uint8)
     start = -data.ctypes.data % LINE
     return data[start : start + nbytes].view(dtype).reshape(shape)
 
@@ -1602,11 +1605,10 @@ def scaled(x, n):
         return x
     a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
     real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
-    both = a.write(f"fptosi {real} {numeric(a, n)} to {kind}")
+    both = a.write(f"fptosi {real} {numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
     half = a.write(f"ashr {kind} {both}, {constant(whole, 1, n.lanes)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
-        bits = a.write(f"add {kind} {part}, {constant(whole, bias, n.lanes)}")
-        bits = a.write(f"shl {kind} {bits}, {constant(whole, fraction, n.lanes)}")
+        bits = a.write(f"shl {kind} {part}, {constant(whole, fraction, n.lanes)}")
         x = x * Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
     return x
 
@@ -1626,8 +1628,9 @@ def exponent(x):
 # %% [markdown]
 # Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ = 2ⁿ·eʳ, and for a small r a polynomial is as
 # exact as the format. `log 2` is split into a short number and a rest, so that n times the short one is exact. The scheme
-# and the float32 numbers are from [Cephes](https://www.netlib.org/cephes/), the float64 split from
-# [fdlibm](https://www.netlib.org/fdlibm/); the float64 polynomial is the series itself, 1/k!.
+# and the float32 split are from [Cephes](https://www.netlib.org/cephes/), the float64 split from
+# [fdlibm](https://www.netlib.org/fdlibm/). The float64 polynomial is the series itself, 1/k!. The float32 polynomial is the
+# one of degree 6 whose largest relative error is smallest: the series would need a degree more.
 
 
 # %%
@@ -1656,7 +1659,7 @@ EXP = {
     ),
     SINGLE: make_exp(
         *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
-        (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
+        (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
     ),
 }
 

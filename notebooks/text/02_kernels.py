@@ -745,24 +745,51 @@ def sgd(w, dw, rate):
 # %% [markdown]
 # The net needs a few more. Its `exp` and `log` are those of level 1: the source of the arrays' dtype is compiled as it
 # stands. Only the four small tools beneath it mean something else in a kernel, where a number is nothing but its bits.
+#
+# A processor with AVX-512 has an instruction for x · 2ⁿ. LLVM writes it for its `ldexp`, which numba does not know. So we hand
+# it over as an [intrinsic](https://numba.readthedocs.io/en/stable/extending/high-level.html): a function whose instructions we
+# write ourselves. On other processors `ldexp` is a slow call for each number, and the two multiplications of level 1 remain.
+# The bits are the same. (May be skimmed.)
 
 # %%
 #| export elementwise
-from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select
+from llvmlite import ir
 
-STANDS[exp], STANDS[log] = EXP.get, LOG.get
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select
 
 
+def llvm_function(name):
+    """One of LLVM's functions of two numbers, for kernels."""
+
+    @intrinsic
+    def call(typing, x, y):
+        def emit(context, builder, signature, arguments):
+            kinds = [argument.type for argument in arguments]
+            function = ir.FunctionType(kinds[0], kinds)
+            function = builder.module.declare_intrinsic(f"llvm.{name}", [*dict.fromkeys(kinds)], function)
+            return builder.call(function, arguments)
+
+        return x(x, y), emit
+
+    return call
+
+
+ldexp = llvm_function("ldexp")
+
+
+# %%
+#| export elementwise
 def scaled_bits(dtype):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large: n goes to where the format keeps its exponent."""
     single = dtype == np.float32
+    if single and host_lanes() == 16:  # AVX-512
+        return lambda x, n: ldexp(x, np.int32(n))
     real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
 
     def scaled(x, n):
-        half = whole(n) >> 1
-        return x * whole(half + bias << fraction).view(real) * whole(whole(n) - half + bias << fraction).view(real)
+        both = whole(n + real(2 * bias))  # so that each half has the bias
+        half = both >> 1
+        return x * whole(half << fraction).view(real) * whole(both - half << fraction).view(real)
 
     return scaled
 
@@ -774,7 +801,9 @@ def exponent_bits(dtype):
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
-STANDS[scaled], STANDS[exponent] = scaled_bits, exponent_bits
+STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, scaled_bits, exponent_bits
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
 # %% [markdown]
@@ -1322,8 +1351,6 @@ def matmul_tiled(out, x, w):
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-
-from llvmlite import ir
 
 from levels.hardware import host_features
 
@@ -1949,38 +1976,14 @@ def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
 # %% [markdown]
 # ### Reductions
 #
-# numba does not offer LLVM's `maximum`, so this one is an intrinsic, too. If either number is NaN, so is the result.
+# In Python `maximum` is written out. In kernels of floats LLVM's own stands for it. If either number is NaN, so is the result.
 
 
 # %%
 #| export reduce
-def llvm_function(name):
-    """One of LLVM's functions of two floats, for kernels."""
-
-    @intrinsic
-    def call(typing, x, y):
-        def emit(context, builder, signature, arguments):
-            from numba.core import cgutils
-
-            real = context.get_value_type(signature.return_type)
-            full = f"llvm.{name}.f{signature.return_type.bitwidth}"
-            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real, real]), full)
-            return builder.call(function, arguments)
-
-        return x(x, y), emit
-
-    return call
-
-
 larger, smaller = llvm_function("maximum"), llvm_function("minimum")
 
 
-# %% [markdown]
-# In Python the two are written out; in kernels of floats the instruction stands for them.
-
-
-# %%
-#| export reduce
 def maximum(x, y):
     return x if x > y or x != x else y
 
@@ -1991,7 +1994,6 @@ def minimum(x, y):
 
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
-
 
 scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
 scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
