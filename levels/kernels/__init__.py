@@ -10,8 +10,8 @@ from .cache import (
 )
 from .elementwise import (
     ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, exponent_bits,
-    identity, ldexp, llvm_function, loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu,
-    relu_grad, scalar, scaled_bits, sgd, sigmoid, sigmoid_grad, subtract
+    identity, loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu, relu_grad, scalar,
+    scaled_bits, sgd, sigmoid, sigmoid_grad, subtract
 )
 from .matmul import (
     BLOCK, BYTES, DEPTH, ROWS, VECTORS, WORKERS, WORTH, add_tile, matmul_ikj, matmul_rows, matmul_tiles, pack,
@@ -21,9 +21,9 @@ from .random import (
     ELEVEN, HIGH, LOW, MIX, STEP, cos_sin, philox, plan_random, random_normal, random_uniform, two_uniform
 )
 from .reduce import (
-    LONG, REDUCTIONS, combine, compiled_reduction, larger, log_softmax, log_softmax_grad, maximum, minimum, on_rows,
-    plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_min, reduce_rows, reduce_sum, reduced, reduction,
-    smaller, softmax, softmax_grad
+    LONG, REDUCTIONS, combine, compiled_reduction, larger, llvm_function, log_softmax, log_softmax_grad, maximum,
+    minimum, on_rows, plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_min, reduce_rows, reduce_sum, reduced,
+    reduction, smaller, softmax, softmax_grad
 )
 from .registry import (
     COMPILERS, KERNELS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted, data_of, in_key, kernel,
@@ -42,13 +42,13 @@ __all__ = [
     "broadcast", "cast", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_loop",
     "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of", "described", "divide", "dnn_backward",
     "dnn_classifier", "dnn_forward", "exponent_bits", "gather", "globals_read", "guarded", "identity", "in_key",
-    "inside", "intrinsic", "kernel", "larger", "launch", "ldexp", "linear_forward", "linear_regression",
-    "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows",
-    "matmul_tiles", "maximum", "merged_axes", "minimum", "momentum", "multiply", "negative", "new_results", "on_rows",
-    "one_hot", "outcome", "pack", "pack_square", "philox", "pieces", "plan", "plan_cast", "plan_elementwise",
-    "plan_gather", "plan_matmul", "plan_one_hot", "plan_random", "plan_reduce", "plan_rows", "plan_scatter_add",
-    "plan_transpose", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min",
-    "reduce_rows", "reduce_sum", "reduced", "reduction", "relu", "relu_grad", "rows_program", "same_dtype", "scalar",
-    "scaled_bits", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad", "spec_of",
-    "subtract", "tile_shape", "try_kernel", "two_uniform", "use", "vectors", "watched"
+    "inside", "intrinsic", "kernel", "larger", "launch", "linear_forward", "linear_regression", "llvm_function",
+    "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_tiles", "maximum",
+    "merged_axes", "minimum", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome",
+    "pack", "pack_square", "philox", "pieces", "plan", "plan_cast", "plan_elementwise", "plan_gather", "plan_matmul",
+    "plan_one_hot", "plan_random", "plan_reduce", "plan_rows", "plan_scatter_add", "plan_transpose", "random_normal",
+    "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min", "reduce_rows", "reduce_sum", "reduced",
+    "reduction", "relu", "relu_grad", "rows_program", "same_dtype", "scalar", "scaled_bits", "scatter_add", "sgd",
+    "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad", "spec_of", "subtract", "tile_shape", "try_kernel",
+    "two_uniform", "use", "vectors", "watched"
 ]
