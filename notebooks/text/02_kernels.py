@@ -970,11 +970,7 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     def run(out, x, w):
         function(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    def run_tiles(out, x, w):
-        matmul_tiles(out, x, w, transpose_x, transpose_w)
-
-    large = min(m, k, n) >= 16 and m * k * n >= 2**15 and function.py_func is matmul_ikj
-    return make((m, n), dtype, [x, w], run_tiles if large else run)
+    return make((m, n), dtype, [x, w], run)
 
 
 @kernel("matmul", planner=plan_matmul)
@@ -1503,6 +1499,137 @@ def matmul_tiles(out, x, w, transpose_x=False, transpose_w=False):
     for other in others:
         other.result()  # waits, and raises what the thread raised
 
+
+# %% [markdown]
+# ### Small and skinny products
+#
+# To pack pays where each number is used many times. A product with few rows or columns, or a small one, reads `x` and `w` where
+# they lie: a tile of four rows, and as many vectors beside each other as there are registers for. Only a `w` that is given
+# transposed has to be packed, for a vector takes neighbours.
+
+
+# %%
+#| export matmul
+@intrinsic
+def fill_strip(typing, out, j, n, x, x_steps, w, w_steps, depth):
+    """out[:, j:j+width] = x @ w for one strip of w, `width` the most columns that fit into a tile.
+
+    Each array is seen as one long row: x_steps are (rows of x, numbers to the next row, to the next k); w_steps are
+    (where the strip begins, numbers to the next k, to the next vector).
+    """
+
+    def emit(context, builder, signature, arguments):
+        v = vectors(context, builder, signature, arguments)
+        _, j, n, _, x_steps, _, w_steps, depth = arguments
+        (m, x_row, x_k), (start, w_k, w_vector) = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
+        number, add, times = n.type, builder.add, builder.mul
+
+        def tile(i, rows, width, mask):
+            """out[i:i+rows, j:j+width·lanes]: the sums over k, in registers, and stored."""
+            places = [(r, c) for r in range(rows) for c in range(width)]
+            sums = {place: cgutils.alloca_once_value(builder, v.zero) for place in places}
+            firsts = [times(v.plus(i, r), x_row) for r in range(rows)]
+            strips = [add(start, times(number(c), w_vector)) for c in range(width)]
+            with cgutils.for_range(builder, depth) as loop:
+                ys = [v.load(v.at(5, 0, add(strip, times(loop.index, w_k))), mask) for strip in strips]
+                xs = [v.splat(builder.load(v.at(3, 0, add(first, times(loop.index, x_k))))) for first in firsts]
+                for (r, c), total in sums.items():
+                    builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
+            for (r, c), total in sums.items():
+                place = add(times(v.plus(i, r), n), v.plus(j, c * v.lanes))
+                v.store(builder.load(total), v.at(0, 0, place), mask)
+
+        def strip(width, mask=None):
+            """All rows: four at a time, and then the rest one by one."""
+            whole = builder.and_(m, number(-4))
+            for begin, end, rows in ((number(0), whole, 4), (whole, m, 1)):
+                with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (i, _):
+                    tile(i, rows, width, mask)
+
+        def fitting(width):
+            """The strip with half the vectors, if so many do not fit; the last vector may be a part of one."""
+            if width == 0:
+                return strip(1, v.before(j, n))
+            fits = builder.icmp_signed("<=", v.plus(j, width * v.lanes), n)
+            with builder.if_else(fits) as (yes, no):
+                with yes:
+                    strip(width)
+                with no:
+                    fitting(width // 2)
+
+        fitting(ROWS * VECTORS // 4)
+        return context.get_dummy_value()
+
+    return kinds.void(out, j, n, x, x_steps, w, w_steps, depth), emit
+
+
+# %% [markdown]
+# The strips side by side. A product with one column is quicker as a product with one row: outᵀ = wᵀ · xᵀ lies in memory as `out`
+# does.
+
+
+# %%
+#| export matmul
+@compile_cpu
+def matmul_strips(out, m, n, k, x, turned_x, w, turned_w):
+    """out[m, n] = x @ w, seen as one long row; x, w or both may be given transposed."""
+    lanes = BYTES // out.itemsize
+    width, j = ROWS * VECTORS // 4 * lanes, 0
+    x_steps = (m, 1, x.shape[1]) if turned_x else (m, x.shape[1], 1)
+    depth = pieces(k, lanes) * lanes if turned_w else 0
+    packed = np.empty((width // lanes, depth, lanes), out.dtype)
+    flat = packed.reshape(1, packed.size)
+    while j < n:
+        while width > lanes and j + width > n:
+            width //= 2
+        if turned_w:
+            pack(packed, width // lanes, w, True, 0, k, j, min(j + width, n))
+            fill_strip(out, j, n, x, x_steps, flat, (0, lanes, depth * lanes), k)
+        else:
+            fill_strip(out, j, n, x, x_steps, w, (j, n, lanes), k)
+        j += width
+
+
+@compile_cpu
+def matmul_small(turned_x, turned_w, out, x, w):
+    """out = x @ w without packing what can be read where it lies; x, w or both may be given transposed."""
+    (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
+    if n == 1:
+        matmul_strips(out, 1, m, k, w, not turned_w, x, not turned_x)
+    else:
+        matmul_strips(out, m, n, k, x, turned_x, w, turned_w)
+
+
+# %% [markdown]
+# Which program a product gets is settled once, when it is planned. A reader's own kernel is left alone. For a small product the
+# call itself is most of the time, so here the plan keeps what numba's dispatcher would look up each time: the compiled code for
+# these types.
+
+
+# %%
+#| export matmul
+def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
+    """As plan_matmul; and where the kernel is the course's own, the same sums in tiles."""
+    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
+    if function.py_func is not matmul_ikj:
+        return made
+    if min(m, k, n) >= 16 and m * k * n >= SMALL:
+
+        def run(out, x, w):
+            matmul_tiles(out, x, w, transpose_x, transpose_w)
+
+        made.run = run
+    else:
+        array = kinds.Array(numba.from_dtype(made.spec.dtype), 2, "C")
+        program = matmul_small.compile((kinds.intp, kinds.intp, array, array, array))
+        made.run = functools.partial(program, int(transpose_x), int(transpose_w))
+    return made
+
+
+SMALL = 2**18  # products
+PLANNERS["matmul"] = plan_tiles
+PLANS.clear()
 
 # %% [markdown]
 # Each rung against the one before, bit by bit in float64:
