@@ -11,8 +11,8 @@ from .elementwise import (
     relu_grad, scalar, scaled_overload, sgd, sigmoid, sigmoid_grad, stands_for, subtract, typed
 )
 from .matmul import (
-    BLOCK, BYTES, DEPTH, ROWS, SMALL, VECTORS, WORKERS, WORTH, add_tile, fill_strip, matmul_ikj, matmul_rows,
-    matmul_small, matmul_strips, matmul_tiles, pack, pack_square, pieces, plan_matmul, plan_tiles, tile_shape, vectors
+    BLOCK, BYTES, DEPTH, ROWS, SMALL, VECTORS, WIDE, WORKERS, WORTH, fill_strip, matmul_ikj, matmul_rows, matmul_small,
+    matmul_strips, matmul_tiles, pack, pack_square, pieces, plan_matmul, plan_tiles, strip_width, tile_shape, vectors
 )
 from .random import (
     ELEVEN, HIGH, LOW, MIX, STEP, cos_sin, mixed, philox, plan_random, random_normal, random_uniform, two_uniform
@@ -35,7 +35,7 @@ from .trial import counter_example, guarded, outcome, try_kernel, use
 __all__ = [
     "BLOCK", "BYTES", "CLIP", "COMPILERS", "DEPTH", "ELEMENTWISE", "ELEVEN", "FRESH", "HIGH", "KERNELS", "LONG", "LOW",
     "MIX", "OVERLOADS", "PLANNERS", "PLANS", "REDUCTIONS", "ROWS", "SMALL", "SPECIAL", "STEP", "TRIALS", "UPDATES",
-    "VECTORS", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "add_tile", "all_fit", "broadcast",
+    "VECTORS", "WIDE", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "all_fit", "broadcast",
     "cast", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_loop", "compiled_reduction",
     "compiled_rows", "cos_sin", "counted", "counter_example", "data_of", "described", "divide", "dnn_backward",
     "dnn_classifier", "dnn_forward", "dtype_of", "exponent_overload", "fill_strip", "gather", "globals_read",
@@ -48,5 +48,5 @@ __all__ = [
     "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min", "reduce_rows",
     "reduce_sum", "reduced", "reduction", "refresh", "relu", "relu_grad", "same_dtype", "scalar", "scaled_overload",
     "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad", "spec_of", "stands_for",
-    "subtract", "tile_shape", "try_kernel", "two_uniform", "typed", "use", "vectors", "watched"
+    "strip_width", "subtract", "tile_shape", "try_kernel", "two_uniform", "typed", "use", "vectors", "watched"
 ]

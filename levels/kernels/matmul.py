@@ -71,6 +71,7 @@ def tile_shape():
 
 
 BYTES, ROWS, VECTORS = tile_shape()
+WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
 DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
@@ -141,58 +142,64 @@ def vectors(context, builder, signature, arguments):
 
 
 @intrinsic
-def add_tile(typing, out, i, j, xs, row, ws, depth, more):
-    """out[i:i+ROWS, j:j+VECTORS·lanes] = Σₖ …, with `more` added to what is there; nothing beyond the edges is written.
+def fill_strip(typing, out, j, width, x, x_steps, w, w_steps, depth, more):
+    """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
 
-    xs and ws are packed: xs[s, p, lane] belongs to row s·lanes + lane of the block, ws[s, p, lane] to that column.
+    x and w are seen as one long row. x_steps: how far to the next `lanes` rows (divided by lanes), from row to row among
+    those, to the next k. w_steps: where the strip begins, how far to the next k, to the next vector.
     """
 
     def emit(context, builder, signature, arguments):
-        _, i, j, _, row, _, depth, more = arguments
         v = vectors(context, builder, signature, arguments)
-        i_end, j_end = v.shape(0)
-        lanes, columns = row.type(v.lanes), [v.plus(j, c * v.lanes) for c in range(VECTORS)]
-        masks = [v.before(column, j_end) for column in columns]
-        sums = [[cgutils.alloca_once_value(builder, v.zero) for _ in columns] for _ in range(ROWS)]  # become registers
+        _, j, width, _, (x_row, x_lane, x_k), _, (start, w_k, w_vector), depth, more = (
+            cgutils.unpack_tuple(builder, a) if isinstance(t, kinds.UniTuple) else a
+            for a, t in zip(arguments, signature.args)
+        )
+        number, add, times = j.type, builder.add, builder.mul
 
-        def places():
-            """(sum, its address in out, its live lanes) for the rows that exist."""
-            for r in range(ROWS):
-                with builder.if_then(builder.icmp_signed("<", v.plus(i, r), i_end)):
-                    for total, column, mask in zip(sums[r], columns, masks):
-                        yield total, v.at(0, v.plus(i, r), column), mask
-
-        with builder.if_then(more):
-            for total, address, mask in places():
-                builder.store(v.load(address, mask), total)
-        strip, lane, strip_w = builder.udiv(row, lanes), builder.urem(row, lanes), builder.udiv(j, lanes)
-
-        def products(rows):
-            """The sum over k, for that many rows of the tile."""
+        def tile(i, rows, count, mask):
+            """out[i:i+rows, j:j+count·lanes]: the sums stay in registers for all k."""
+            sums = {(r, c): cgutils.alloca_once_value(builder, v.zero) for r in range(rows) for c in range(count)}
+            places = {(r, c): v.at(0, v.plus(i, r), v.plus(j, c * v.lanes)) for r, c in sums}
+            with builder.if_then(more):
+                for place, total in sums.items():
+                    builder.store(v.load(places[place], mask), total)
+            lane = builder.and_(i, number(v.lanes - 1))
+            first = add(times(builder.sub(i, lane), x_row), times(lane, x_lane))
+            steps = [divmod(r, v.lanes) for r in range(rows)]
+            firsts = [add(first, add(times(number(a * v.lanes), x_row), times(number(b), x_lane))) for a, b in steps]
+            starts = [add(start, times(number(c), w_vector)) for c in range(count)]
             with cgutils.for_range(builder, depth) as loop:
-                ys = [v.load(v.at(5, v.plus(strip_w, c), loop.index, 0)) for c in range(VECTORS)]
-                for r in range(rows):
-                    one = v.at(3, v.plus(strip, r // v.lanes), loop.index, v.plus(lane, r % v.lanes))
-                    x = v.splat(builder.load(one))
-                    for y, total in zip(ys, sums[r]):
-                        builder.store(v.multiply_add(x, y, builder.load(total)), total)
+                ys = [v.load(v.at(5, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
+                xs = [v.splat(builder.load(v.at(3, 0, add(one, times(loop.index, x_k))))) for one in firsts]
+                for (r, c), total in sums.items():
+                    builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
+            for place, total in sums.items():
+                v.store(builder.load(total), places[place], mask)
 
-        def fitting(rows):
-            """The sum over k with half the rows, if all that exist fit in there."""
-            if rows == ROWS // 4:
-                return products(rows)
-            with builder.if_else(builder.icmp_signed("<", v.plus(i, rows // 2), i_end)) as (whole, half):
-                with whole:
-                    products(rows)
-                with half:
-                    fitting(rows // 2)
+        def strip(count, mask=None):
+            """All rows, in tiles as high as the registers allow."""
+            begin = number(0)
+            for rows in sorted({r for r in (ROWS, 4, 1) if r * count <= ROWS * VECTORS}, reverse=True):
+                end = add(begin, builder.and_(builder.sub(v.shape(0)[0], begin), number(-rows)))
+                with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (row, _):
+                    tile(row, rows, count, mask)
+                begin = end
 
-        fitting(ROWS)
-        for total, address, mask in places():
-            v.store(builder.load(total), address, mask)
+        def fitting(counts):
+            """The strip with that many vectors, or fewer if it is not so wide; one alone may be a part of a vector."""
+            if not counts:
+                return strip(1, v.before(j, add(j, width)))
+            with builder.if_else(builder.icmp_signed(">=", width, number(counts[0] * v.lanes))) as (yes, no):
+                with yes:
+                    strip(counts[0])
+                with no:
+                    fitting(counts[1:])
+
+        fitting(sorted({WIDE, VECTORS, 1}, reverse=True))
         return context.get_dummy_value()
 
-    return kinds.void(out, i, j, xs, row, ws, depth, more), emit
+    return kinds.void(out, j, width, x, x_steps, w, w_steps, depth, more), emit
 
 
 @intrinsic
@@ -233,6 +240,12 @@ def pieces(n, size):
     return (n + size - 1) // size
 
 
+@njit(nogil=True, error_model="numpy")
+def strip_width(left, widest, lanes):
+    """How many of the columns left the next strip takes: the most, or one vector, or a part of one."""
+    return widest if left >= widest else min(left, lanes)
+
+
 @compile_cpu
 def pack(strips, count, source, turned, k0, k1, c0, c1):
     """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
@@ -252,9 +265,10 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     lanes = BYTES // out.itemsize
     width, height = VECTORS * lanes, max(ROWS, lanes)  # strips come in multiples of a tile
     step = max(1, pieces(k, max(1, pieces(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
-    for_x, for_w = BLOCK // lanes, pieces(n, width) * VECTORS
-    strips = np.empty((for_x + for_w, pieces(step, lanes) * lanes, lanes), out.dtype)
+    for_x, for_w, deep = BLOCK // lanes, pieces(n, width) * VECTORS, pieces(step, lanes) * lanes
+    strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
     xs, ws = strips[:for_x], strips[for_x:]
+    flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
     for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
         k1 = min(k0 + step, k)
         pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
@@ -262,9 +276,12 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
             i1 = min(i0 + BLOCK, m)
             count = pieces(i1 - i0, height) * height // lanes
             pack(xs, count, x, not transpose_x, k0, k1, first + i0, first + i1)
-            for j in range(0, n, width):
-                for i in range(i0, i1, ROWS):
-                    add_tile(out, i, j, xs, i - i0, ws, k1 - k0, k0 > 0)
+            j = 0
+            while j < n:
+                wide = strip_width(n - j, width, lanes)
+                at_w = j * deep, lanes, deep * lanes
+                fill_strip(out[i0:i1], j, wide, flat_x, (deep, 1, lanes), flat_w, at_w, k1 - k0, k0 > 0)
+                j += wide
 
 
 WORTH = 10_000_000  # products; to hand work to a thread and to wait for it takes about 80 µs
@@ -284,87 +301,33 @@ def matmul_tiles(out, x, w, transpose_x=False, transpose_w=False):
         other.result()  # waits, and raises what the thread raised
 
 
-@intrinsic
-def fill_strip(typing, out, j, n, x, x_steps, w, w_steps, depth):
-    """out[:, j:j+width] = x @ w for one strip of w, `width` the most columns that fit into a tile.
-
-    Each array is seen as one long row: x_steps are (rows of x, numbers to the next row, to the next k); w_steps are
-    (where the strip begins, numbers to the next k, to the next vector).
-    """
-
-    def emit(context, builder, signature, arguments):
-        v = vectors(context, builder, signature, arguments)
-        _, j, n, _, x_steps, _, w_steps, depth = arguments
-        (m, x_row, x_k), (start, w_k, w_vector) = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
-        number, add, times = n.type, builder.add, builder.mul
-
-        def tile(i, rows, width, mask):
-            """out[i:i+rows, j:j+width·lanes]: the sums over k, in registers, and stored."""
-            places = [(r, c) for r in range(rows) for c in range(width)]
-            sums = {place: cgutils.alloca_once_value(builder, v.zero) for place in places}
-            firsts = [times(v.plus(i, r), x_row) for r in range(rows)]
-            strips = [add(start, times(number(c), w_vector)) for c in range(width)]
-            with cgutils.for_range(builder, depth) as loop:
-                ys = [v.load(v.at(5, 0, add(strip, times(loop.index, w_k))), mask) for strip in strips]
-                xs = [v.splat(builder.load(v.at(3, 0, add(first, times(loop.index, x_k))))) for first in firsts]
-                for (r, c), total in sums.items():
-                    builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
-            for (r, c), total in sums.items():
-                place = add(times(v.plus(i, r), n), v.plus(j, c * v.lanes))
-                v.store(builder.load(total), v.at(0, 0, place), mask)
-
-        def strip(width, mask=None):
-            """All rows: four at a time, and then the rest one by one."""
-            whole = builder.and_(m, number(-4))
-            for begin, end, rows in ((number(0), whole, 4), (whole, m, 1)):
-                with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (i, _):
-                    tile(i, rows, width, mask)
-
-        def fitting(width):
-            """The strip with half the vectors, if so many do not fit; the last vector may be a part of one."""
-            if width == 0:
-                return strip(1, v.before(j, n))
-            fits = builder.icmp_signed("<=", v.plus(j, width * v.lanes), n)
-            with builder.if_else(fits) as (yes, no):
-                with yes:
-                    strip(width)
-                with no:
-                    fitting(width // 2)
-
-        fitting(ROWS * VECTORS // 4)
-        return context.get_dummy_value()
-
-    return kinds.void(out, j, n, x, x_steps, w, w_steps, depth), emit
-
-
 @compile_cpu
-def matmul_strips(out, m, n, k, x, turned_x, w, turned_w):
-    """out[m, n] = x @ w, seen as one long row; x, w or both may be given transposed."""
+def matmul_strips(out, x, turned_x, w, turned_w):
+    """out = x @ w, strip by strip, without packing what can be read where it lies."""
+    (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = BYTES // out.itemsize
-    width, j = ROWS * VECTORS // 4 * lanes, 0
-    x_steps = (m, 1, x.shape[1]) if turned_x else (m, x.shape[1], 1)
-    depth = pieces(k, lanes) * lanes if turned_w else 0
-    packed = np.empty((width // lanes, depth, lanes), out.dtype)
+    widest, j = (VECTORS if m >= ROWS else WIDE) * lanes, 0
+    x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
+    deep = pieces(k, lanes) * lanes
+    packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
     flat = packed.reshape(1, packed.size)
     while j < n:
-        while width > lanes and j + width > n:
-            width //= 2
+        width = strip_width(n - j, widest, lanes)
         if turned_w:
-            pack(packed, width // lanes, w, True, 0, k, j, min(j + width, n))
-            fill_strip(out, j, n, x, x_steps, flat, (0, lanes, depth * lanes), k)
+            pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
+            fill_strip(out, j, width, x, x_steps, flat, (0, lanes, deep * lanes), k, False)
         else:
-            fill_strip(out, j, n, x, x_steps, w, (j, n, lanes), k)
+            fill_strip(out, j, width, x, x_steps, w, (j, n, lanes), k, False)
         j += width
 
 
 @compile_cpu
 def matmul_small(turned_x, turned_w, out, x, w):
-    """out = x @ w without packing what can be read where it lies; x, w or both may be given transposed."""
-    (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
-    if n == 1:
-        matmul_strips(out, 1, m, k, w, not turned_w, x, not turned_x)
+    """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
+    if out.shape[1] == 1:
+        matmul_strips(out.reshape(1, out.size), w, not turned_w, x, not turned_x)
     else:
-        matmul_strips(out, m, n, k, x, turned_x, w, turned_w)
+        matmul_strips(out, x, turned_x, w, turned_w)
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -386,6 +349,6 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-SMALL = 2**18  # products
+SMALL = 2**21  # products: so few are done before packing would pay
 PLANNERS["matmul"] = plan_tiles
 PLANS.clear()
