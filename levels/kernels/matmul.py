@@ -73,6 +73,7 @@ def tile_shape():
 BYTES, ROWS, VECTORS = tile_shape()
 WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
 DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
+PAGE = 4096  # bytes: lines so far apart compete for the same few places in the first cache
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
@@ -142,7 +143,7 @@ def vectors(context, builder, signature, arguments):
 
 
 @intrinsic
-def fill_strip(typing, out, j, width, x, x_steps, w, w_steps, depth, more):
+def fill_strip(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
     """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
 
     x and w are seen as one long row. x_steps: how far to the next `lanes` rows (divided by lanes), from row to row among
@@ -151,7 +152,7 @@ def fill_strip(typing, out, j, width, x, x_steps, w, w_steps, depth, more):
 
     def emit(context, builder, signature, arguments):
         v = vectors(context, builder, signature, arguments)
-        _, j, width, _, (x_row, x_lane, x_k), _, (start, w_k, w_vector), depth, more = (
+        _, j, width, high, _, (x_row, x_lane, x_k), _, (start, w_k, w_vector), depth, more = (
             cgutils.unpack_tuple(builder, a) if isinstance(t, kinds.UniTuple) else a
             for a, t in zip(arguments, signature.args)
         )
@@ -170,8 +171,8 @@ def fill_strip(typing, out, j, width, x, x_steps, w, w_steps, depth, more):
             firsts = [add(first, add(times(number(a * v.lanes), x_row), times(number(b), x_lane))) for a, b in steps]
             starts = [add(start, times(number(c), w_vector)) for c in range(count)]
             with cgutils.for_range(builder, depth) as loop:
-                ys = [v.load(v.at(5, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
-                xs = [v.splat(builder.load(v.at(3, 0, add(one, times(loop.index, x_k))))) for one in firsts]
+                ys = [v.load(v.at(6, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
+                xs = [v.splat(builder.load(v.at(4, 0, add(one, times(loop.index, x_k))))) for one in firsts]
                 for (r, c), total in sums.items():
                     builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
             for place, total in sums.items():
@@ -181,7 +182,9 @@ def fill_strip(typing, out, j, width, x, x_steps, w, w_steps, depth, more):
             """All rows, in tiles as high as the registers allow."""
             begin = number(0)
             for rows in sorted({r for r in (ROWS, 4, 1) if r * count <= ROWS * VECTORS}, reverse=True):
-                end = add(begin, builder.and_(builder.sub(v.shape(0)[0], begin), number(-rows)))
+                whole = builder.and_(builder.sub(v.shape(0)[0], begin), number(-rows))
+                fits = builder.icmp_signed("<=", number(rows), high)
+                end = builder.select(fits, add(begin, whole), begin)
                 with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (row, _):
                     tile(row, rows, count, mask)
                 begin = end
@@ -199,7 +202,7 @@ def fill_strip(typing, out, j, width, x, x_steps, w, w_steps, depth, more):
         fitting(sorted({WIDE, VECTORS, 1}, reverse=True))
         return context.get_dummy_value()
 
-    return kinds.void(out, j, width, x, x_steps, w, w_steps, depth, more), emit
+    return kinds.void(out, j, width, high, x, x_steps, w, w_steps, depth, more), emit
 
 
 @intrinsic
@@ -280,7 +283,7 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
             while j < n:
                 wide = strip_width(n - j, width, lanes)
                 at_w = j * deep, lanes, deep * lanes
-                fill_strip(out[i0:i1], j, wide, flat_x, (deep, 1, lanes), flat_w, at_w, k1 - k0, k0 > 0)
+                fill_strip(out[i0:i1], j, wide, ROWS, flat_x, (deep, 1, lanes), flat_w, at_w, k1 - k0, k0 > 0)
                 j += wide
 
 
@@ -306,7 +309,9 @@ def matmul_strips(out, x, turned_x, w, turned_w):
     """out = x @ w, strip by strip, without packing what can be read where it lies."""
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = BYTES // out.itemsize
-    widest, j = (VECTORS if m >= ROWS else WIDE) * lanes, 0
+    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0
+    high = 4 if crowded or m < ROWS else ROWS
+    widest, j = (VECTORS if high == ROWS else WIDE) * lanes, 0
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     deep = pieces(k, lanes) * lanes
     packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
@@ -315,9 +320,9 @@ def matmul_strips(out, x, turned_x, w, turned_w):
         width = strip_width(n - j, widest, lanes)
         if turned_w:
             pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
-            fill_strip(out, j, width, x, x_steps, flat, (0, lanes, deep * lanes), k, False)
+            fill_strip(out, j, width, high, x, x_steps, flat, (0, lanes, deep * lanes), k, False)
         else:
-            fill_strip(out, j, width, x, x_steps, w, (j, n, lanes), k, False)
+            fill_strip(out, j, width, high, x, x_steps, w, (j, n, lanes), k, False)
         j += width
 
 
