@@ -13,7 +13,7 @@ from .elementwise import (
 from .matmul import (
     BLOCK, BYTES, DEPTH, PAGE, ROWS, SMALL, VECTORS, WIDE, WORKERS, WORTH, fill_strip, matmul_ikj, matmul_rows,
     matmul_small, matmul_strips, matmul_tiles, pack, pack_square, pieces, plan_matmul, plan_tiles, strip_width,
-    tile_shape, vectors
+    tile_shape, vectors, write_tile
 )
 from .random import (
     ELEVEN, HIGH, LOW, MIX, STEP, cos_sin, mixed, philox, plan_random, random_normal, random_uniform, two_uniform
@@ -49,5 +49,6 @@ __all__ = [
     "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min", "reduce_rows",
     "reduce_sum", "reduced", "reduction", "refresh", "relu", "relu_grad", "same_dtype", "scalar", "scaled_overload",
     "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad", "spec_of", "stands_for",
-    "strip_width", "subtract", "tile_shape", "try_kernel", "two_uniform", "typed", "use", "vectors", "watched"
+    "strip_width", "subtract", "tile_shape", "try_kernel", "two_uniform", "typed", "use", "vectors", "watched",
+    "write_tile"
 ]

@@ -142,41 +142,43 @@ def vectors(context, builder, signature, arguments):
     )  # fmt: skip
 
 
+def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
+    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, the sums in registers for all k; the arguments are fill_strip's."""
+    (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
+    add, times, number = builder.add, builder.mul, i.type
+    sums = {(r, c): cgutils.alloca_once_value(builder, v.zero) for r in range(rows) for c in range(count)}
+    places = {(r, c): v.at(0, v.plus(i, r), v.plus(j, c * v.lanes)) for r, c in sums}
+    with builder.if_then(more):
+        for place, total in sums.items():
+            builder.store(v.load(places[place], mask), total)
+    lane = builder.and_(i, number(v.lanes - 1))
+    first = add(times(builder.sub(i, lane), x_row), times(lane, x_lane))
+    steps = [divmod(r, v.lanes) for r in range(rows)]
+    firsts = [add(first, add(times(number(a * v.lanes), x_row), times(number(b), x_lane))) for a, b in steps]
+    starts = [add(start, times(number(c), w_vector)) for c in range(count)]
+    with cgutils.for_range(builder, depth) as loop:
+        ys = [v.load(v.at(6, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
+        xs = [v.splat(builder.load(v.at(4, 0, add(one, times(loop.index, x_k))))) for one in firsts]
+        for (r, c), total in sums.items():
+            builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
+    for place, total in sums.items():
+        v.store(builder.load(total), places[place], mask)
+
+
 @intrinsic
 def fill_strip(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
     """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
 
     x and w are seen as one long row. x_steps: how far to the next `lanes` rows (divided by lanes), from row to row among
-    those, to the next k. w_steps: where the strip begins, how far to the next k, to the next vector.
+    those, to the next k. w_steps: where the strip begins, how far to the next k, to the next vector. Tiles are at most
+    `high` rows high.
     """
 
     def emit(context, builder, signature, arguments):
         v = vectors(context, builder, signature, arguments)
-        _, j, width, high, _, (x_row, x_lane, x_k), _, (start, w_k, w_vector), depth, more = (
-            cgutils.unpack_tuple(builder, a) if isinstance(t, kinds.UniTuple) else a
-            for a, t in zip(arguments, signature.args)
-        )
-        number, add, times = j.type, builder.add, builder.mul
-
-        def tile(i, rows, count, mask):
-            """out[i:i+rows, j:j+count·lanes]: the sums stay in registers for all k."""
-            sums = {(r, c): cgutils.alloca_once_value(builder, v.zero) for r in range(rows) for c in range(count)}
-            places = {(r, c): v.at(0, v.plus(i, r), v.plus(j, c * v.lanes)) for r, c in sums}
-            with builder.if_then(more):
-                for place, total in sums.items():
-                    builder.store(v.load(places[place], mask), total)
-            lane = builder.and_(i, number(v.lanes - 1))
-            first = add(times(builder.sub(i, lane), x_row), times(lane, x_lane))
-            steps = [divmod(r, v.lanes) for r in range(rows)]
-            firsts = [add(first, add(times(number(a * v.lanes), x_row), times(number(b), x_lane))) for a, b in steps]
-            starts = [add(start, times(number(c), w_vector)) for c in range(count)]
-            with cgutils.for_range(builder, depth) as loop:
-                ys = [v.load(v.at(6, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
-                xs = [v.splat(builder.load(v.at(4, 0, add(one, times(loop.index, x_k))))) for one in firsts]
-                for (r, c), total in sums.items():
-                    builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
-            for place, total in sums.items():
-                v.store(builder.load(total), places[place], mask)
+        _, j, width, high, _, x_steps, _, w_steps, depth, more = arguments
+        x_steps, w_steps = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
+        number = j.type
 
         def strip(count, mask=None):
             """All rows, in tiles as high as the registers allow."""
@@ -184,15 +186,15 @@ def fill_strip(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more)
             for rows in sorted({r for r in (ROWS, 4, 1) if r * count <= ROWS * VECTORS}, reverse=True):
                 whole = builder.and_(builder.sub(v.shape(0)[0], begin), number(-rows))
                 fits = builder.icmp_signed("<=", number(rows), high)
-                end = builder.select(fits, add(begin, whole), begin)
-                with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (row, _):
-                    tile(row, rows, count, mask)
+                end = builder.select(fits, builder.add(begin, whole), begin)
+                with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (i, _):
+                    write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask)
                 begin = end
 
         def fitting(counts):
             """The strip with that many vectors, or fewer if it is not so wide; one alone may be a part of a vector."""
             if not counts:
-                return strip(1, v.before(j, add(j, width)))
+                return strip(1, v.before(j, builder.add(j, width)))
             with builder.if_else(builder.icmp_signed(">=", width, number(counts[0] * v.lanes))) as (yes, no):
                 with yes:
                     strip(counts[0])
