@@ -343,7 +343,7 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
     if function.py_func is not matmul_ikj:
         return made
-    if min(m, k, n) >= 16 and m * k * n >= SMALL:
+    if min(m, k, n) >= 16 and m * k * n >= WORTH:
 
         def run(out, x, w):
             matmul_tiles(out, x, w, transpose_x, transpose_w)
@@ -356,6 +356,5 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-SMALL = 2**21  # products: so few are done before packing would pay
 PLANNERS["matmul"] = plan_tiles
 PLANS.clear()

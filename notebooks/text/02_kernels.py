@@ -1544,7 +1544,7 @@ def matmul_tiles(out, x, w, transpose_x=False, transpose_w=False):
 # %% [markdown]
 # ### Small and skinny products
 #
-# To pack pays where each number is used many times. A small product, or one with few rows or columns, is quicker if the tile
+# To pack pays where each number is used many times. Under ten million products, or with few rows or columns, it is quicker if the tile
 # reads `x` and `w` where they lie. Only a `w` that is given transposed has to be packed, for a vector takes neighbours. Under
 # sixteen rows the tile is four rows high, and wider instead. And a product with one column is done as one with one row:
 # outᵀ = wᵀ · xᵀ lies in memory as `out` does.
@@ -1597,7 +1597,7 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
     if function.py_func is not matmul_ikj:
         return made
-    if min(m, k, n) >= 16 and m * k * n >= SMALL:
+    if min(m, k, n) >= 16 and m * k * n >= WORTH:
 
         def run(out, x, w):
             matmul_tiles(out, x, w, transpose_x, transpose_w)
@@ -1610,7 +1610,6 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-SMALL = 2**21  # products: so few are done before packing would pay
 PLANNERS["matmul"] = plan_tiles
 PLANS.clear()
 
