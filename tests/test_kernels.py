@@ -1,6 +1,7 @@
 """Level 2: every kernel against NumPy, every refusal with its reason."""
 
 import inspect
+import itertools
 import math
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numba import njit
 
+from course.build import ROOT, environment
 from levels import kernels, low_level
 from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, use
@@ -427,7 +429,6 @@ print(launch("mine", None, cpu.put(np.ones(1))).numpy()[0])
 
 def test_the_cache_never_serves_a_stale_kernel(tmp_path):
     """Each run changes one thing that the kernel is made of: itself, a callee, a global, a setting in another module."""
-    from course.build import ROOT, environment
 
     def run(expected, setting=1.0, module="", **parts):
         (tmp_path / "settings.py").write_text(f"scale = {setting}\n")
@@ -554,13 +555,59 @@ def products(x, w):
 @pytest.mark.parametrize("flip_x, flip_w", [(False, False), (True, False), (False, True), (True, True)])
 def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
     """Any shape, also with edges that no tile fits, and a k so long that it is packed in parts."""
-    draw = np.random.default_rng(0)
+    draw, program = np.random.default_rng(0), kernels.compile_cpu(kernels.matmul_rows, np.dtype("f8"))
     shapes = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (17, 1100, 19), *draw.integers(1, 90, (40, 3)).tolist()]
     for m, k, n in shapes:
         x, w = draw.normal(size=(m, k)), draw.normal(size=(k, n))
         whole = np.full((m + 2, n), 7.0)
-        kernels.matmul_tiles(whole[1:-1], x.T.copy() if flip_x else x, w.T.copy() if flip_w else w, flip_x, flip_w)
+        inputs = x.T.copy() if flip_x else x, w.T.copy() if flip_w else w
+        program(whole[1:-1], *inputs, flip_x, flip_w, 0)
         assert (whole[1:-1] == products(x, w)).all() and (whole[[0, -1]] == 7).all()
+
+
+@pytest.mark.parametrize("m, k, n", [*itertools.product((1, 3, 4, 21), (0, 1, 5, 40), (1, 3, 17, 70)), (20, 512, 9)])
+def test_small_and_skinny_products_equal_the_plain_loops(m, k, n):
+    """Whatever program the plan chose: float64 to the bit, float32 to 1e-5 of the sums of absolute products."""
+    draw = np.random.default_rng(m * 10_000 + k * 100 + n)
+    for flip_x, flip_w, dtype in itertools.product((False, True), (False, True), ("f8", "f4")):
+        x, w = draw.normal(size=(m, k)).astype(dtype), draw.normal(size=(k, n)).astype(dtype)
+        expected, whole, out = np.empty((m, n), dtype), np.full((m + 2, n), 7, dtype), CPU.alloc((m, n), dtype)
+        kernels.compile_cpu(kernels.matmul_ikj, np.dtype(dtype))(expected, x, w)
+        out.data = whole[1:-1]
+        inputs = CPU.put(x.T if flip_x else x), CPU.put(w.T if flip_w else w)
+        launch("matmul", out, *inputs, transpose_x=flip_x, transpose_w=flip_w)
+        error = np.abs(out.data - expected)
+        assert (error <= (0 if dtype == "f8" else 1e-5 * (np.abs(x) @ np.abs(w)))).all()
+        assert (whole[[0, -1]] == 7).all()
+
+
+@pytest.mark.parametrize(
+    "machine, features", [("arm64", ()), ("x86_64", ()), ("x86_64", ("avx2",)), ("x86_64", ("avx512f",))]
+)
+def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
+    """Their vectors and tiles, on this processor: LLVM computes a longer vector in pieces."""
+    program = f"""if True:
+        import platform
+        import numpy as np
+        from levels import hardware
+        platform.machine, hardware.host_features = lambda: {machine!r}, lambda: dict.fromkeys({features!r}, True)
+        from levels.kernels import compile_cpu, launch, matmul_ikj, matmul_rows
+        plain, packed = (compile_cpu(function, np.dtype("f8")) for function in (matmul_ikj, matmul_rows))
+        cpu, draw = hardware.pool()["cpu:0"], np.random.default_rng(0)
+        for m, k, n in ((21, 40, 70), (3, 9, 17), (5, 7, 1), (37, 20, 12)):
+            for flip_x, flip_w in ((False, False), (True, True)):
+                x, w = draw.normal(size=(m, k)), draw.normal(size=(k, n))
+                expected, tiles = np.empty((2, m, n))
+                plain(expected, x, w)
+                x, w = np.ascontiguousarray(x.T if flip_x else x), np.ascontiguousarray(w.T if flip_w else w)
+                packed(tiles, x, w, flip_x, flip_w, 0)
+                small = launch("matmul", None, cpu.put(x), cpu.put(w), transpose_x=flip_x, transpose_w=flip_w)
+                assert (tiles == expected).all() and (small.numpy() == expected).all(), (m, k, n, flip_x, flip_w)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -579,13 +626,14 @@ def test_large_products_have_the_same_bits_for_any_number_of_threads(dtype, monk
     np.testing.assert_allclose(run("matmul", x, w), x.astype("f8") @ w.astype("f8"), rtol=1e-3, atol=1e-4)
 
 
-def test_a_matmul_of_ones_own_runs_for_large_products_too():
-    x, w = np.ones((40, 40)), np.ones((40, 40))
+def test_a_matmul_of_ones_own_runs_for_products_of_any_size():
+    def program(n):
+        launch("matmul", None, CPU.put(np.ones((n, n))), CPU.put(np.ones((n, n))))
+        return getattr(list(PLANS.values())[-1].run, "__qualname__", "")
+
     with use("matmul", "cpu", three_loops):
-        launch("matmul", None, CPU.put(x), CPU.put(w))
-        assert "matmul_tiles" not in list(PLANS.values())[-1].run.__code__.co_names
-    launch("matmul", None, CPU.put(x), CPU.put(w))
-    assert "matmul_tiles" in list(PLANS.values())[-1].run.__code__.co_names
+        assert all(program(n).startswith("plan_matmul") for n in (4, 40, 200))
+    assert not any(program(n).startswith("plan_matmul") for n in (4, 40, 200))
 
 
 def three_loops(out, x, w):

@@ -5,25 +5,26 @@
 # isort: skip_file
 
 from .cache import (
-    INTRINSICS, PROGRAMS, STANDS, HashLocator, compile_cpu, described, globals_read, inside, intrinsic, rebound,
-    watched
+    INTRINSICS, PROGRAMS, STANDS, HashLocator, compile_cpu, compiled_for, described, globals_read, inside, intrinsic,
+    rebound, watched
 )
 from .elementwise import (
     ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, exponent_bits,
-    identity, loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu, relu_grad, scalar,
-    scaled_bits, sgd, sigmoid, sigmoid_grad, subtract
+    identity, ldexp, llvm_function, loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu,
+    relu_grad, scalar, scaled_bits, sgd, sigmoid, sigmoid_grad, subtract
 )
 from .matmul import (
-    BLOCK, BYTES, DEPTH, ROWS, VECTORS, WORKERS, WORTH, add_tile, matmul_ikj, matmul_rows, matmul_tiles, pack,
-    pack_square, pieces, plan_matmul, rows_program, tile_shape, vectors
+    BLOCK, BYTES, DEPTH, PAGE, ROWS, VECTORS, WIDE, WORKERS, WORTH, fill_strip, matmul_ikj, matmul_rows, matmul_small,
+    matmul_strips, matmul_tiles, pack, pack_square, pieces, plan_matmul, plan_tiles, strip_width, tile_shape, vectors,
+    write_tile
 )
 from .random import (
     ELEVEN, HIGH, LOW, MIX, STEP, cos_sin, philox, plan_random, random_normal, random_uniform, two_uniform
 )
 from .reduce import (
-    LONG, REDUCTIONS, combine, compiled_reduction, larger, llvm_function, log_softmax, log_softmax_grad, maximum,
-    minimum, on_rows, plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_min, reduce_rows, reduce_sum, reduced,
-    reduction, smaller, softmax, softmax_grad
+    LONG, REDUCTIONS, combine, compiled_reduction, larger, log_softmax, log_softmax_grad, maximum, minimum, on_rows,
+    plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_min, reduce_rows, reduce_sum, reduced, reduction,
+    smaller, softmax, softmax_grad
 )
 from .registry import (
     COMPILERS, KERNELS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted, data_of, in_key, kernel,
@@ -37,18 +38,19 @@ from .trial import counter_example, guarded, outcome, try_kernel, use
 
 __all__ = [
     "BLOCK", "BYTES", "CLIP", "COMPILERS", "DEPTH", "ELEMENTWISE", "ELEVEN", "HIGH", "INTRINSICS", "KERNELS", "LONG",
-    "LOW", "MIX", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "ROWS", "SPECIAL", "STANDS", "STEP", "TRIALS",
-    "UPDATES", "VECTORS", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "add_tile", "all_fit",
-    "broadcast", "cast", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_loop",
-    "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of", "described", "divide", "dnn_backward",
-    "dnn_classifier", "dnn_forward", "exponent_bits", "gather", "globals_read", "guarded", "identity", "in_key",
-    "inside", "intrinsic", "kernel", "larger", "launch", "linear_forward", "linear_regression", "llvm_function",
-    "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_tiles", "maximum",
-    "merged_axes", "minimum", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome",
-    "pack", "pack_square", "philox", "pieces", "plan", "plan_cast", "plan_elementwise", "plan_gather", "plan_matmul",
-    "plan_one_hot", "plan_random", "plan_reduce", "plan_rows", "plan_scatter_add", "plan_transpose", "random_normal",
-    "random_uniform", "rebound", "reduce_columns", "reduce_max", "reduce_min", "reduce_rows", "reduce_sum", "reduced",
-    "reduction", "relu", "relu_grad", "rows_program", "same_dtype", "scalar", "scaled_bits", "scatter_add", "sgd",
-    "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad", "spec_of", "subtract", "tile_shape", "try_kernel",
-    "two_uniform", "use", "vectors", "watched"
+    "LOW", "MIX", "PAGE", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "ROWS", "SPECIAL", "STANDS", "STEP", "TRIALS",
+    "UPDATES", "VECTORS", "WIDE", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "all_fit",
+    "broadcast", "cast", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_for",
+    "compiled_loop", "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of", "described", "divide",
+    "dnn_backward", "dnn_classifier", "dnn_forward", "exponent_bits", "fill_strip", "gather", "globals_read",
+    "guarded", "identity", "in_key", "inside", "intrinsic", "kernel", "larger", "launch", "ldexp", "linear_forward",
+    "linear_regression", "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_ikj",
+    "matmul_rows", "matmul_small", "matmul_strips", "matmul_tiles", "maximum", "merged_axes", "minimum", "momentum",
+    "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome", "pack", "pack_square", "philox", "pieces",
+    "plan", "plan_cast", "plan_elementwise", "plan_gather", "plan_matmul", "plan_one_hot", "plan_random",
+    "plan_reduce", "plan_rows", "plan_scatter_add", "plan_tiles", "plan_transpose", "random_normal", "random_uniform",
+    "rebound", "reduce_columns", "reduce_max", "reduce_min", "reduce_rows", "reduce_sum", "reduced", "reduction",
+    "relu", "relu_grad", "same_dtype", "scalar", "scaled_bits", "scatter_add", "sgd", "sigmoid", "sigmoid_grad",
+    "smaller", "softmax", "softmax_grad", "spec_of", "strip_width", "subtract", "tile_shape", "try_kernel",
+    "two_uniform", "use", "vectors", "watched", "write_tile"
 ]

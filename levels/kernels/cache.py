@@ -108,6 +108,13 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
+def compiled_for(program, *arguments):
+    """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
+    import numba
+
+    return program.compile(tuple(map(numba.typeof, arguments)))
+
+
 class HashLocator:
     """Tells numba where the compiled code of a function lies: in files named by its hash."""
 

@@ -7,10 +7,11 @@ import math
 from itertools import groupby
 
 import numpy as np
+from llvmlite import ir
 
-from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select
+from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select
 
-from .cache import STANDS
+from .cache import STANDS, intrinsic
 from .registry import COMPILERS, UPDATES, kernel, make, same_dtype
 
 
@@ -143,19 +144,36 @@ def sgd(w, dw, rate):
     return w - rate * dw
 
 
-STANDS[exp], STANDS[log] = EXP.get, LOG.get
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+def llvm_function(name):
+    """One of LLVM's functions of two numbers, for kernels."""
+
+    @intrinsic
+    def call(typing, x, y):
+        def emit(context, builder, signature, arguments):
+            kinds = [argument.type for argument in arguments]
+            function = ir.FunctionType(kinds[0], kinds)
+            function = builder.module.declare_intrinsic(f"llvm.{name}", [*dict.fromkeys(kinds)], function)
+            return builder.call(function, arguments)
+
+        return x(x, y), emit
+
+    return call
+
+
+ldexp = llvm_function("ldexp")
 
 
 def scaled_bits(dtype):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large: n goes to where the format keeps its exponent."""
     single = dtype == np.float32
+    if single and host_lanes() == 16:  # AVX-512
+        return lambda x, n: ldexp(x, np.int32(n))
     real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
 
     def scaled(x, n):
-        half = whole(n) >> 1
-        return x * whole(half + bias << fraction).view(real) * whole(whole(n) - half + bias << fraction).view(real)
+        both = whole(n + real(2 * bias))  # so that each half has the bias
+        half = both >> 1
+        return x * whole(half << fraction).view(real) * whole(both - half << fraction).view(real)
 
     return scaled
 
@@ -167,7 +185,9 @@ def exponent_bits(dtype):
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
-STANDS[scaled], STANDS[exponent] = scaled_bits, exponent_bits
+STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, scaled_bits, exponent_bits
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
 scalar("exp")(lambda x: exp(x))

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from levels.hardware import host_features
 
-from .cache import intrinsic
+from .cache import compiled_for, intrinsic
 from .elementwise import TRIALS
 from .registry import COMPILERS, kernel, make, same_dtype
 
@@ -31,11 +31,7 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     def run(out, x, w):
         loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    def run_tiles(out, x, w):
-        matmul_tiles(out, x, w, transpose_x, transpose_w)
-
-    large = min(m, k, n) >= 16 and m * k * n >= 2**15 and function is matmul_ikj
-    return make((m, n), dtype, [x, w], run_tiles if large else run)
+    return make((m, n), dtype, [x, w], run)
 
 
 @kernel("matmul", planner=plan_matmul)
@@ -73,7 +69,9 @@ def tile_shape():
 
 
 BYTES, ROWS, VECTORS = tile_shape()
+WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
 DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
+PAGE = 4096  # bytes: lines so far apart compete for the same few places in the first cache
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
@@ -144,60 +142,72 @@ def vectors(context, builder, signature, arguments):
     )  # fmt: skip
 
 
-@intrinsic
-def add_tile(typing, out, i, j, xs, row, ws, depth, more):
-    """out[i:i+ROWS, j:j+VECTORS·lanes] = Σₖ …, with `more` added to what is there; nothing beyond the edges is written.
+def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
+    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, the sums in registers for all k; the arguments are fill_strip's."""
+    from numba.core import cgutils
 
-    xs and ws are packed: xs[s, p, lane] belongs to row s·lanes + lane of the block, ws[s, p, lane] to that column.
+    (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
+    add, times, number = builder.add, builder.mul, i.type
+    sums = {(r, c): cgutils.alloca_once_value(builder, v.zero) for r in range(rows) for c in range(count)}
+    places = {(r, c): v.at(0, v.plus(i, r), v.plus(j, c * v.lanes)) for r, c in sums}
+    with builder.if_then(more):
+        for place, total in sums.items():
+            builder.store(v.load(places[place], mask), total)
+    lane = builder.and_(i, number(v.lanes - 1))
+    first = add(times(builder.sub(i, lane), x_row), times(lane, x_lane))
+    steps = [divmod(r, v.lanes) for r in range(rows)]
+    firsts = [add(first, add(times(number(a * v.lanes), x_row), times(number(b), x_lane))) for a, b in steps]
+    starts = [add(start, times(number(c), w_vector)) for c in range(count)]
+    with cgutils.for_range(builder, depth) as loop:
+        ys = [v.load(v.at(6, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
+        xs = [v.splat(builder.load(v.at(4, 0, add(one, times(loop.index, x_k))))) for one in firsts]
+        for (r, c), total in sums.items():
+            builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
+    for place, total in sums.items():
+        v.store(builder.load(total), places[place], mask)
+
+
+@intrinsic
+def fill_strip(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
+    """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
+
+    x and w are seen as one long row. x_steps: how far to the next `lanes` rows (divided by lanes), from row to row among
+    those, to the next k. w_steps: where the strip begins, how far to the next k, to the next vector. Tiles are at most
+    `high` rows high.
     """
     from numba.core import cgutils, types
 
     def emit(context, builder, signature, arguments):
-        _, i, j, _, row, _, depth, more = arguments
         v = vectors(context, builder, signature, arguments)
-        i_end, j_end = v.shape(0)
-        lanes, columns = row.type(v.lanes), [v.plus(j, c * v.lanes) for c in range(VECTORS)]
-        masks = [v.before(column, j_end) for column in columns]
-        sums = [[cgutils.alloca_once_value(builder, v.zero) for _ in columns] for _ in range(ROWS)]  # become registers
+        _, j, width, high, _, x_steps, _, w_steps, depth, more = arguments
+        x_steps, w_steps = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
+        number = j.type
 
-        def places():
-            """(sum, its address in out, its live lanes) for the rows that exist."""
-            for r in range(ROWS):
-                with builder.if_then(builder.icmp_signed("<", v.plus(i, r), i_end)):
-                    for total, column, mask in zip(sums[r], columns, masks):
-                        yield total, v.at(0, v.plus(i, r), column), mask
+        def strip(count, mask=None):
+            """All rows, in tiles as high as the registers allow."""
+            begin = number(0)
+            for rows in sorted({r for r in (ROWS, 4, 1) if r * count <= ROWS * VECTORS}, reverse=True):
+                whole = builder.and_(builder.sub(v.shape(0)[0], begin), number(-rows))
+                fits = builder.icmp_signed("<=", number(rows), high)
+                end = builder.select(fits, builder.add(begin, whole), begin)
+                with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (i, _):
+                    write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask)
+                begin = end
 
-        with builder.if_then(more):
-            for total, address, mask in places():
-                builder.store(v.load(address, mask), total)
-        strip, lane, strip_w = builder.udiv(row, lanes), builder.urem(row, lanes), builder.udiv(j, lanes)
+        def fitting(counts):
+            """The strip with that many vectors, or fewer if it is not so wide; one alone may be a part of a vector."""
+            if not counts:
+                return strip(1, v.before(j, builder.add(j, width)))
+            with builder.if_else(builder.icmp_signed(">=", width, number(counts[0] * v.lanes))) as (yes, no):
+                with yes:
+                    strip(counts[0])
+                with no:
+                    fitting(counts[1:])
 
-        def products(rows):
-            """The sum over k, for that many rows of the tile."""
-            with cgutils.for_range(builder, depth) as loop:
-                ys = [v.load(v.at(5, v.plus(strip_w, c), loop.index, 0)) for c in range(VECTORS)]
-                for r in range(rows):
-                    one = v.at(3, v.plus(strip, r // v.lanes), loop.index, v.plus(lane, r % v.lanes))
-                    x = v.splat(builder.load(one))
-                    for y, total in zip(ys, sums[r]):
-                        builder.store(v.multiply_add(x, y, builder.load(total)), total)
-
-        def fitting(rows):
-            """The sum over k with half the rows, if all that exist fit in there."""
-            if rows == ROWS // 4:
-                return products(rows)
-            with builder.if_else(builder.icmp_signed("<", v.plus(i, rows // 2), i_end)) as (whole, half):
-                with whole:
-                    products(rows)
-                with half:
-                    fitting(rows // 2)
-
-        fitting(ROWS)
-        for total, address, mask in places():
-            v.store(builder.load(total), address, mask)
+        fitting(sorted({WIDE, VECTORS, 1}, reverse=True))
         return context.get_dummy_value()
 
-    return types.void(out, i, j, xs, row, ws, depth, more), emit
+    return types.void(out, j, width, high, x, x_steps, w, w_steps, depth, more), emit
 
 
 @intrinsic
@@ -238,6 +248,11 @@ def pieces(n, size):
     return (n + size - 1) // size
 
 
+def strip_width(left, widest, lanes):
+    """How many of the columns left the next strip takes: the most, or one vector, or a part of one."""
+    return widest if left >= widest else min(left, lanes)
+
+
 def pack(strips, count, source, turned, k0, k1, c0, c1):
     """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
     lanes = strips.shape[2]
@@ -255,9 +270,10 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     lanes = BYTES // out.itemsize
     width, height = VECTORS * lanes, max(ROWS, lanes)  # strips come in multiples of a tile
     step = max(1, pieces(k, max(1, pieces(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
-    for_x, for_w = BLOCK // lanes, pieces(n, width) * VECTORS
-    strips = np.empty((for_x + for_w, pieces(step, lanes) * lanes, lanes), out.dtype)
+    for_x, for_w, deep = BLOCK // lanes, pieces(n, width) * VECTORS, pieces(step, lanes) * lanes
+    strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
     xs, ws = strips[:for_x], strips[for_x:]
+    flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
     for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
         k1 = min(k0 + step, k)
         pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
@@ -265,26 +281,71 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
             i1 = min(i0 + BLOCK, m)
             count = pieces(i1 - i0, height) * height // lanes
             pack(xs, count, x, not transpose_x, k0, k1, first + i0, first + i1)
-            for j in range(0, n, width):
-                for i in range(i0, i1, ROWS):
-                    add_tile(out, i, j, xs, i - i0, ws, k1 - k0, k0 > 0)
+            j = 0
+            while j < n:
+                wide = strip_width(n - j, width, lanes)
+                at_w = j * deep, lanes, deep * lanes
+                fill_strip(out[i0:i1], j, wide, ROWS, flat_x, (deep, 1, lanes), flat_w, at_w, k1 - k0, k0 > 0)
+                j += wide
 
 
-WORTH = 10_000_000  # products; to hand work to a thread and to wait for it takes about 80 µs
+WORTH = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
 WORKERS = ThreadPoolExecutor()
-rows_program = functools.cache(lambda dtype: COMPILERS["cpu"](matmul_rows, dtype))
 
 
-def matmul_tiles(out, x, w, transpose_x=False, transpose_w=False):
-    """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
+def matmul_tiles(program, turned_x, turned_w, out, x, w):
+    """out = x @ w by this program, which is matmul_rows compiled, on as many threads as numba is told to use."""
     import numba
 
-    (m, n), threads, run = out.shape, numba.get_num_threads(), rows_program(out.dtype)
-    if m * n * x.shape[0 if transpose_x else 1] < WORTH or threads == 1:
-        return run(out, x, w, transpose_x, transpose_w, 0)
-    share = -(-m // threads // ROWS) * ROWS
-    parts = [(out[i : i + share], x, w, transpose_x, transpose_w, i) for i in range(0, m, share)]
-    others = [WORKERS.submit(run, *part) for part in parts[1:]]
-    run(*parts[0])
+    threads = numba.get_num_threads()
+    share = -(-len(out) // threads // ROWS) * ROWS
+    parts = [(out[i : i + share], x, w, turned_x, turned_w, i) for i in range(0, len(out), share)]
+    others = [WORKERS.submit(program, *part) for part in parts[1:]]
+    program(*parts[0])
     for other in others:
         other.result()  # waits, and raises what the thread raised
+
+
+def matmul_strips(out, x, turned_x, w, turned_w):
+    """out = x @ w, strip by strip, without packing what can be read where it lies."""
+    (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
+    lanes, j = BYTES // out.itemsize, 0
+    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0
+    high = 4 if crowded or m < ROWS else ROWS
+    widest, deep = (VECTORS if high == ROWS else WIDE) * lanes, pieces(k, lanes) * lanes
+    x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
+    packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
+    source = packed.reshape(1, packed.size) if turned_w else w.reshape(1, w.size)
+    while j < n:
+        width = strip_width(n - j, widest, lanes)
+        if turned_w:
+            pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
+        w_steps = (0, lanes, deep * lanes) if turned_w else (j, n, lanes)
+        fill_strip(out, j, width, high, x, x_steps, source, w_steps, k, False)
+        j += width
+
+
+def matmul_small(turned_x, turned_w, out, x, w):
+    """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
+    column = out.shape[1] == 1
+    left, right = (w, x) if column else (x, w)
+    turned_left, turned_right = (not turned_w, not turned_x) if column else (turned_x != 0, turned_w != 0)
+    matmul_strips(out.reshape(1, out.size) if column else out, left, turned_left, right, turned_right)
+
+
+def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
+    """As plan_matmul; and where the kernel is the course's own, the same sums in tiles."""
+    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    if function is matmul_ikj:
+        (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
+        large = min(m, k, n) >= 16 and m * k * n >= WORTH
+        program = COMPILERS["cpu"](matmul_rows if large else matmul_small, x.dtype)
+        if large:
+            made.run = functools.partial(matmul_tiles, program, bool(transpose_x), bool(transpose_w))
+        else:
+            program = compiled_for(program, 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw"))
+            made.run = functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
+    return made
+
+
+kernel("matmul", planner=plan_tiles)(matmul_ikj)

@@ -6,12 +6,11 @@ import math
 import types
 
 import numpy as np
-from llvmlite import ir
 
 from levels.hardware import exp, log
 
-from .cache import STANDS, intrinsic
-from .elementwise import TRIALS, scalar
+from .cache import STANDS
+from .elementwise import TRIALS, llvm_function, scalar
 from .registry import COMPILERS, kernel, make, same_dtype
 
 
@@ -108,24 +107,6 @@ def reduce_sum(total, x):
     return total + x
 
 
-def llvm_function(name):
-    """One of LLVM's functions of two floats, for kernels."""
-
-    @intrinsic
-    def call(typing, x, y):
-        def emit(context, builder, signature, arguments):
-            from numba.core import cgutils
-
-            real = context.get_value_type(signature.return_type)
-            full = f"llvm.{name}.f{signature.return_type.bitwidth}"
-            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(real, [real, real]), full)
-            return builder.call(function, arguments)
-
-        return x(x, y), emit
-
-    return call
-
-
 larger, smaller = llvm_function("maximum"), llvm_function("minimum")
 
 
@@ -139,7 +120,6 @@ def minimum(x, y):
 
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
-
 
 scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
 scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))

@@ -111,6 +111,18 @@ def launch(op, out, *inputs, **attrs):
 
     Where an op has several results, `out` is a tuple of buffers. The float attributes may change from call to call.
     """
+    if len(inputs) == 2:  # the commonest call, spelled out: half the time of the general one below
+        x, y = inputs
+        try:
+            key = (op, x.spec, y.spec, *attrs, *attrs.values()) if attrs else (op, x.spec, y.spec)
+            found = PLANS.get(key)
+            ready = out.spec is found.spec and out is not x and out is not y and not found.numbers and op not in UPDATES
+        except (AttributeError, TypeError):  # no plan yet, or a call that is wrong
+            ready = False
+        if ready and not (found.watched and rebound(found.watched)):
+            found.launches += 1
+            found.run(out.data, x.data, y.data)
+            return out
     outs = out if type(out) is tuple else (out,)
     reads = (*outs, *inputs) if op in UPDATES else inputs
     try:
@@ -134,7 +146,7 @@ def launch(op, out, *inputs, **attrs):
     if found.numbers:
         found.run(*map(data_of, outs), *map(data_of, inputs), *map(attrs.get, found.numbers))
     else:
-        found.run(*map(data_of, outs), *map(data_of, inputs))
+        found.run(*map(data_of, (*outs, *inputs)))
     return out
 
 
