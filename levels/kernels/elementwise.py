@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select
 
-from .cache import STANDS, intrinsic
+from .cache import STANDS, compiled_for, intrinsic
 from .registry import COMPILERS, UPDATES, kernel, make, same_dtype
 
 
@@ -81,8 +81,10 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     def run(*arrays):
         loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
 
-    direct = len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes))  # no need to reshape
-    return make(common, dtype, inputs, loop if direct else run, names[len(inputs) :], results)
+    if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
+        given = [common] * results + shapes[results * (op in UPDATES) :]
+        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *numbers.values())
+    return make(common, dtype, inputs, run, names[len(inputs) :], results)
 
 
 TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on

@@ -472,22 +472,17 @@ def launch(op, out, *inputs, **attrs):
 
     Where an op has several results, `out` is a tuple of buffers. The float attributes may change from call to call.
     """
-    if len(inputs) == 2:  # the commonest call, spelled out: half the time of the general one below
-        x, y = inputs
-        try:
-            key = (op, x.spec, y.spec, *attrs, *attrs.values()) if attrs else (op, x.spec, y.spec)
-            found = PLANS.get(key)
-            ready = out.spec is found.spec and out is not x and out is not y and not found.numbers and op not in UPDATES
-        except (AttributeError, TypeError):  # no plan yet, or a call that is wrong
-            ready = False
-        if ready and not (found.watched and rebound(found.watched)):
-            found.launches += 1
-            found.run(out.data, x.data, y.data)
-            return out
-    outs = out if type(out) is tuple else (out,)
-    reads = (*outs, *inputs) if op in UPDATES else inputs
+    count, reads = len(inputs), inputs
     try:
-        key = (op, *map(spec_of, reads))
+        if op in UPDATES:
+            reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
+            key = (op, *map(spec_of, reads))
+        elif count == 1:  # these two are the commonest; spelled out they take half the time
+            key = op, inputs[0].spec
+        elif count == 2:
+            key = op, inputs[0].spec, inputs[1].spec
+        else:
+            key = (op, *map(spec_of, inputs))
     except AttributeError:
         raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
@@ -500,14 +495,16 @@ def launch(op, out, *inputs, **attrs):
         found = PLANS[key] = plan(op, reads, attrs)
     if out is None:
         out = new_results(found.spec)
-        outs = out if type(out) is tuple else (out,)
     elif getattr(out, "spec", None) is not found.spec or out in inputs:
-        check_results(op, out, outs, inputs, found.spec)
+        check_results(op, out, inputs, found.spec)
     found.launches += 1
-    if found.numbers:
-        found.run(*map(data_of, outs), *map(data_of, inputs), *map(attrs.get, found.numbers))
+    if count > 2 or found.numbers or type(out) is tuple:
+        outs = out if type(out) is tuple else (out,)
+        found.run(*map(data_of, (*outs, *inputs)), *map(attrs.get, found.numbers))
+    elif count == 2:
+        found.run(out.data, inputs[0].data, inputs[1].data)
     else:
-        found.run(*map(data_of, (*outs, *inputs)))
+        found.run(out.data, inputs[0].data)
     return out
 
 
@@ -530,8 +527,9 @@ def new_results(spec):
     return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
 
 
-def check_results(op, out, outs, inputs, spec):
+def check_results(op, out, inputs, spec):
     """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
+    outs = out if type(out) is tuple else (out,)
     specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
     if specs != (spec if type(spec) is tuple else (spec,)):
         raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
@@ -684,8 +682,10 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     def run(*arrays):
         loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
 
-    direct = len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes))  # no need to reshape
-    return make(common, dtype, inputs, loop if direct else run, names[len(inputs) :], results)
+    if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
+        given = [common] * results + shapes[results * (op in UPDATES) :]
+        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *numbers.values())
+    return make(common, dtype, inputs, run, names[len(inputs) :], results)
 
 
 # %% [markdown]
