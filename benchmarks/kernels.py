@@ -130,9 +130,10 @@ def stream():
 
 def cache():
     """Elementwise ops, softmax and Adam against NumPy and PyTorch."""
-    x, out, theirs = CPU.put(numbers(8192)), CPU.alloc((8192,), "f4"), np.empty(8192, "f4")
-    ours, peer = partial(launch, "exp", out, x), partial(np.exp, x.data, out=theirs)
-    compare("exp, 8,192 numbers, over NumPy", "2", ours, peer, out.numpy, theirs.copy)
+    for count in (8192, 16_384, 65_536):  # arrays of ours for both: how far apart they lie matters, too
+        x, out, theirs = CPU.put(numbers(count)), CPU.alloc((count,), "f4"), CPU.alloc((count,), "f4").data
+        ours, peer = partial(launch, "exp", out, x), partial(np.exp, x.data, out=theirs)
+        compare(f"exp, {count:,} numbers, over NumPy", "2", ours, peer, out.numpy, theirs.copy)
     try:
         import torch
     except ImportError:

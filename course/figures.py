@@ -123,7 +123,7 @@ def regression(figure, task, fit):
     right.plot([low, high], [low, high], color=GREY, linewidth=1)
     right.plot(task.y_test[:, 0], predicted[:, 0], ".", color=MODEL)
     score = r_squared(task.y_test, predicted)
-    right.set(xlabel=f"{task.title}: true y, test rows", ylabel="predicted y", title=f"test R² {score:.3f}")
+    right.set(xlabel="true y, test rows", ylabel="predicted y", title=f"{task.title}\ntest R² {score:.3f}")
     return (
         f"{task.title}: last loss {fit.losses[-1]:.4g} after {len(fit.losses)} steps; R² {score:.3f} on the test rows."
     )
@@ -135,7 +135,7 @@ def loss_curve(axes, losses, window=50, **style):
     smooth = np.convolve(losses, np.ones(window) / window, "valid")
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
     axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
-    axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g} (mean of {window} steps)")
+    axes.set(xlabel=f"step (line: mean of {window})", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g}")
 
 
 BINARY = ("#0072B2", "#E69F00")  # y = 0, y = 1
@@ -435,12 +435,15 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
 def ladder(figure, shares):
     """Speeds as shares of the peak, {name: share}, slowest first."""
     axes, names = figure.subplots(), list(shares)
-    bars = axes.barh(names, [100 * share for share in shares.values()], color=DATA, log=True)
-    axes.bar_label(bars, [f"{short(100 * share)} %" for share in shares.values()], padding=3)
-    axes.set(xlabel="% of one core's peak", xlim=(0.5 * 100 * min(shares.values()), 400))
+    values = [100 * share for share in shares.values()]
+    axes.plot(values, names, "o", color=DATA)
+    for name, value in zip(names, values, strict=True):
+        axes.annotate(f"{short(value)} %", (value, name), xytext=(8, 0), textcoords="offset points", va="center")
+    axes.axvline(100, color=GREY, linewidth=1)
+    axes.set(xscale="log", xlabel="% of one core's peak (the line)", xlim=(0.5 * min(values), 400))
     axes.invert_yaxis()
     plain(axes.xaxis)
-    finding = f"from {short(100 * shares[names[0]])} % of the peak to {short(100 * shares[names[-1]])} %"
+    finding = f"512 x 512 in float32: from {short(values[0])} % of the peak to {short(values[-1])} %"
     axes.set_title(finding)
     return (
         f"The matrix product: {finding} ({', '.join(f'{name} {100 * share:.2g} %' for name, share in shares.items())})."
@@ -498,7 +501,7 @@ def three_matrices(axes, at, held, new):
     axes.plot(*np.transpose(dots), "o", color="#777777", markersize=1.6, markeredgewidth=0)
     for places, shape in ((reads, "o"), (writes, "D")):
         axes.plot(*np.transpose(places), shape, color="black", markersize=5, clip_on=False)
-    legend = f"in the cache: {LINES} lines of {LINE}\nloaded in this step\ntouched in this step"
+    legend = f"in the cache: {LINES} lines of {LINE}\nloaded in this step\nread, written in this step"
     axes.text(0.1, 3.85, legend, size=9, va="top", linespacing=1.66)
 
 

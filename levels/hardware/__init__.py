@@ -11,7 +11,7 @@ from .assembler import (
     select, size, spread, store, suffix, target_machine, together, trimmed, word
 )
 from .device import (
-    GAP, LINE, MEASURES, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_caches, host_features,
+    GAP, LINE, MEASURES, PAGE, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_caches, host_features,
     host_lanes, host_memory, pool
 )
 from .elementary import (
@@ -28,13 +28,13 @@ from .tasks import (
 )
 
 __all__ = [
-    "CACHE", "CODE", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MEASURES", "POOL", "REAL", "SINGLE",
-    "SQRT_HALF", "Array", "Assembler", "Buffer", "Condition", "Cursor", "Device", "Fit", "Index", "Pool", "Program",
-    "Spec", "Sum", "Value", "aligned", "amount", "arithmetic", "array", "as_word", "backward", "chase_program",
-    "check_inputs", "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison", "constant", "copy",
-    "count", "dense", "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp", "exponent", "fma",
-    "forward", "host_caches", "host_features", "host_lanes", "host_memory", "in_dtype", "index", "integer",
-    "intrinsic", "laned", "linear_predict_program", "linear_program", "linear_regression", "live", "load",
+    "CACHE", "CODE", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MEASURES", "PAGE", "POOL", "REAL",
+    "SINGLE", "SQRT_HALF", "Array", "Assembler", "Buffer", "Condition", "Cursor", "Device", "Fit", "Index", "Pool",
+    "Program", "Spec", "Sum", "Value", "aligned", "amount", "arithmetic", "array", "as_word", "backward",
+    "chase_program", "check_inputs", "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison",
+    "constant", "copy", "count", "dense", "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp",
+    "exponent", "fma", "forward", "host_caches", "host_features", "host_lanes", "host_memory", "in_dtype", "index",
+    "integer", "intrinsic", "laned", "linear_predict_program", "linear_program", "linear_regression", "live", "load",
     "load_weights", "log", "loop", "machine_code", "make_exp", "make_log", "measure_bandwidth", "measure_latency",
     "measure_launch", "measure_sums", "memory_of", "named", "net_arrays", "number", "numeric", "object_code",
     "operators", "optimised", "peak_program", "place", "pool", "read_program", "relu", "rint", "run_programs",

@@ -14,7 +14,7 @@ from .elementwise import (
     relu_grad, scalar, scaled_bits, sgd, sigmoid, sigmoid_grad, subtract
 )
 from .matmul import (
-    BLOCK, BYTES, DEPTH, PAGE, ROWS, VECTORS, WIDE, WORKERS, WORTH, fill_strip, matmul_ikj, matmul_rows, matmul_small,
+    BLOCK, BYTES, DEPTH, ROWS, VECTORS, WIDE, WORKERS, WORTH, fill_strip, matmul_ikj, matmul_rows, matmul_small,
     matmul_strips, matmul_tiles, pack, pack_square, pieces, plan_matmul, plan_tiles, strip_width, tile_shape, vectors,
     write_tile
 )
@@ -27,7 +27,7 @@ from .reduce import (
     smaller, softmax, softmax_grad
 )
 from .registry import (
-    COMPILERS, KERNELS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted, data_of, in_key, kernel,
+    COMPILERS, KERNELS, NUMBERS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted, data_of, kernel,
     launch, make, new_results, plan, same_dtype, spec_of
 )
 from .rows import (
@@ -38,12 +38,12 @@ from .trial import counter_example, guarded, outcome, try_kernel, use
 
 __all__ = [
     "BLOCK", "BYTES", "CLIP", "COMPILERS", "DEPTH", "ELEMENTWISE", "ELEVEN", "HIGH", "INTRINSICS", "KERNELS", "LONG",
-    "LOW", "MIX", "PAGE", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "ROWS", "SPECIAL", "STANDS", "STEP", "TRIALS",
-    "UPDATES", "VECTORS", "WIDE", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "all_fit",
-    "broadcast", "cast", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_for",
+    "LOW", "MIX", "NUMBERS", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "ROWS", "SPECIAL", "STANDS", "STEP",
+    "TRIALS", "UPDATES", "VECTORS", "WIDE", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add",
+    "all_fit", "broadcast", "cast", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compiled_for",
     "compiled_loop", "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of", "described", "divide",
     "dnn_backward", "dnn_classifier", "dnn_forward", "exponent_bits", "fill_strip", "gather", "globals_read",
-    "guarded", "identity", "in_key", "inside", "intrinsic", "kernel", "larger", "launch", "ldexp", "linear_forward",
+    "guarded", "identity", "inside", "intrinsic", "kernel", "larger", "launch", "ldexp", "linear_forward",
     "linear_regression", "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_ikj",
     "matmul_rows", "matmul_small", "matmul_strips", "matmul_tiles", "maximum", "merged_axes", "minimum", "momentum",
     "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome", "pack", "pack_square", "philox", "pieces",

@@ -12,7 +12,7 @@ from llvmlite import ir
 from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select
 
 from .cache import STANDS, compiled_for, intrinsic
-from .registry import COMPILERS, UPDATES, kernel, make, same_dtype
+from .registry import COMPILERS, NUMBERS, UPDATES, kernel, make, same_dtype
 
 
 def broadcast(op, shapes):
@@ -68,7 +68,7 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
     (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
     dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
-    if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers}:
+    if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers} or (shape and numbers):
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
     common = broadcast(op, shapes if shape is None else [shape, *shapes])
     if common != (shape or common) or op in UPDATES and {*shapes[:results]} != {common}:
@@ -83,7 +83,7 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
 
     if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
         given = [common] * results + shapes[results * (op in UPDATES) :]
-        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *numbers.values())
+        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *[0.0] * len(numbers))
     return make(common, dtype, inputs, run, names[len(inputs) :], results)
 
 
@@ -104,8 +104,8 @@ def scalar(op, results=1, updates=False, takes="f", **numbers):
             return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
 
         TRIALS[op], ELEMENTWISE[op] = trials, (results, takes)
-        if updates:
-            UPDATES.add(op)
+        UPDATES.update({op} if updates else ())
+        NUMBERS.update({op} if numbers else ())
         return kernel(op, planner=plan_elementwise)(function)
 
     return enter

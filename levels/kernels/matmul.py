@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import host_features
+from levels.hardware import PAGE, host_features
 
 from .cache import compiled_for, intrinsic
 from .elementwise import TRIALS
-from .registry import COMPILERS, kernel, make, same_dtype
+from .registry import COMPILERS, PLANNERS, PLANS, kernel, make, same_dtype
 
 
 def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -71,7 +71,6 @@ def tile_shape():
 BYTES, ROWS, VECTORS = tile_shape()
 WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
 DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
-PAGE = 4096  # bytes: lines so far apart compete for the same few places in the first cache
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
@@ -310,7 +309,7 @@ def matmul_strips(out, x, turned_x, w, turned_w):
     """out = x @ w, strip by strip, without packing what can be read where it lies."""
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes, j = BYTES // out.itemsize, 0
-    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0
+    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
     widest, deep = (VECTORS if high == ROWS else WIDE) * lanes, pieces(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
@@ -348,4 +347,5 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-kernel("matmul", planner=plan_tiles)(matmul_ikj)
+PLANNERS["matmul"] = plan_tiles
+PLANS.clear()

@@ -48,7 +48,9 @@ class Plan:
     def __init__(self, spec, nbytes, run, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
         self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
-        self.numbers = tuple(numbers)  # the names of the float attributes, in the order in which `run` takes them
+        self.numbers = tuple(
+            numbers
+        )  # the names of the attributes that are numbers, in the order in which `run` takes them
 
 
 def make(shape, dtype, inputs, run, numbers=(), results=1):
@@ -99,33 +101,28 @@ def plan(op, inputs, attrs):
 
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
-
-
-def in_key(value):
-    """What stands for an attribute in the key of a plan: floats share one."""
-    return float if type(value) is float else value
+NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
 
-    Where an op has several results, `out` is a tuple of buffers. The float attributes may change from call to call.
+    Where an op has several results, `out` is a tuple of buffers.
     """
-    count, reads = len(inputs), inputs
+    reads = inputs
+    if op in UPDATES:
+        reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
     try:
-        if op in UPDATES:
-            reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
-            key = (op, *map(spec_of, reads))
-        elif count == 1:  # these two are the commonest; spelled out they take half the time
-            key = op, inputs[0].spec
-        elif count == 2:
-            key = op, inputs[0].spec, inputs[1].spec
+        if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
+            key = op, reads[0].spec
+        elif len(reads) == 2:
+            key = op, reads[0].spec, reads[1].spec
         else:
-            key = (op, *map(spec_of, inputs))
+            key = (op, *map(spec_of, reads))
     except AttributeError:
         raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
-        key += (*attrs, *map(in_key, attrs.values()))
+        key = (*key, *attrs) if op in NUMBERS else (*key, *attrs, *attrs.values())
     try:
         found = PLANS.get(key)
     except TypeError:
@@ -137,10 +134,10 @@ def launch(op, out, *inputs, **attrs):
     elif getattr(out, "spec", None) is not found.spec or out in inputs:
         check_results(op, out, inputs, found.spec)
     found.launches += 1
-    if count > 2 or found.numbers or type(out) is tuple:
+    if found.numbers or type(out) is tuple or len(inputs) > 2:
         outs = out if type(out) is tuple else (out,)
         found.run(*map(data_of, (*outs, *inputs)), *map(attrs.get, found.numbers))
-    elif count == 2:
+    elif len(inputs) == 2:
         found.run(out.data, inputs[0].data, inputs[1].data)
     else:
         found.run(out.data, inputs[0].data)

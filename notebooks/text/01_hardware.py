@@ -221,14 +221,16 @@ class Buffer:
 #| export device
 LINE = 64  # bytes that move together between memory and caches, on most processors
 GAP = 8 * LINE  # bytes left free behind an array
+PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 
 def aligned(shape, dtype):
-    """An empty array that begins at a cache line, so that no load of many lanes straddles two of them."""
+    """An empty array that begins at a cache line, so that no load of many lanes straddles two. (Under a page: any array.)"""
     nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < PAGE:
+        return np.empty(shape, dtype)
     data = np.empty(nbytes + LINE + GAP, np.uint8)
-    start = -data.ctypes.data % LINE
-    return data[start : start + nbytes].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, data, offset=-data.ctypes.data % LINE)
 
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it

@@ -389,7 +389,9 @@ class Plan:
     def __init__(self, spec, nbytes, run, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
         self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
-        self.numbers = tuple(numbers)  # the names of the float attributes, in the order in which `run` takes them
+        self.numbers = tuple(
+            numbers
+        )  # the names of the attributes that are numbers, in the order in which `run` takes them
 
 
 def make(shape, dtype, inputs, run, numbers=(), results=1):
@@ -451,18 +453,15 @@ def plan(op, inputs, attrs):
 
 
 # %% [markdown]
-# And `launch` is the one way in. It finds the plan, checks the buffer for the result (or takes a new one), counts, and runs. The attributes that are floats, such as a rate, may change from call to call. They are numbers for the
-# kernel and not part of the plan.
+# And `launch` is the one way in. It finds the plan, checks the buffer for the result (or takes a new one), counts, and runs.
+# An attribute such as an axis is part of the plan. One such as a rate may change from call to call: it is a number for the
+# kernel.
 
 # %%
 #| export registry
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
-
-
-def in_key(value):
-    """What stands for an attribute in the key of a plan: floats share one."""
-    return float if type(value) is float else value
+NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
 # %%
@@ -470,23 +469,22 @@ def in_key(value):
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
 
-    Where an op has several results, `out` is a tuple of buffers. The float attributes may change from call to call.
+    Where an op has several results, `out` is a tuple of buffers.
     """
-    count, reads = len(inputs), inputs
+    reads = inputs
+    if op in UPDATES:
+        reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
     try:
-        if op in UPDATES:
-            reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
-            key = (op, *map(spec_of, reads))
-        elif count == 1:  # these two are the commonest; spelled out they take half the time
-            key = op, inputs[0].spec
-        elif count == 2:
-            key = op, inputs[0].spec, inputs[1].spec
+        if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
+            key = op, reads[0].spec
+        elif len(reads) == 2:
+            key = op, reads[0].spec, reads[1].spec
         else:
-            key = (op, *map(spec_of, inputs))
+            key = (op, *map(spec_of, reads))
     except AttributeError:
         raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
-        key += (*attrs, *map(in_key, attrs.values()))
+        key = (*key, *attrs) if op in NUMBERS else (*key, *attrs, *attrs.values())
     try:
         found = PLANS.get(key)
     except TypeError:
@@ -498,10 +496,10 @@ def launch(op, out, *inputs, **attrs):
     elif getattr(out, "spec", None) is not found.spec or out in inputs:
         check_results(op, out, inputs, found.spec)
     found.launches += 1
-    if count > 2 or found.numbers or type(out) is tuple:
+    if found.numbers or type(out) is tuple or len(inputs) > 2:
         outs = out if type(out) is tuple else (out,)
         found.run(*map(data_of, (*outs, *inputs)), *map(attrs.get, found.numbers))
-    elif count == 2:
+    elif len(inputs) == 2:
         found.run(out.data, inputs[0].data, inputs[1].data)
     else:
         found.run(out.data, inputs[0].data)
@@ -669,7 +667,7 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
     (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
     dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
-    if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers}:
+    if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers} or (shape and numbers):
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
     common = broadcast(op, shapes if shape is None else [shape, *shapes])
     if common != (shape or common) or op in UPDATES and {*shapes[:results]} != {common}:
@@ -684,7 +682,7 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
 
     if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
         given = [common] * results + shapes[results * (op in UPDATES) :]
-        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *numbers.values())
+        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *[0.0] * len(numbers))
     return make(common, dtype, inputs, run, names[len(inputs) :], results)
 
 
@@ -712,8 +710,8 @@ def scalar(op, results=1, updates=False, takes="f", **numbers):
             return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
 
         TRIALS[op], ELEMENTWISE[op] = trials, (results, takes)
-        if updates:
-            UPDATES.add(op)
+        UPDATES.update({op} if updates else ())
+        NUMBERS.update({op} if numbers else ())
         return kernel(op, planner=plan_elementwise)(function)
 
     return enter
@@ -1376,7 +1374,7 @@ import platform
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-from levels.hardware import host_features
+from levels.hardware import PAGE, host_features
 
 
 def tile_shape():
@@ -1392,7 +1390,6 @@ def tile_shape():
 BYTES, ROWS, VECTORS = tile_shape()
 WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
 DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
-PAGE = 4096  # bytes: lines so far apart compete for the same few places in the first cache
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
@@ -1681,7 +1678,7 @@ def matmul_strips(out, x, turned_x, w, turned_w):
     """out = x @ w, strip by strip, without packing what can be read where it lies."""
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes, j = BYTES // out.itemsize, 0
-    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0
+    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
     widest, deep = (VECTORS if high == ROWS else WIDE) * lanes, pieces(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
@@ -1727,7 +1724,8 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-kernel("matmul", planner=plan_tiles)(matmul_ikj)
+PLANNERS["matmul"] = plan_tiles
+PLANS.clear()
 
 # %% [markdown]
 # Each rung against plain Python, bit by bit in float64:
@@ -2062,9 +2060,10 @@ print(f"a launch costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, predicted)
 
 # %% [markdown]
-# The launches alone account for nearly the whole step. (Not every one costs what this one does, so the prediction may lie a
-# little above the measurement or below it.) The arithmetic is lost in it, as the surprise at the top foretold. That is the
-# price of calling ops by name, one after the other. Level 3 will first add to it, and then win it back.
+# The launches account for more than half of the step. The prediction is low because an addition is the cheapest launch: one with
+# an axis or a rate costs about twice as much, and each step puts its row numbers into a new buffer. But it says where the time
+# goes. The arithmetic is lost in it, as the surprise at the top foretold. That is the price of calling ops by name, one after
+# the other. Level 3 will first add to it, and then win it back.
 #
 # ## More of the same kind (optional)
 #
