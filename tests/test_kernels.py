@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 from numba import njit
 
 from course.build import ROOT, environment
-from levels import kernels, low_level
+from levels import hardware, kernels, low_level
 from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, use
 
@@ -670,3 +670,9 @@ def test_numba_waits_until_something_is_compiled():
     """To import numba takes most of a second; to import the levels, all five, must not."""
     program = "import sys, levels.high_level; assert not {'numba', 'matplotlib', 'IPython'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
+    before = kernels.described(kernels.sigmoid)
+    monkeypatch.setitem(kernels.STANDS, hardware.scaled, lambda dtype: lambda x, n: x)
+    assert kernels.described(kernels.sigmoid) != before
