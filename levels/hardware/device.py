@@ -84,18 +84,18 @@ class Device:
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
         return self.new(self.spec(shape, dtype), aligned)
 
-    def new(self, spec, make=np.empty):
+    def new(self, spec, make=np.empty, kind=Buffer):
         """A new buffer of a Spec of this device, in memory that `make` gives. (`np.empty` is quicker, but not aligned.)"""
         if self.memory is not None and spec.nbytes > self.memory - self.used:
             raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
         data = make(spec.shape, spec.dtype)
         self.used += spec.nbytes
-        return Buffer(spec, data)
+        return kind(spec, data)
 
-    def put(self, array):
+    def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = np.asarray(array)
-        buffer = self.alloc(array.shape, array.dtype)
+        buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
         buffer.data[...] = array
         return buffer
 

@@ -61,13 +61,15 @@ def compiled_loop(function, dtype, owners, *layout):
     return COMPILERS["cpu"](scope["loop"], dtype)
 
 
-ELEMENTWISE = {}  # op -> (how many results it has, the kinds of dtypes it takes: f floats, i integers, b bool)
+ELEMENTWISE = {}  # op -> (its results, the kinds of dtypes it takes: f floats, i integers, b bool; the dtype it gives; masks)
 
 
 def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
-    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
-    dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
+    (results, kinds, gives, masks), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
+    dtype, shapes = same_dtype(op, *inputs[masks:], kinds=kinds), [buffer.shape for buffer in inputs]
+    for mask in inputs[:masks]:
+        same_dtype(op, mask, kinds="b")
     if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers} or (shape and numbers):
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
     common = broadcast(op, shapes if shape is None else [shape, *shapes])
@@ -82,28 +84,30 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
         loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
 
     if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
-        given = [common] * results + shapes[results * (op in UPDATES) :]
-        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *[0.0] * len(numbers))
-    return make(common, dtype, inputs, run, names[len(inputs) :], results)
+        given = [(common, gives or dtype)] * results
+        given += [(buffer.shape, buffer.dtype) for buffer in inputs[results * (op in UPDATES) :]]
+        run = compiled_for(loop, *(np.empty((0,) * len(s), kind) for s, kind in given), *[0.0] * len(numbers))
+    return make(common, gives or dtype, inputs, run, names[len(inputs) :], results)
 
 
 TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
 
 
-def scalar(op, results=1, updates=False, takes="f", **numbers):
+def scalar(op, results=1, updates=False, takes="f", gives=None, masks=0, **numbers):
     """Decorate a scalar function: it becomes the op of that name on arrays, with as many results as it returns.
 
-    With `updates` its first inputs are its results. `numbers` are the attributes that a new kernel is tried with.
+    With `updates` its first inputs are its results. It gives the dtype that it takes, or `gives`; so many of its inputs are
+    `masks` of bools instead. `numbers` are the attributes that a new kernel is tried with.
     """
 
     def enter(function):
         def trials(draw, dtype):
             arrays = range(len(inspect.signature(function).parameters) - len(numbers))
             numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
-            return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
+            return [([draw.permutation(numbers_tried if k >= masks else numbers_tried > 0) for k in arrays], numbers)]
 
-        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes)
+        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes, gives, masks)
         UPDATES.update({op} if updates else ())
         NUMBERS.update({op} if numbers else ())
         return kernel(op, planner=plan_elementwise)(function)
@@ -228,6 +232,19 @@ def clip_grad(dy, x, low, high):
 
 scalar("copy", takes="fib")(identity)
 scalar("sqrt")(lambda x: math.sqrt(x))
+scalar("power")(lambda x, y: x**y)
+scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
+scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
+scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
+scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
+scalar("where", takes="fib", masks=1)(lambda mask, x, y: x if mask else y)
+
+
+@scalar("tanh")
+def tanh(x):
+    e = exp(-2.0 * (x if x > 0.0 else -x))
+    y = (1.0 - e) / (1.0 + e)
+    return y if x > 0.0 else -y
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)

@@ -135,6 +135,35 @@ def reduce_min(smallest, x):
     return minimum(smallest, x)
 
 
+def plan_arg_max(op, function, x, axis=None):
+    """The place of the first largest number along one axis, or in x as one long row (axis=None)."""
+    axes, (before, within, after) = reduced(op, x.shape, axis)
+    if within == 0:
+        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
+    loop = COMPILERS["cpu"](function, same_dtype(op, x, kinds="fi"))
+    shape = x.shape[: axes[0]] + x.shape[axes[-1] + 1 :] if axes else ()
+    views = (before, after), (before, within, after)
+    return make(shape, np.int64, [x], lambda out, x: loop(out.reshape(views[0]), x.reshape(views[1])))
+
+
+@kernel("arg_max", planner=plan_arg_max)
+def arg_max(out, x):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            best = 0
+            for k in range(1, x.shape[1]):
+                top, x_k = x[i, best, j], x[i, k, j]
+                if not x_k <= top and top == top:
+                    best = k
+            out[i, j] = best
+
+
+TRIALS["arg_max"] = lambda draw, dtype: [
+    ([draw.integers(0, 5, shape).astype(dtype)], {"axis": axis})
+    for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
+]
+
+
 def plan_rows(op, function, *inputs):
     """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis."""
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape

@@ -80,6 +80,8 @@ def plan(op, inputs, attrs):
         raise LookupError(
             f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}")
         )
+    if not inputs:
+        raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
         if buffer.data is None:
             raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
@@ -104,14 +106,8 @@ UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they
 NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
-def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
-
-    Where an op has several results, `out` is a tuple of buffers.
-    """
-    reads = inputs
-    if op in UPDATES:
-        reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
+def planned(op, reads, attrs):
+    """The plan for this op on these buffers: the one made before, unless it is stale."""
     try:
         if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
             key = op, reads[0].spec
@@ -129,10 +125,11 @@ def launch(op, out, *inputs, **attrs):
         raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
     if found is None or (found.watched and rebound(found.watched)):
         found = PLANS[key] = plan(op, reads, attrs)
-    if out is None:
-        out = new_results(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or out in inputs:
-        check_results(op, out, inputs, found.spec)
+    return found
+
+
+def execute(found, out, inputs, attrs):
+    """Count a launch of this plan, and run it."""
     found.launches += 1
     if found.numbers or type(out) is tuple or len(inputs) > 2:
         outs = out if type(out) is tuple else (out,)
@@ -141,6 +138,22 @@ def launch(op, out, *inputs, **attrs):
         found.run(out.data, inputs[0].data, inputs[1].data)
     else:
         found.run(out.data, inputs[0].data)
+
+
+def launch(op, out, *inputs, **attrs):
+    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
+
+    Where an op has several results, `out` is a tuple of buffers.
+    """
+    reads = inputs
+    if op in UPDATES:
+        reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
+    found = planned(op, reads, attrs)
+    if out is None:
+        out = new_results(found.spec)
+    elif getattr(out, "spec", None) is not found.spec or len(inputs) > 2 or out is inputs[0] or out is inputs[-1]:
+        check_results(op, out, inputs, found.spec)
+    execute(found, out, inputs, attrs)
     return out
 
 

@@ -3,6 +3,7 @@
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
 import math
+from itertools import accumulate
 
 import numpy as np
 
@@ -40,19 +41,65 @@ TRIALS["gather"] = lambda draw, dtype: [
 ]
 
 
+def plan_moves(function, shape, inputs, pairs):
+    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
+    loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(1, len(shape)))
+
+    def run(out, *arrays):
+        for views in pairs(out, *arrays):
+            loop(*(view.reshape(view.shape or (1,)) for view in views))
+
+    return make(shape, inputs[0].dtype, inputs, run)
+
+
 def plan_transpose(op, function, x, axes=None):
     """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
     if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
         raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
-    shape = tuple(x.shape[a] for a in axes)
-    view = shape or (1,)
-    loop = compiled_loop(function, x.dtype, ((True,),) * len(view))
+    return plan_moves(function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
 
-    def run(out, x):
-        loop(out.reshape(view), x.transpose(axes).reshape(view))
 
-    return make(shape, x.dtype, [x], run)
+def plan_reshape(op, function, x, shape=None):
+    """The same numbers in the same order, in another shape."""
+    if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
+        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
+    return plan_moves(function, shape, [x], lambda out, x: [(out, x.reshape(shape))])
+
+
+def plan_concat(op, function, *inputs, axis=0):
+    """The inputs one after the other along an axis; all other sizes are equal."""
+    same_dtype(op, *inputs, kinds="fib")
+    rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
+    if not 0 <= axis < min(len(b.shape) for b in inputs) or len(rest) > 1:
+        raise ValueError(f"{op}: shapes {' and '.join(str(b.shape) for b in inputs)} do not join along axis {axis}")
+    ends = list(accumulate(b.shape[axis] for b in inputs))
+    shape = (*inputs[0].shape[:axis], ends[-1], *inputs[0].shape[axis + 1 :])
+
+    def pairs(out, *arrays):
+        return zip(np.split(out, ends[:-1], axis), arrays)
+
+    return plan_moves(function, shape, inputs, pairs)
+
+
+def as_slices(slices):
+    """A slice object for each triple (start, stop, step). (An attribute of a launch must be hashable; slices are not.)"""
+    return tuple(slice(*triple) for triple in slices)
+
+
+def plan_slice(op, function, x, slices=()):
+    """x[start:stop:step, …], a triple for each axis."""
+    shape = tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), x.shape, strict=True))
+    return plan_moves(function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
+
+
+def plan_slice_grad(op, function, dy, shape=(), slices=()):
+    """Zeros in that shape, and dy in the place of the slice."""
+
+    def pairs(out, dy):
+        return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (out[as_slices(slices)], dy)
+
+    return plan_moves(function, shape, [dy], pairs)
 
 
 def plan_cast(op, function, x, dtype=None):
@@ -79,11 +126,19 @@ def all_fit(x):
     return wrong == 0
 
 
-kernel("transpose", planner=plan_transpose)(identity)
-TRIALS["transpose"] = lambda draw, dtype: [
-    ([draw.normal(size=shape).astype(dtype)], {"axes": axes})
-    for shape, axes in (((), None), ((3,), None), ((3, 5), (1, 0)), ((2, 3, 4), (1, 2, 0)), ((0, 2), None))
-]
+def enter_move(op, planner, *tried, count=1):
+    """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
+    kernel(op, planner=planner)(identity)
+    TRIALS[op] = lambda draw, dtype: [
+        ([draw.normal(size=shape).astype(dtype)] * count, attrs) for shape, attrs in tried
+    ]
+
+
+enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
+enter_move("reshape", plan_reshape, ((), {"shape": (1, 1)}), ((6,), {"shape": (2, 3)}), ((2, 0), {"shape": (0,)}))
+enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
+enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
+enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
 
 
 @kernel("cast", planner=plan_cast)

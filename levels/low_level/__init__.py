@@ -4,16 +4,25 @@
 # fmt: off
 # isort: skip_file
 
-from .autodiff import VJPS, GradientTape, spread_back, unbroadcast, walk_back
-from .nn import relu, sigmoid
+from .autodiff import (
+    VJPS, GradientTape, grad, matmul_vjp_w, matmul_vjp_x, part_of_join, share_back, spread_back, stop_gradient,
+    unbroadcast, walk_back
+)
+from .module import Module, collect
+from .nn import log_softmax, relu, sigmoid, softmax
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    TAPES, Operators, Tensor, Variable, apply, as_tensor, buffer_of, clip, constant, exp, gather, log, matmul,
-    number_tensor, reduce_mean, reduce_sum
+    DEVICES, DTYPES, ENGINES, TAPES, VARIABLES, Operators, Tensor, Variable, apply, arg_max, as_tensor, cast, cat,
+    clip, concat, constant, device, eager, exp, gather, log, matmul, maximum, minimum, moved, number_tensor, one_hot,
+    operator, reduce_max, reduce_mean, reduce_min, reduce_sum, reshape, slice_of, sqrt, tanh, tensor, transpose, where
 )
 
 __all__ = [
-    "TAPES", "VJPS", "GradientTape", "Operators", "Tensor", "Variable", "apply", "as_tensor", "buffer_of", "clip",
-    "constant", "dnn", "dnn_classifier", "exp", "gather", "linear_regression", "log", "matmul", "number_tensor",
-    "reduce_mean", "reduce_sum", "relu", "sigmoid", "spread_back", "unbroadcast", "walk_back"
+    "DEVICES", "DTYPES", "ENGINES", "TAPES", "VARIABLES", "VJPS", "GradientTape", "Module", "Operators", "Tensor",
+    "Variable", "apply", "arg_max", "as_tensor", "cast", "cat", "clip", "collect", "concat", "constant", "device",
+    "dnn", "dnn_classifier", "eager", "exp", "gather", "grad", "linear_regression", "log", "log_softmax", "matmul",
+    "matmul_vjp_w", "matmul_vjp_x", "maximum", "minimum", "moved", "number_tensor", "one_hot", "operator",
+    "part_of_join", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "relu", "reshape", "share_back",
+    "sigmoid", "slice_of", "softmax", "spread_back", "sqrt", "stop_gradient", "tanh", "tensor", "transpose",
+    "unbroadcast", "walk_back", "where"
 ]

@@ -2,66 +2,127 @@
 
 # Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
 
+import math
+
 import numpy as np
 
-from .tensors import TAPES, apply, as_tensor, constant, reduce_sum
+from .tensors import (
+    TAPES,
+    VARIABLES,
+    apply,
+    as_tensor,
+    cast,
+    constant,
+    exp,
+    gather,
+    log,
+    moved,
+    reduce_sum,
+    reshape,
+    transpose,
+    where,
+)
 
 
 class GradientTape:
-    """Writes down every op while it is open."""
+    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
-    def __init__(self):
-        self.records = []  # (op, inputs, attrs, result)
+    def __init__(self, persistent=False):
+        self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables
 
     def __enter__(self):
         TAPES.append(self)
         return self
 
     def __exit__(self, *_):
-        TAPES.remove(self)
+        if self in TAPES:
+            TAPES.remove(self)
 
     def gradient(self, target, sources):
-        """d target / d source for each source: a list of tensors shaped like the sources."""
-        return walk_back(self.records, as_tensor(target), [as_tensor(s) for s in sources])
+        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
+
+        A target of several numbers stands for their sum. A tape that is read while it is open is closed first.
+        """
+        if self.records is None:
+            raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
+        if not isinstance(sources, (list, tuple)):
+            return self.gradient(target, [sources])[0]
+        for k, source in enumerate(sources):
+            if any(source is variable for variable in self.assigned):
+                raise ValueError(
+                    f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
+                )
+        still_open = self in TAPES
+        self.__exit__()
+        try:
+            return walk_back(self.records, as_tensor(target), [as_tensor(source) for source in sources])
+        finally:
+            if not self.persistent:
+                self.records = None
+            elif still_open:
+                TAPES.append(self)
+
+    def backward(self, loss):
+        """Add to the `grad` of every variable that was used the gradient of this loss."""
+        used = {id(x) for record in self.records or () for x in record[1]}
+        variables = [v for v in VARIABLES.values() if id(v.value) in used and v.dtype.kind == "f"]
+        for variable, gradient in zip(variables, self.gradient(loss, variables)):
+            variable.grad = gradient if variable.grad is None else variable.grad + gradient
 
     def __repr__(self):
-        return "\n".join(
-            f"{i:3}  {op:<12} {' '.join(str(x.shape) for x in inputs)} -> {y.shape}"
-            for i, (op, inputs, _, y) in enumerate(self.records)
-        )
+        names, lines = {}, []
+        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
+            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
+            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
+            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
+        return "\n".join(lines) if self.records is not None else "GradientTape, read"
 
 
-VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input
+VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
     "divide": (lambda dy, y, a, b: dy / b, lambda dy, y, a, b: -dy * y / b),
     "negative": (lambda dy, y, x: -dy,),
-    "matmul": (
-        lambda dy, y, x, w: apply("matmul", dy, w, transpose_w=True),
-        lambda dy, y, x, w: apply("matmul", x, dy, transpose_x=True),
-    ),
-    "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
     "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
     "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
+    "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
+    "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=len(x)), None),
 }
 
 
+def matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_x:
+        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
+    return apply("matmul", dy, w, transpose_w=not transpose_w)
+
+
+def matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_w:
+        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
+    return apply("matmul", x, dy, transpose_x=not transpose_x)
+
+
+VJPS["matmul"] = matmul_vjp_x, matmul_vjp_w
+
+
 def spread_back(dy, shape, axis, keepdims):
-    """The reverse of a sum: the same gradient for every number that went into it."""
-    if axis is not None and axis % len(shape) and not keepdims:
-        raise NotImplementedError("the gradient of a sum over an axis that is not the first needs keepdims=True")
+    """The reverse of a reduction to `dy`: an array of that shape, in which every number has the dy that it went into."""
+    if axis is not None and not keepdims:
+        gone = {a % len(shape) for a in (axis if isinstance(axis, tuple) else (axis,))}
+        dy = apply("reshape", dy, shape=tuple(1 if a in gone else size for a, size in enumerate(shape)))
     return apply("broadcast_to", dy, shape=shape)
 
 
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    while len(dx.shape) > len(shape):
-        dx = reduce_sum(dx, axis=0)
+    extra = len(dx.shape) - len(shape)
+    if extra:
+        dx = reduce_sum(dx, axis=tuple(range(extra)))
     for axis, (size, wanted) in enumerate(zip(dx.shape, shape, strict=True)):
         if size != wanted:
             dx = reduce_sum(dx, axis=axis, keepdims=True)
@@ -70,25 +131,111 @@ def unbroadcast(dx, shape):
 
 def walk_back(records, target, sources):
     """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
-    needed = {id(s) for s in sources}  # what depends on a source; the rest is skipped
-    useful = []
+    for name, t in (("the target", target), *((f"source {k}", source) for k, source in enumerate(sources))):
+        if t.dtype.kind != "f":
+            raise TypeError(f"gradient: {name} is {t.dtype}; only floats have a gradient")
+    needed, useful = {id(source) for source in sources}, []  # what depends on a source, by which records
     for record in records:
         if not needed.isdisjoint(map(id, record[1])):
             needed.add(id(record[3]))
             useful.append(record)
     gradients = {id(target): constant(np.ones(target.shape, target.dtype))}
     for op, inputs, attrs, y in reversed(useful):
-        if id(y) not in gradients:
+        dy = gradients.get(id(y))
+        if dy is None:
             continue
         if op not in VJPS:
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
-        for x, vjp in zip(inputs, VJPS[op]):
-            if id(x) in needed:
-                dx = vjp(gradients[id(y)], y, *inputs, **attrs)
-                if dx.buffer.spec is not x.buffer.spec:
+        rules = VJPS[op]
+        for x, vjp in zip(inputs, rules(len(inputs)) if callable(rules) else rules):
+            dx = vjp(dy, y, *inputs, **attrs) if vjp is not None and id(x) in needed else None
+            if dx is not None:
+                if dx.spec is not x.spec:
                     dx = unbroadcast(dx, x.shape)
                 gradients[id(x)] = gradients[id(x)] + dx if id(x) in gradients else dx
     for k, source in enumerate(sources):
         if id(source) not in gradients:
             raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
     return [gradients[id(source)] for source in sources]
+
+
+VJPS["copy"] = (None,)
+
+
+def stop_gradient(x):
+    """The same numbers, through which no gradient passes (`detach` in PyTorch)."""
+    return apply("copy", x)
+
+
+def grad(outputs, inputs):
+    """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape."""
+    if not TAPES:
+        raise RuntimeError("grad: no tape is open; compute inside `with GradientTape():`")
+    if math.prod(outputs.shape) != 1:
+        raise ValueError(f"grad: the output has shape {outputs.shape}; expected one number")
+    return TAPES[-1].gradient(outputs, inputs)
+
+
+def share_back(dy, y, x, axis, keepdims):
+    """The reverse of a largest or smallest number: dy, divided among those that are it."""
+    hit = cast(x == spread_back(y, x.shape, axis, keepdims), x.dtype)
+    count = reduce_sum(hit, axis, keepdims)
+    return hit * spread_back(dy / count, x.shape, axis, keepdims)
+
+
+def part_of_join(k):
+    """The rule of input k of a `concat`: its part of dy."""
+
+    def vjp(dy, y, *inputs, axis=0):
+        start = sum(x.shape[axis] for x in inputs[:k])
+        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].shape[axis]),)]
+
+    return vjp
+
+
+VJPS.update(
+    {
+        "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
+        "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
+        "power": (
+            lambda dy, y, a, b: dy * (b * a ** (b - 1.0)),
+            lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
+        ),
+        "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
+        "minimum": (lambda dy, y, a, b: where(a <= b, dy, 0.0), lambda dy, y, a, b: where(a <= b, 0.0, dy)),
+        "where": (None, lambda dy, y, m, a, b: where(m, dy, 0.0), lambda dy, y, m, a, b: where(m, 0.0, dy)),
+        "reduce_max": (share_back,),
+        "reduce_min": (share_back,),
+        "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
+        "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
+        "transpose": (lambda dy, y, x, axes: transpose(dy, axes and np.argsort(axes).tolist()),),
+        "reshape": (lambda dy, y, x, shape: reshape(dy, x.shape),),
+        "concat": lambda count: map(part_of_join, range(count)),
+        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.shape, slices=slices),),
+        "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
+        "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
+        "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
+        "to": (lambda dy, y, x, name: moved(dy, x.device.name),),
+    }
+)
+VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "one_hot"), (None, None)))
+
+
+VJPS.update(
+    {
+        "relu_grad": (lambda g, dx, dy, y: apply("relu_grad", g, y), None),
+        "clip_grad": (lambda g, dx, dy, x, low, high: apply("clip_grad", g, x, low=low, high=high), None),
+        "sigmoid_grad": (
+            lambda g, dx, dy, y: apply("sigmoid_grad", g, y),
+            lambda g, dx, dy, y: g * dy * (1.0 - 2.0 * y),
+        ),
+        "softmax_grad": (
+            lambda g, dx, dy, y: apply("softmax_grad", g, y),
+            lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),
+        ),
+        "log_softmax_grad": (
+            lambda g, dx, dy, y: g - reduce_sum(g * exp(y), -1, True),
+            lambda g, dx, dy, y: -g * exp(y) * reduce_sum(dy, -1, True),
+        ),
+    }
+)

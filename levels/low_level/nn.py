@@ -13,3 +13,13 @@ def relu(x):
 def sigmoid(x):
     """1 / (1 + exp(-x))"""
     return apply("sigmoid", x)
+
+
+def softmax(x):
+    """exp(x) divided by its sum, along the last axis: probabilities."""
+    return apply("softmax", x)
+
+
+def log_softmax(x):
+    """log(softmax(x)), and no overflow on the way."""
+    return apply("log_softmax", x)

@@ -15,7 +15,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     x_, y_, (w, b), losses = constant(x), constant(y), map(Variable, weights), []
-    for i in batches:
+    for numbers in batches:
+        i = constant(np.asarray(numbers, np.int64))
         rows, target = gather(x_, i), gather(y_, i)
         with GradientTape() as tape:
             prediction = rows @ w + b  # forward
@@ -45,7 +46,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     x_, y_, weights, losses = constant(x), constant(y), [Variable(w) for w in weights], []
-    for i in batches:
+    for numbers in batches:
+        i = constant(np.asarray(numbers, np.int64))
         rows, target = gather(x_, i), gather(y_, i)
         with GradientTape() as tape:
             prediction = dnn(rows, weights)  # forward

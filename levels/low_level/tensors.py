@@ -4,104 +4,155 @@
 
 import functools
 import math
-import operator
+import weakref
+from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import pool
-from levels.kernels import launch
+from levels.hardware import Buffer, pool
+from levels.kernels import execute, planned
+
+
+def operator(op, swapped=False):
+    """The method of a tensor that hands it and another value to the door."""
+    if swapped:
+        return lambda self, other: apply(op, other, self)
+    return lambda self, other: apply(op, self, other)
 
 
 class Operators:
-    """The operators of Python, each one an op at the door."""
+    """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
 
-    def __add__(self, other):
-        return apply("add", self, other)
-
-    def __radd__(self, other):
-        return apply("add", other, self)
-
-    def __sub__(self, other):
-        return apply("subtract", self, other)
-
-    def __rsub__(self, other):
-        return apply("subtract", other, self)
-
-    def __mul__(self, other):
-        return apply("multiply", self, other)
-
-    def __rmul__(self, other):
-        return apply("multiply", other, self)
-
-    def __truediv__(self, other):
-        return apply("divide", self, other)
-
-    def __rtruediv__(self, other):
-        return apply("divide", other, self)
+    __add__, __radd__ = operator("add"), operator("add", swapped=True)
+    __sub__, __rsub__ = operator("subtract"), operator("subtract", swapped=True)
+    __mul__, __rmul__ = operator("multiply"), operator("multiply", swapped=True)
+    __truediv__, __rtruediv__ = operator("divide"), operator("divide", swapped=True)
+    __matmul__, __rmatmul__ = operator("matmul"), operator("matmul", swapped=True)
+    __lt__, __gt__ = operator("less"), operator("less", swapped=True)
+    __le__, __ge__ = operator("less_equal"), operator("less_equal", swapped=True)
+    __eq__, __ne__ = operator("equal"), operator("not_equal")
+    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     def __neg__(self):
         return apply("negative", self)
 
-    def __matmul__(self, other):
-        return apply("matmul", self, other)
+    def __pow__(self, other):
+        return (
+            apply("multiply", self, self)
+            if isinstance(other, (int, float)) and other == 2
+            else apply("power", self, other)
+        )
 
-    shape = property(lambda self: self.buffer.shape)
-    dtype = property(lambda self: self.buffer.dtype)
-    device = property(lambda self: self.buffer.device)
+    def __rpow__(self, other):
+        return apply("power", other, self)
 
-    def numpy(self):
-        """A copy of the numbers as a NumPy array."""
-        return self.buffer.numpy()
+    def __getitem__(self, index):
+        return slice_of(self, index)
+
+    def to(self, name):
+        """The same numbers on another device."""
+        return moved(self, name)
+
+    def backward(self):
+        """As in PyTorch: the gradient of this loss is added to the `grad` of every variable used, by the innermost open tape."""
+        if not TAPES:
+            raise RuntimeError("backward: no tape is open; compute inside `with GradientTape():`")
+        TAPES[-1].backward(self)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a tensor of shape () has no length")
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self):
+        if self.numpy().size != 1:
+            raise ValueError(f"a tensor of shape {self.shape} is not true or false; compare one number, or use where")
+        return bool(self.numpy().item())
 
     def __float__(self):
         return float(self.numpy().item())
+
+    def __int__(self):
+        return int(self.numpy().item())
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self):
         return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
-class Tensor(Operators):
+class Tensor(Operators, Buffer):
     """An immutable buffer."""
 
-    __slots__ = ("buffer",)
+    __slots__ = ()
 
-    def __init__(self, buffer):
-        self.buffer = buffer
+
+VARIABLES = weakref.WeakValueDictionary()  # id -> every variable that is alive
 
 
 class Variable(Operators):
-    """A tensor that `assign` replaces: the state of a model. Its shape and dtype stay."""
+    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
-    __slots__ = ("value",)
+    __slots__ = ("value", "name", "grad", "__weakref__")
 
-    def __init__(self, value):
-        self.value = as_tensor(value)
+    def __init__(self, value, name=None):
+        self.value, self.name, self.grad = as_tensor(value), name, None  # grad: where `backward` leaves it
+        VARIABLES[id(self)] = self
 
-    buffer = property(lambda self: self.value.buffer)
+    spec = property(lambda self: self.value.spec)
+    shape = property(lambda self: self.value.shape)
+    dtype = property(lambda self: self.value.dtype)
+    device = property(lambda self: self.value.device)
+
+    def numpy(self):
+        """A copy of the numbers as a NumPy array."""
+        return self.value.numpy()
 
     def assign(self, value):
+        """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
         value = as_tensor(value, [self])
-        if value.buffer.spec is not self.buffer.spec:
-            raise ValueError(f"assign: the variable is {self.buffer.spec}, the value {value.buffer.spec}")
+        if value.spec is not self.spec:
+            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
+        for tape in TAPES:
+            tape.assigned.append(self)
         self.value = value
 
 
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))
+DEVICES = ["cpu:0"]  # the last one is where numbers are placed
+
+
+@contextmanager
+def device(name):
+    """Inside this `with` block, new tensors and variables are placed on that device."""
+    if name not in pool():
+        raise LookupError(f"device: there is no {name!r}; there are {', '.join(pool())}")
+    DEVICES.append(name)
+    try:
+        yield
+    finally:
+        DEVICES.pop()
+
+
 def constant(values, dtype=None):
-    """A tensor of the given numbers on cpu:0. Python floats and lists of them become float32, arrays keep their dtype."""
+    """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype."""
     array = np.asarray(values, dtype)
-    if dtype is None and not isinstance(values, (np.ndarray, np.generic)) and array.dtype == np.float64:
+    given = isinstance(values, (np.ndarray, np.generic, Operators))
+    if dtype is None and not given and array.dtype == np.float64:
         array = array.astype(np.float32)
-    if array.dtype not in (np.float32, np.float64, np.int64):
-        raise TypeError(f"constant: {array.dtype} has no kernels; use float32, float64 or int64")
-    return Tensor(pool()["cpu:0"].put(array))
+    if array.dtype not in DTYPES:
+        raise TypeError(f"constant: {array.dtype} has no kernels; use {', '.join(map(str, DTYPES))}")
+    return pool()[DEVICES[-1]].put(array, Tensor)
 
 
-@functools.lru_cache(maxsize=256)
-def number_tensor(value, sign, dtype):
-    """A single number as a tensor. Tensors never change, so one serves every use. (0.0 and -0.0 are equal, hence `sign`.)"""
-    return constant(value, dtype)
+tensor = constant  # PyTorch's name
 
 
 def as_tensor(value, others=()):
@@ -110,20 +161,37 @@ def as_tensor(value, others=()):
         return value
     if isinstance(value, Variable):
         return value.value
-    like = next((x.dtype for x in others if isinstance(x, Operators)), None)
-    if isinstance(value, (int, float)) and like is not None:
-        return number_tensor(value, math.copysign(1.0, value), like)
-    return constant(value)
+    like = next((x for x in others if isinstance(x, Operators)), None)
+    if like is None or type(value) not in (bool, int, float):
+        return constant(value)
+    if isinstance(value, bool) != (like.dtype == np.bool_) or isinstance(value, float) and like.dtype.kind != "f":
+        raise TypeError(f"{value!r} beside a tensor of {like.dtype}: cast one of them")
+    return number_tensor(value, math.copysign(1.0, value), like.dtype, like.device)
 
 
-buffer_of = operator.attrgetter("buffer")
+@functools.lru_cache(maxsize=256)
+def number_tensor(value, sign, dtype, place):
+    """A single number as a tensor. Tensors never change, so one serves every use. (0.0 and -0.0 are equal, hence `sign`.)"""
+    return place.put(np.asarray(value, dtype), Tensor)
+
+
 TAPES = []  # who listens: each hears of every op, in order
 
 
+def eager(op, plan, inputs, attrs):
+    """The engine that runs an op at once, into new memory."""
+    y = plan.spec.device.new(plan.spec, kind=Tensor)
+    execute(plan, y, inputs, attrs)
+    return y
+
+
+ENGINES = [eager]  # the last one is on duty
+
+
 def apply(op, *inputs, **attrs):
-    """The door: run one op on tensors, and tell every open tape."""
+    """The door: let the engine do one op on tensors, and tell every open tape."""
     inputs = [x if type(x) is Tensor else as_tensor(x, inputs) for x in inputs]
-    y = Tensor(launch(op, None, *map(buffer_of, inputs), **attrs))
+    y = ENGINES[-1](op, planned(op, inputs, attrs), inputs, attrs)
     for tape in TAPES:
         tape.records.append((op, inputs, attrs, y))
     return y
@@ -136,7 +204,7 @@ def matmul(x, w):
 
 def gather(x, rows):
     """The rows of x with these numbers (an integer array)."""
-    return apply("gather", x, np.asarray(rows, np.int64) if not isinstance(rows, (Tensor, Variable)) else rows)
+    return apply("gather", x, rows if isinstance(rows, Operators) else constant(np.asarray(rows, np.int64)))
 
 
 def exp(x):
@@ -153,7 +221,7 @@ def clip(x, low, high):
 
 
 def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, or over all numbers (axis=None), in order from 0.0."""
+    """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
     return apply("reduce_sum", x, axis=axis, keepdims=keepdims)
 
 
@@ -161,3 +229,109 @@ def reduce_mean(x, axis=None, keepdims=False):
     """The sum divided by the count."""
     total = reduce_sum(x, axis, keepdims)
     return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
+
+
+def transpose(x, axes=None):
+    """The axes in another order, all in reverse where `axes` is None."""
+    return apply("transpose", x, axes=None if axes is None else tuple(axes))
+
+
+def reshape(x, shape):
+    """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
+    shape, known = tuple(shape), math.prod(size for size in shape if size != -1)
+    left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
+    return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
+
+
+def concat(values, axis=0):
+    """The tensors of a list one after the other along an axis."""
+    values = list(values)
+    return apply("concat", *values, axis=axis % max(1, len(as_tensor(values[0]).shape)) if values else axis)
+
+
+cat = concat  # PyTorch's name
+
+
+def where(mask, x, y):
+    """x where the mask, a tensor of bools, is true, else y."""
+    return apply("where", mask, as_tensor(x, [y]), as_tensor(y, [x]))
+
+
+def cast(x, dtype):
+    """The same numbers in another dtype."""
+    return apply("cast", x, dtype=np.dtype(dtype))
+
+
+def tanh(x):
+    return apply("tanh", x)
+
+
+def sqrt(x):
+    return apply("sqrt", x)
+
+
+def maximum(x, y):
+    return apply("maximum", x, y)
+
+
+def minimum(x, y):
+    return apply("minimum", x, y)
+
+
+def reduce_max(x, axis=None, keepdims=False):
+    """The largest number along one axis, or of all."""
+    return apply("reduce_max", x, axis=axis, keepdims=keepdims)
+
+
+def reduce_min(x, axis=None, keepdims=False):
+    """The smallest number along one axis, or of all."""
+    return apply("reduce_min", x, axis=axis, keepdims=keepdims)
+
+
+def arg_max(x, axis=None):
+    """The place of the first largest number along one axis, or in x as one long row."""
+    return apply("arg_max", x, axis=axis)
+
+
+def one_hot(x, depth, dtype=np.float32):
+    """A new last axis of that length: 1 at the place that the integer names, else 0."""
+    return apply("one_hot", x, depth=depth, dtype=np.dtype(dtype))
+
+
+def slice_of(x, index):
+    """x[index] for integers, slices, `...` and `None`, as in NumPy."""
+    index = index if isinstance(index, tuple) else (index,)
+    missing = len(x.shape) - sum(part is not None and part is not Ellipsis for part in index)
+    dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
+    if missing < 0 or len(dots) > 1:
+        raise IndexError(f"index {index} has too many parts for shape {x.shape}")
+    index = (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
+    sizes, slices, shape = iter(x.shape), [], []
+    for part in index:
+        size = 1 if part is None else next(sizes)
+        if isinstance(part, slice):
+            slices.append((part.start, part.stop, part.step))
+            shape.append(len(range(*part.indices(size))))
+        elif part is None:
+            shape.append(1)
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            if not -size <= part < size:
+                raise IndexError(f"index {part} is out of range for an axis of {size}")
+            slices.append((part % size, part % size + 1, 1))
+        else:
+            raise TypeError(
+                f"index {part!r}: expected integers and slices; for rows by number there is gather, for masks where"
+            )
+    y = apply("slice", x, slices=tuple(slices))
+    return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
+
+
+def moved(x, name):
+    """The same numbers on the device of that name."""
+    x, place = as_tensor(x), pool().get(name)
+    if place is None:
+        raise LookupError(f"to: there is no {name!r}; there are {', '.join(pool())}")
+    y = place.put(x.numpy(), Tensor)
+    for tape in TAPES:
+        tape.records.append(("to", [x], {"name": name}, y))
+    return y

@@ -433,6 +433,8 @@ def plan(op, inputs, attrs):
         raise LookupError(
             f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}")
         )
+    if not inputs:
+        raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
         if buffer.data is None:
             raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
@@ -466,14 +468,8 @@ NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a ra
 
 # %%
 #| export registry
-def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
-
-    Where an op has several results, `out` is a tuple of buffers.
-    """
-    reads = inputs
-    if op in UPDATES:
-        reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
+def planned(op, reads, attrs):
+    """The plan for this op on these buffers: the one made before, unless it is stale."""
     try:
         if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
             key = op, reads[0].spec
@@ -491,10 +487,11 @@ def launch(op, out, *inputs, **attrs):
         raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
     if found is None or (found.watched and rebound(found.watched)):
         found = PLANS[key] = plan(op, reads, attrs)
-    if out is None:
-        out = new_results(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or out in inputs:
-        check_results(op, out, inputs, found.spec)
+    return found
+
+
+def execute(found, out, inputs, attrs):
+    """Count a launch of this plan, and run it."""
     found.launches += 1
     if found.numbers or type(out) is tuple or len(inputs) > 2:
         outs = out if type(out) is tuple else (out,)
@@ -503,6 +500,28 @@ def launch(op, out, *inputs, **attrs):
         found.run(out.data, inputs[0].data, inputs[1].data)
     else:
         found.run(out.data, inputs[0].data)
+
+
+# %% [markdown]
+# So a launch is three steps: find the plan, check the result, run.
+
+
+# %%
+#| export registry
+def launch(op, out, *inputs, **attrs):
+    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
+
+    Where an op has several results, `out` is a tuple of buffers.
+    """
+    reads = inputs
+    if op in UPDATES:
+        reads = (*out, *inputs) if type(out) is tuple else (out, *inputs)
+    found = planned(op, reads, attrs)
+    if out is None:
+        out = new_results(found.spec)
+    elif getattr(out, "spec", None) is not found.spec or len(inputs) > 2 or out is inputs[0] or out is inputs[-1]:
+        check_results(op, out, inputs, found.spec)
+    execute(found, out, inputs, attrs)
     return out
 
 
@@ -569,7 +588,7 @@ PLANS.clear()
 #| export elementwise
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
-from itertools import groupby
+from itertools import accumulate, groupby
 
 
 def broadcast(op, shapes):
@@ -660,13 +679,15 @@ def compiled_loop(function, dtype, owners, *layout):
 
 # %%
 #| export elementwise
-ELEMENTWISE = {}  # op -> (how many results it has, the kinds of dtypes it takes: f floats, i integers, b bool)
+ELEMENTWISE = {}  # op -> (its results, the kinds of dtypes it takes: f floats, i integers, b bool; the dtype it gives; masks)
 
 
 def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
-    (results, kinds), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
-    dtype, shapes = same_dtype(op, *inputs, kinds=kinds), [buffer.shape for buffer in inputs]
+    (results, kinds, gives, masks), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
+    dtype, shapes = same_dtype(op, *inputs[masks:], kinds=kinds), [buffer.shape for buffer in inputs]
+    for mask in inputs[:masks]:
+        same_dtype(op, mask, kinds="b")
     if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers} or (shape and numbers):
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
     common = broadcast(op, shapes if shape is None else [shape, *shapes])
@@ -681,9 +702,10 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
         loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
 
     if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
-        given = [common] * results + shapes[results * (op in UPDATES) :]
-        run = compiled_for(loop, *(np.empty((0,) * len(s), dtype) for s in given), *[0.0] * len(numbers))
-    return make(common, dtype, inputs, run, names[len(inputs) :], results)
+        given = [(common, gives or dtype)] * results
+        given += [(buffer.shape, buffer.dtype) for buffer in inputs[results * (op in UPDATES) :]]
+        run = compiled_for(loop, *(np.empty((0,) * len(s), kind) for s, kind in given), *[0.0] * len(numbers))
+    return make(common, gives or dtype, inputs, run, names[len(inputs) :], results)
 
 
 # %% [markdown]
@@ -697,19 +719,20 @@ TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
 
 
-def scalar(op, results=1, updates=False, takes="f", **numbers):
+def scalar(op, results=1, updates=False, takes="f", gives=None, masks=0, **numbers):
     """Decorate a scalar function: it becomes the op of that name on arrays, with as many results as it returns.
 
-    With `updates` its first inputs are its results. `numbers` are the attributes that a new kernel is tried with.
+    With `updates` its first inputs are its results. It gives the dtype that it takes, or `gives`; so many of its inputs are
+    `masks` of bools instead. `numbers` are the attributes that a new kernel is tried with.
     """
 
     def enter(function):
         def trials(draw, dtype):
             arrays = range(len(inspect.signature(function).parameters) - len(numbers))
             numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
-            return [([draw.permutation(numbers_tried) for _ in arrays], numbers)]
+            return [([draw.permutation(numbers_tried if k >= masks else numbers_tried > 0) for k in arrays], numbers)]
 
-        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes)
+        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes, gives, masks)
         UPDATES.update({op} if updates else ())
         NUMBERS.update({op} if numbers else ())
         return kernel(op, planner=plan_elementwise)(function)
@@ -2083,6 +2106,19 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 #| export elementwise
 scalar("copy", takes="fib")(identity)
 scalar("sqrt")(lambda x: math.sqrt(x))
+scalar("power")(lambda x, y: x**y)
+scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
+scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
+scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
+scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
+scalar("where", takes="fib", masks=1)(lambda mask, x, y: x if mask else y)
+
+
+@scalar("tanh")
+def tanh(x):
+    e = exp(-2.0 * (x if x > 0.0 else -x))
+    y = (1.0 - e) / (1.0 + e)
+    return y if x > 0.0 else -y
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
@@ -2133,6 +2169,40 @@ def reduce_max(largest, x):
 def reduce_min(smallest, x):
     return minimum(smallest, x)
 
+
+# %% [markdown]
+# Where the largest number stands is a reduction of another kind: it gives a number of a place. (A NaN counts as the largest.)
+
+
+# %%
+#| export reduce
+def plan_arg_max(op, function, x, axis=None):
+    """The place of the first largest number along one axis, or in x as one long row (axis=None)."""
+    axes, (before, within, after) = reduced(op, x.shape, axis)
+    if within == 0:
+        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
+    loop = COMPILERS["cpu"](function, same_dtype(op, x, kinds="fi"))
+    shape = x.shape[: axes[0]] + x.shape[axes[-1] + 1 :] if axes else ()
+    views = (before, after), (before, within, after)
+    return make(shape, np.int64, [x], lambda out, x: loop(out.reshape(views[0]), x.reshape(views[1])))
+
+
+@kernel("arg_max", planner=plan_arg_max)
+def arg_max(out, x):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            best = 0
+            for k in range(1, x.shape[1]):
+                top, x_k = x[i, best, j], x[i, k, j]
+                if not x_k <= top and top == top:
+                    best = k
+            out[i, j] = best
+
+
+TRIALS["arg_max"] = lambda draw, dtype: [
+    ([draw.integers(0, 5, shape).astype(dtype)], {"axis": axis})
+    for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
+]
 
 # %% [markdown]
 # Softmax makes probabilities of a row of numbers: exp of each, divided by their sum. The largest is subtracted first. That
@@ -2228,27 +2298,85 @@ def log_softmax_grad(out, dy, y):
 # %% [markdown]
 # ### The same numbers elsewhere
 #
-# A transpose is a copy of an array seen with its axes in another order, so it runs the loop of `copy`. A cast is a copy into a
-# result of another dtype. A number that has no place there is refused.
+# A transpose is a copy of an array seen with its axes in another order. A slice, a change of shape and arrays joined end to
+# end are copies as well: only the views differ, that of the result and those of the inputs. So one planner serves all.
 
 
 # %%
 #| export rows
+def plan_moves(function, shape, inputs, pairs):
+    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
+    loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(1, len(shape)))
+
+    def run(out, *arrays):
+        for views in pairs(out, *arrays):
+            loop(*(view.reshape(view.shape or (1,)) for view in views))
+
+    return make(shape, inputs[0].dtype, inputs, run)
+
+
 def plan_transpose(op, function, x, axes=None):
     """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
     if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
         raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
-    shape = tuple(x.shape[a] for a in axes)
-    view = shape or (1,)
-    loop = compiled_loop(function, x.dtype, ((True,),) * len(view))
-
-    def run(out, x):
-        loop(out.reshape(view), x.transpose(axes).reshape(view))
-
-    return make(shape, x.dtype, [x], run)
+    return plan_moves(function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
 
 
+def plan_reshape(op, function, x, shape=None):
+    """The same numbers in the same order, in another shape."""
+    if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
+        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
+    return plan_moves(function, shape, [x], lambda out, x: [(out, x.reshape(shape))])
+
+
+def plan_concat(op, function, *inputs, axis=0):
+    """The inputs one after the other along an axis; all other sizes are equal."""
+    same_dtype(op, *inputs, kinds="fib")
+    rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
+    if not 0 <= axis < min(len(b.shape) for b in inputs) or len(rest) > 1:
+        raise ValueError(f"{op}: shapes {' and '.join(str(b.shape) for b in inputs)} do not join along axis {axis}")
+    ends = list(accumulate(b.shape[axis] for b in inputs))
+    shape = (*inputs[0].shape[:axis], ends[-1], *inputs[0].shape[axis + 1 :])
+
+    def pairs(out, *arrays):
+        return zip(np.split(out, ends[:-1], axis), arrays)
+
+    return plan_moves(function, shape, inputs, pairs)
+
+
+# %% [markdown]
+# The gradient of a slice is an array of zeros with `dy` where the slice was.
+
+
+# %%
+#| export rows
+def as_slices(slices):
+    """A slice object for each triple (start, stop, step). (An attribute of a launch must be hashable; slices are not.)"""
+    return tuple(slice(*triple) for triple in slices)
+
+
+def plan_slice(op, function, x, slices=()):
+    """x[start:stop:step, …], a triple for each axis."""
+    shape = tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), x.shape, strict=True))
+    return plan_moves(function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
+
+
+def plan_slice_grad(op, function, dy, shape=(), slices=()):
+    """Zeros in that shape, and dy in the place of the slice."""
+
+    def pairs(out, dy):
+        return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (out[as_slices(slices)], dy)
+
+    return plan_moves(function, shape, [dy], pairs)
+
+
+# %% [markdown]
+# A cast is a copy into a result of another dtype. A number that has no place there is refused.
+
+
+# %%
+#| export rows
 def plan_cast(op, function, x, dtype=None):
     """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
     same_dtype(op, x, kinds="fib")
@@ -2274,16 +2402,24 @@ def all_fit(x):
 
 
 # %% [markdown]
-# Both kernels are as plain as can be; the work was in the planners.
+# The kernels are as plain as can be; the work was in the planners.
 
 
 # %%
 #| export rows
-kernel("transpose", planner=plan_transpose)(identity)
-TRIALS["transpose"] = lambda draw, dtype: [
-    ([draw.normal(size=shape).astype(dtype)], {"axes": axes})
-    for shape, axes in (((), None), ((3,), None), ((3, 5), (1, 0)), ((2, 3, 4), (1, 2, 0)), ((0, 2), None))
-]
+def enter_move(op, planner, *tried, count=1):
+    """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
+    kernel(op, planner=planner)(identity)
+    TRIALS[op] = lambda draw, dtype: [
+        ([draw.normal(size=shape).astype(dtype)] * count, attrs) for shape, attrs in tried
+    ]
+
+
+enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
+enter_move("reshape", plan_reshape, ((), {"shape": (1, 1)}), ((6,), {"shape": (2, 3)}), ((2, 0), {"shape": (0,)}))
+enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
+enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
+enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
 
 
 @kernel("cast", planner=plan_cast)

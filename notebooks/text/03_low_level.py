@@ -3,10 +3,10 @@
 #
 # **In this notebook every operation passes one door, and what stands at the door differentiates your program.**
 #
-# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`. About 35 minutes.
+# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`. About 50 minutes.
 
 # %%
-from course import build, figures, tasks
+from course import build, checks, figures, tasks
 
 build.watch("03_low_level")
 figures.you_are_here(3)
@@ -14,8 +14,7 @@ figures.you_are_here(3)
 # %% [markdown]
 # ## A surprise to begin with (2 min)
 #
-# The derivative of x³ at 2 is 12. Here is a way to get it without a formula, without a limit, and exact to the last digit.
-# **Predict: what does this print?**
+# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit.
 
 
 # %%
@@ -23,6 +22,16 @@ def f(x):
     return x**3
 
 
+# %% tags=["hide-input"]
+checks.predict(
+    "What is `f(2 + 1e-20j).imag / 1e-20`?",
+    choices=["0, since 1e-20 is lost beside 2", "12, with some rounding error", "12, to the last digit"],
+    answer="12, to the last digit",
+    because="A complex number keeps 2 and 1e-20 apart, so nothing is lost. The second part went along and was multiplied by "
+    "the slope.",
+)
+
+# %%
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
@@ -34,8 +43,9 @@ f(2 + 1e-20j).imag / 1e-20
 #
 # ## A number that knows its operations (6 min)
 #
-# On level 2 we launched kernels by name and allocated every result by hand. A **tensor** is a buffer with operators: `+`
-# finds the name, the result's shape, and a place for it. A tensor never changes. That will matter when we look back.
+# On level 2 we launched kernels by name and found a place for every result by hand. A **tensor** is a buffer with operators:
+# `+` finds the name, and a place for the result. Each operator is one line, because all do the same thing: they hand the
+# name of an op to the door, `apply`, which comes next.
 
 # %%
 #| export tensors
@@ -43,113 +53,169 @@ f(2 + 1e-20j).imag / 1e-20
 
 import functools
 import math
-import operator
+import weakref
+from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import pool
-from levels.kernels import launch
+from levels.hardware import Buffer, pool
+from levels.kernels import execute, planned
+
+
+def operator(op, swapped=False):
+    """The method of a tensor that hands it and another value to the door."""
+    if swapped:
+        return lambda self, other: apply(op, other, self)
+    return lambda self, other: apply(op, self, other)
 
 
 class Operators:
-    """The operators of Python, each one an op at the door."""
+    """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
 
-    def __add__(self, other):
-        return apply("add", self, other)
-
-    def __radd__(self, other):
-        return apply("add", other, self)
-
-    def __sub__(self, other):
-        return apply("subtract", self, other)
-
-    def __rsub__(self, other):
-        return apply("subtract", other, self)
-
-    def __mul__(self, other):
-        return apply("multiply", self, other)
-
-    def __rmul__(self, other):
-        return apply("multiply", other, self)
-
-    def __truediv__(self, other):
-        return apply("divide", self, other)
-
-    def __rtruediv__(self, other):
-        return apply("divide", other, self)
+    __add__, __radd__ = operator("add"), operator("add", swapped=True)
+    __sub__, __rsub__ = operator("subtract"), operator("subtract", swapped=True)
+    __mul__, __rmul__ = operator("multiply"), operator("multiply", swapped=True)
+    __truediv__, __rtruediv__ = operator("divide"), operator("divide", swapped=True)
+    __matmul__, __rmatmul__ = operator("matmul"), operator("matmul", swapped=True)
+    __lt__, __gt__ = operator("less"), operator("less", swapped=True)
+    __le__, __ge__ = operator("less_equal"), operator("less_equal", swapped=True)
+    __eq__, __ne__ = operator("equal"), operator("not_equal")
+    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     def __neg__(self):
         return apply("negative", self)
 
-    def __matmul__(self, other):
-        return apply("matmul", self, other)
+    def __pow__(self, other):
+        return (
+            apply("multiply", self, self)
+            if isinstance(other, (int, float)) and other == 2
+            else apply("power", self, other)
+        )
 
-    shape = property(lambda self: self.buffer.shape)
-    dtype = property(lambda self: self.buffer.dtype)
-    device = property(lambda self: self.buffer.device)
+    def __rpow__(self, other):
+        return apply("power", other, self)
 
-    def numpy(self):
-        """A copy of the numbers as a NumPy array."""
-        return self.buffer.numpy()
+    def __getitem__(self, index):
+        return slice_of(self, index)
+
+    def to(self, name):
+        """The same numbers on another device."""
+        return moved(self, name)
+
+    def backward(self):
+        """As in PyTorch: the gradient of this loss is added to the `grad` of every variable used, by the innermost open tape."""
+        if not TAPES:
+            raise RuntimeError("backward: no tape is open; compute inside `with GradientTape():`")
+        TAPES[-1].backward(self)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a tensor of shape () has no length")
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self):
+        if self.numpy().size != 1:
+            raise ValueError(f"a tensor of shape {self.shape} is not true or false; compare one number, or use where")
+        return bool(self.numpy().item())
 
     def __float__(self):
         return float(self.numpy().item())
+
+    def __int__(self):
+        return int(self.numpy().item())
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self):
         return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
 # %% [markdown]
-# Two nouns share these operators. A `Tensor` is fixed. A `Variable` is a name for a tensor that may be replaced by another
-# one, as the weights are after each step.
+# Two nouns share these. A **tensor** never changes; that will matter when we look back. A **variable** is a name for a tensor
+# that may be replaced by another one, as the weights are after each step.
 
 
 # %%
 #| export tensors
-class Tensor(Operators):
+class Tensor(Operators, Buffer):
     """An immutable buffer."""
 
-    __slots__ = ("buffer",)
+    __slots__ = ()
 
-    def __init__(self, buffer):
-        self.buffer = buffer
+
+VARIABLES = weakref.WeakValueDictionary()  # id -> every variable that is alive
 
 
 class Variable(Operators):
-    """A tensor that `assign` replaces: the state of a model. Its shape and dtype stay."""
+    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
-    __slots__ = ("value",)
+    __slots__ = ("value", "name", "grad", "__weakref__")
 
-    def __init__(self, value):
-        self.value = as_tensor(value)
+    def __init__(self, value, name=None):
+        self.value, self.name, self.grad = as_tensor(value), name, None  # grad: where `backward` leaves it
+        VARIABLES[id(self)] = self
 
-    buffer = property(lambda self: self.value.buffer)
+    spec = property(lambda self: self.value.spec)
+    shape = property(lambda self: self.value.shape)
+    dtype = property(lambda self: self.value.dtype)
+    device = property(lambda self: self.value.device)
+
+    def numpy(self):
+        """A copy of the numbers as a NumPy array."""
+        return self.value.numpy()
 
     def assign(self, value):
+        """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
         value = as_tensor(value, [self])
-        if value.buffer.spec is not self.buffer.spec:
-            raise ValueError(f"assign: the variable is {self.buffer.spec}, the value {value.buffer.spec}")
+        if value.spec is not self.spec:
+            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
+        for tape in TAPES:
+            tape.assigned.append(self)
         self.value = value
+
+
+# %% [markdown]
+# Numbers come in through `constant`. Python's floats become float32, as in both frameworks; an array keeps its dtype. Beside
+# a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence.
 
 
 # %%
 #| export tensors
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))
+DEVICES = ["cpu:0"]  # the last one is where numbers are placed
+
+
+@contextmanager
+def device(name):
+    """Inside this `with` block, new tensors and variables are placed on that device."""
+    if name not in pool():
+        raise LookupError(f"device: there is no {name!r}; there are {', '.join(pool())}")
+    DEVICES.append(name)
+    try:
+        yield
+    finally:
+        DEVICES.pop()
+
+
 def constant(values, dtype=None):
-    """A tensor of the given numbers on cpu:0. Python floats and lists of them become float32, arrays keep their dtype."""
+    """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype."""
     array = np.asarray(values, dtype)
-    if dtype is None and not isinstance(values, (np.ndarray, np.generic)) and array.dtype == np.float64:
+    given = isinstance(values, (np.ndarray, np.generic, Operators))
+    if dtype is None and not given and array.dtype == np.float64:
         array = array.astype(np.float32)
-    if array.dtype not in (np.float32, np.float64, np.int64):
-        raise TypeError(f"constant: {array.dtype} has no kernels; use float32, float64 or int64")
-    return Tensor(pool()["cpu:0"].put(array))
+    if array.dtype not in DTYPES:
+        raise TypeError(f"constant: {array.dtype} has no kernels; use {', '.join(map(str, DTYPES))}")
+    return pool()[DEVICES[-1]].put(array, Tensor)
 
 
-@functools.lru_cache(maxsize=256)
-def number_tensor(value, sign, dtype):
-    """A single number as a tensor. Tensors never change, so one serves every use. (0.0 and -0.0 are equal, hence `sign`.)"""
-    return constant(value, dtype)
+tensor = constant  # PyTorch's name
 
 
 def as_tensor(value, others=()):
@@ -158,38 +224,60 @@ def as_tensor(value, others=()):
         return value
     if isinstance(value, Variable):
         return value.value
-    like = next((x.dtype for x in others if isinstance(x, Operators)), None)
-    if isinstance(value, (int, float)) and like is not None:
-        return number_tensor(value, math.copysign(1.0, value), like)
-    return constant(value)
+    like = next((x for x in others if isinstance(x, Operators)), None)
+    if like is None or type(value) not in (bool, int, float):
+        return constant(value)
+    if isinstance(value, bool) != (like.dtype == np.bool_) or isinstance(value, float) and like.dtype.kind != "f":
+        raise TypeError(f"{value!r} beside a tensor of {like.dtype}: cast one of them")
+    return number_tensor(value, math.copysign(1.0, value), like.dtype, like.device)
+
+
+@functools.lru_cache(maxsize=256)
+def number_tensor(value, sign, dtype, place):
+    """A single number as a tensor. Tensors never change, so one serves every use. (0.0 and -0.0 are equal, hence `sign`.)"""
+    return place.put(np.asarray(value, dtype), Tensor)
 
 
 # %% [markdown]
 # ## The door (5 min)
 #
-# Every op passes here. Today one clerk stands at the door: he takes a fresh buffer and launches. And he tells
-# everyone who is listening. The listeners are in `TAPES`, which is empty so far.
+# Every op passes here. The plan of level 2 knows the result's shape, dtype and device. Then the **engine** on duty decides what
+# is done. Today there is one engine: it finds memory for the result and runs the kernel at once, which is called *eager*. And
+# the door tells everyone who listens. The listeners are in `TAPES`, which is empty so far.
+
 
 # %%
 #| export tensors
-buffer_of = operator.attrgetter("buffer")
 TAPES = []  # who listens: each hears of every op, in order
 
 
+def eager(op, plan, inputs, attrs):
+    """The engine that runs an op at once, into new memory."""
+    y = plan.spec.device.new(plan.spec, kind=Tensor)
+    execute(plan, y, inputs, attrs)
+    return y
+
+
+ENGINES = [eager]  # the last one is on duty
+
+
 def apply(op, *inputs, **attrs):
-    """The door: run one op on tensors, and tell every open tape."""
+    """The door: let the engine do one op on tensors, and tell every open tape."""
     inputs = [x if type(x) is Tensor else as_tensor(x, inputs) for x in inputs]
-    y = Tensor(launch(op, None, *map(buffer_of, inputs), **attrs))
+    y = ENGINES[-1](op, planned(op, inputs, attrs), inputs, attrs)
     for tape in TAPES:
         tape.records.append((op, inputs, attrs, y))
     return y
 
 
+# %% [markdown]
+# The first sum that goes through it:
+
 # %%
 constant([1.0, 2.0]) + 3.0
 
 # %% [markdown]
-# A few ops have no operator. They are functions, and all of them are one line.
+# A few ops have no operator. They are functions, with the names of both frameworks, and nearly all of them are one line.
 
 
 # %%
@@ -201,7 +289,7 @@ def matmul(x, w):
 
 def gather(x, rows):
     """The rows of x with these numbers (an integer array)."""
-    return apply("gather", x, np.asarray(rows, np.int64) if not isinstance(rows, (Tensor, Variable)) else rows)
+    return apply("gather", x, rows if isinstance(rows, Operators) else constant(np.asarray(rows, np.int64)))
 
 
 def exp(x):
@@ -218,7 +306,7 @@ def clip(x, low, high):
 
 
 def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, or over all numbers (axis=None), in order from 0.0."""
+    """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
     return apply("reduce_sum", x, axis=axis, keepdims=keepdims)
 
 
@@ -243,15 +331,27 @@ def sigmoid(x):
     return apply("sigmoid", x)
 
 
+def softmax(x):
+    """exp(x) divided by its sum, along the last axis: probabilities."""
+    return apply("softmax", x)
+
+
+def log_softmax(x):
+    """log(softmax(x)), and no overflow on the way."""
+    return apply("log_softmax", x)
+
+
 # %% [markdown]
 # Wrong calls are refused at the door, or below it, with one error:
 
 # %%
 wrong = (
     lambda: constant([1.0]) + constant([1.0], "f8"),
+    lambda: constant([1]) * 0.5,
     lambda: matmul(constant([[1.0, 2.0]]), constant([[1.0]])),
     lambda: Variable([1.0]).assign([1.0, 2.0]),
     lambda: gather(constant([[1.0], [2.0]]), [2]),
+    lambda: bool(constant([1.0, 2.0]) > 1.5),
 )
 for call in wrong:
     try:
@@ -260,10 +360,31 @@ for call in wrong:
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
+# ## The gradient at a point, by hand and by a nudge (3 min)
+#
+# Take one neuron and one row: `p = x·w + b`, and the loss `l = (p - y)²`. How does the loss change when `w` does? By hand, with
+# the chain rule: `2·(p - y)·x`. Or by a nudge: move `w` a little up and a little down, and compare.
+
+
+# %%
+def loss_of(w, b, x=3.0, y=5.0):
+    error = x * w + b - y
+    return error * error
+
+
+by_hand = 2 * (3.0 * 2.0 + 1.0 - 5.0) * 3.0
+by_nudge = (loss_of(2.0 + 1e-6, 1.0) - loss_of(2.0 - 1e-6, 1.0)) / 2e-6
+print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
+
+# %% [markdown]
+# By hand it is exact, and takes a person for each program. The nudge takes no person, but two runs for each weight, and it
+# rounds. We look for a way that is exact and takes no person.
+#
 # ## The tape (8 min)
 #
-# Now someone listens. A **tape** writes down each op that passes while it is open: its name, its inputs, its result. That
-# is a list, and we can print it.
+# Now someone listens at the door. A **tape** writes down each op that passes while it is open: its name, its inputs, its
+# result. That is a list, and we can print it.
+
 
 # %%
 #| export autodiff
@@ -271,105 +392,172 @@ for call in wrong:
 
 
 class GradientTape:
-    """Writes down every op while it is open."""
+    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
-    def __init__(self):
-        self.records = []  # (op, inputs, attrs, result)
+    def __init__(self, persistent=False):
+        self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables
 
     def __enter__(self):
         TAPES.append(self)
         return self
 
     def __exit__(self, *_):
-        TAPES.remove(self)
+        if self in TAPES:
+            TAPES.remove(self)
 
     def gradient(self, target, sources):
-        """d target / d source for each source: a list of tensors shaped like the sources."""
-        return walk_back(self.records, as_tensor(target), [as_tensor(s) for s in sources])
+        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
+
+        A target of several numbers stands for their sum. A tape that is read while it is open is closed first.
+        """
+        if self.records is None:
+            raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
+        if not isinstance(sources, (list, tuple)):
+            return self.gradient(target, [sources])[0]
+        for k, source in enumerate(sources):
+            if any(source is variable for variable in self.assigned):
+                raise ValueError(
+                    f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
+                )
+        still_open = self in TAPES
+        self.__exit__()
+        try:
+            return walk_back(self.records, as_tensor(target), [as_tensor(source) for source in sources])
+        finally:
+            if not self.persistent:
+                self.records = None
+            elif still_open:
+                TAPES.append(self)
+
+    def backward(self, loss):
+        """Add to the `grad` of every variable that was used the gradient of this loss."""
+        used = {id(x) for record in self.records or () for x in record[1]}
+        variables = [v for v in VARIABLES.values() if id(v.value) in used and v.dtype.kind == "f"]
+        for variable, gradient in zip(variables, self.gradient(loss, variables)):
+            variable.grad = gradient if variable.grad is None else variable.grad + gradient
 
     def __repr__(self):
-        return "\n".join(
-            f"{i:3}  {op:<12} {' '.join(str(x.shape) for x in inputs)} -> {y.shape}"
-            for i, (op, inputs, _, y) in enumerate(self.records)
-        )
+        names, lines = {}, []
+        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
+            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
+            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
+            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
+        return "\n".join(lines) if self.records is not None else "GradientTape, read"
 
+
+# %% [markdown]
+# The neuron once more, now with a tape:
 
 # %%
-w, x, y = Variable([[2.0], [1.0]]), constant([[1.0, 2.0], [3.0, 4.0]]), constant([[3.0], [5.0]])
-with GradientTape() as tape:
-    error = x @ w - y
-    loss = reduce_mean(error * error)
+x, y = constant(3.0, "f8"), constant(5.0, "f8")
+w, b = Variable(np.array(2.0)), Variable(np.array(1.0))
+with GradientTape(persistent=True) as tape:
+    error = x * w + b - y
+    loss = error * error
 tape
 
 # %% [markdown]
-# To differentiate, read the list from the bottom. Each op must know one thing: if the result's gradient is `dy`, what is
-# the gradient of each input? That is the chain rule for one op, its **vjp** (vector-Jacobian product). One row an op, one
-# function an input:
+# To differentiate, read the list from the bottom. Each op must know one thing: if the loss changes by `dy` for each unit of the
+# op's *result*, by how much does it change for each unit of each *input*? That is the chain rule for one op, its **vjp**
+# (vector-Jacobian product). One row an op, one function an input:
+
 
 # %%
 #| export autodiff
-VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input
+VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
     "divide": (lambda dy, y, a, b: dy / b, lambda dy, y, a, b: -dy * y / b),
     "negative": (lambda dy, y, x: -dy,),
-    "matmul": (
-        lambda dy, y, x, w: apply("matmul", dy, w, transpose_w=True),
-        lambda dy, y, x, w: apply("matmul", x, dy, transpose_x=True),
-    ),
-    "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
     "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
     "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
+    "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
+    "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=len(x)), None),
 }
 
 
-def spread_back(dy, shape, axis, keepdims):
-    """The reverse of a sum: the same gradient for every number that went into it."""
-    if axis is not None and axis % len(shape) and not keepdims:
-        raise NotImplementedError("the gradient of a sum over an axis that is not the first needs keepdims=True")
-    return apply("broadcast_to", dy, shape=shape)
-
-
 # %% [markdown]
-# One case needs care. When a bias of shape `(1, 1)` was added to ten rows, it was used ten times. Its gradient is the sum
-# of ten: the reverse of repeating is adding up.
+# The product of matrices has two rules, and each must hold for operands that are given transposed. With `X` and `W` for what is
+# multiplied, `dX = dy·Wᵀ` and `dW = Xᵀ·dy`. No transpose is ever made: the kernel reads the other way round.
 
 
 # %%
 #| export autodiff
+def matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_x:
+        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
+    return apply("matmul", dy, w, transpose_w=not transpose_w)
+
+
+def matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_w:
+        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
+    return apply("matmul", x, dy, transpose_x=not transpose_x)
+
+
+VJPS["matmul"] = matmul_vjp_x, matmul_vjp_w
+
+# %% [markdown]
+# Two cases need care. A sum uses each number once, so every number gets the same `dy`: it is spread out again. And when a bias
+# of shape `(1, 4)` was added to ten rows, it was used ten times. Its gradient is the sum of ten: the reverse of repeating is
+# adding up.
+
+
+# %%
+#| export autodiff
+def spread_back(dy, shape, axis, keepdims):
+    """The reverse of a reduction to `dy`: an array of that shape, in which every number has the dy that it went into."""
+    if axis is not None and not keepdims:
+        gone = {a % len(shape) for a in (axis if isinstance(axis, tuple) else (axis,))}
+        dy = apply("reshape", dy, shape=tuple(1 if a in gone else size for a, size in enumerate(shape)))
+    return apply("broadcast_to", dy, shape=shape)
+
+
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    while len(dx.shape) > len(shape):
-        dx = reduce_sum(dx, axis=0)
+    extra = len(dx.shape) - len(shape)
+    if extra:
+        dx = reduce_sum(dx, axis=tuple(range(extra)))
     for axis, (size, wanted) in enumerate(zip(dx.shape, shape, strict=True)):
         if size != wanted:
             dx = reduce_sum(dx, axis=axis, keepdims=True)
     return dx
 
 
+# %% [markdown]
+# Now the walk. It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to
+# the inputs. Where an input gets a second one, the two are added.
+
+
+# %%
+#| export autodiff
 def walk_back(records, target, sources):
     """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
-    needed = {id(s) for s in sources}  # what depends on a source; the rest is skipped
-    useful = []
+    for name, t in (("the target", target), *((f"source {k}", source) for k, source in enumerate(sources))):
+        if t.dtype.kind != "f":
+            raise TypeError(f"gradient: {name} is {t.dtype}; only floats have a gradient")
+    needed, useful = {id(source) for source in sources}, []  # what depends on a source, by which records
     for record in records:
         if not needed.isdisjoint(map(id, record[1])):
             needed.add(id(record[3]))
             useful.append(record)
     gradients = {id(target): constant(np.ones(target.shape, target.dtype))}
     for op, inputs, attrs, y in reversed(useful):
-        if id(y) not in gradients:
+        dy = gradients.get(id(y))
+        if dy is None:
             continue
         if op not in VJPS:
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
-        for x, vjp in zip(inputs, VJPS[op]):
-            if id(x) in needed:
-                dx = vjp(gradients[id(y)], y, *inputs, **attrs)
-                if dx.buffer.spec is not x.buffer.spec:
+        rules = VJPS[op]
+        for x, vjp in zip(inputs, rules(len(inputs)) if callable(rules) else rules):
+            dx = vjp(dy, y, *inputs, **attrs) if vjp is not None and id(x) in needed else None
+            if dx is not None:
+                if dx.spec is not x.spec:
                     dx = unbroadcast(dx, x.shape)
                 gradients[id(x)] = gradients[id(x)] + dx if id(x) in gradients else dx
     for k, source in enumerate(sources):
@@ -378,25 +566,229 @@ def walk_back(records, target, sources):
     return [gradients[id(source)] for source in sources]
 
 
+# %%
+dw, db = tape.gradient(loss, [w, b])
+print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}, by the tape {float(dw)}")
+
 # %% [markdown]
-# Why backwards, and in order? Because a result may be used twice, and its gradient is complete only when all its users
-# have spoken. `error * error` above is such a case.
+# Exact, and no person. One walk gives the gradient of every weight, be there two or a million; the nudge needs two runs for
+# each.
 #
-# **Predict:** the loss of our small example is `mean((x @ w - y)²)`. Does the tape agree with a nudge?
+# **Step through it.** (TODO figure)
+#
+# ### Why backwards, and in order
+#
+# `error` was used twice: both factors are it. Its gradient is complete only when all its users have spoken. Here is a program of
+# three ops, and a walk that reads the first of them too early:
 
 # %%
-(dw,) = tape.gradient(loss, [w])
-
-
-def loss_at(w0):
-    e = x.numpy() @ np.array([[w0], [1.0]]) - y.numpy()
-    return (e * e).mean()
-
-
-print(f"tape {dw.numpy()[0, 0]:.4f}   nudge {(loss_at(2 + 1e-6) - loss_at(2 - 1e-6)) / 2e-6:.4f}")
+v = Variable(np.array(3.0))
+with GradientTape(persistent=True) as tape:
+    u = v * 2.0
+    z = u * u + u
+first, second, third = tape.records
+for name, records in {"in order": [first, second, third], "the first too early": [second, first, third]}.items():
+    print(f"{name:20} {float(walk_back(records, z, [v.value])[0])}")
+print(f"{'by hand':20} {2 * (2 * 6.0 + 1)}")
 
 # %% [markdown]
-# It does. The tape needed one walk, and would need one walk for a million weights. The nudge needs two runs for each.
+# The program wrote the list in an order in which every input is older than its result. Read from the end, every user comes
+# before the thing it used. No sorting is needed: the order of the records is enough.
+#
+# ### Every rule meets a nudge
+#
+# A rule is easily wrong. So each is compared with nudges, on random numbers, once and in view:
+
+
+# %%
+def slope(function, arrays, k, nudge=1e-6):
+    """d sum(function) / d arrays[k] by central differences."""
+    result = np.zeros(arrays[k].shape)
+    for index in np.ndindex(result.shape):
+        ends = []
+        for step in (nudge, -nudge):
+            moved = [np.array(a) for a in arrays]
+            moved[k][index] += step
+            ends.append(function(*map(constant, moved)).numpy().sum())
+        result[index] = (ends[0] - ends[1]) / (2 * nudge)
+    return result
+
+
+def meets_nudge(function, *arrays):
+    """The largest difference between the tape's gradients and the nudges'."""
+    inputs = [*map(constant, arrays)]
+    with GradientTape() as tape:
+        target = function(*inputs)
+    gradients = tape.gradient(target, inputs)
+    return max(np.abs(g.numpy() - slope(function, arrays, k)).max() for k, g in enumerate(gradients))
+
+
+# %%
+draw = np.random.default_rng(0)
+a, b, row, m = (
+    draw.uniform(0.5, 2, (3, 2)),
+    draw.uniform(0.5, 2, (3, 2)),
+    draw.normal(size=(1, 2)),
+    draw.normal(size=(2, 4)),
+)
+cases = {
+    "add": (lambda x, y: x + y, a, row),
+    "subtract": (lambda x, y: x - y, a, row),
+    "multiply": (lambda x, y: x * y, a, row),
+    "divide": (lambda x, y: y / x, a, row),
+    "negative": (lambda x: -x, a),
+    "exp": (exp, a),
+    "log": (log, a),
+    "relu": (relu, row),
+    "sigmoid": (sigmoid, a),
+    "clip": (lambda x: clip(x, -0.5, 0.9), a),
+    "broadcast_to": (lambda x: apply("broadcast_to", x, shape=(3, 2)) * a, row),
+    "reduce_sum": (lambda x: reduce_sum(x * x, axis=1), b),
+    "gather": (lambda x: gather(x, [2, 0, 2]) * b, a),
+    "matmul": (lambda x, y: (x @ y) * (x @ y), a, m),
+}
+assert {*cases} == {*VJPS}, {*cases} ^ {*VJPS}
+worst = {op: meets_nudge(*case) for op, case in cases.items()}
+print(f"{len(cases)} rules, all within 1e-6:", all(difference < 1e-6 for difference in worst.values()))
+
+# %% [markdown]
+# ### Tapes in tapes
+#
+# The rules are made of ops, which pass the door as well. So a second tape around the first writes down the walk, and can be read
+# for the second derivative.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "y = x³ at x = 2. What is the gradient of the gradient?",
+    choices=["6", "12", "an error: gradients cannot be differentiated"],
+    answer="12",
+    because="The gradient is 3x², its own gradient 6x. Every op of the walk passed the door and was written down.",
+)
+
+# %%
+x = Variable(np.array(2.0))
+with GradientTape() as outer:
+    with GradientTape() as inner:
+        y = x * x * x
+    dy = inner.gradient(y, x)
+print(float(dy), float(outer.gradient(dy, x)))
+
+# %% [markdown]
+# A tape can be read once, then it lets its records go; a *persistent* one keeps them. And sometimes a value shall count as given,
+# whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
+
+
+# %%
+#| export autodiff
+VJPS["copy"] = (None,)
+
+
+def stop_gradient(x):
+    """The same numbers, through which no gradient passes (`detach` in PyTorch)."""
+    return apply("copy", x)
+
+
+# %%
+with GradientTape() as tape:
+    y = x * stop_gradient(x)
+print(float(tape.gradient(y, x)), "and not", float(2 * x))
+
+# %% [markdown]
+# PyTorch spells the same walk in two other ways. Its tape is always open; ours is the innermost open one.
+
+
+# %%
+#| export autodiff
+def grad(outputs, inputs):
+    """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape."""
+    if not TAPES:
+        raise RuntimeError("grad: no tape is open; compute inside `with GradientTape():`")
+    if math.prod(outputs.shape) != 1:
+        raise ValueError(f"grad: the output has shape {outputs.shape}; expected one number")
+    return TAPES[-1].gradient(outputs, inputs)
+
+
+# %%
+x = Variable(np.array(2.0))
+with GradientTape():
+    (x * x).backward()
+print(float(x.grad))
+
+# %% [markdown]
+# ## A part that owns variables (2 min)
+#
+# An optimizer wants a list of all variables. A **module** finds them: in its attributes, and in the lists, dicts and modules
+# that it has as attributes.
+
+# %%
+#| export module
+"""A module finds its variables."""
+
+
+class Module:
+    """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
+
+    def named_variables(self):
+        """{"layers.0.w": variable, …}, each variable once, in the order in which they were set."""
+        found = {}
+        collect(vars(self), "", found, set())
+        return found
+
+    variables = property(lambda self: list(self.named_variables().values()))
+
+    def count(self):
+        """How many numbers the variables hold."""
+        return sum(math.prod(variable.shape) for variable in self.variables)
+
+
+def collect(value, path, found, seen):
+    """Add the variables in this value to `found`; what was `seen` is not entered again."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Variable):
+        found[path] = value
+        return
+    value = vars(value) if isinstance(value, Module) else value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    for name, part in items:
+        collect(part, f"{path}.{name}" if path else str(name), found, seen)
+
+
+# %%
+class Net(Module):
+    def __init__(self, sizes):
+        self.layers = [
+            {"w": Variable(np.ones((inputs, units))), "b": Variable(np.zeros((1, units)))}
+            for inputs, units in zip(sizes, sizes[1:])
+        ]
+
+
+net = Net([2, 4, 8, 1])
+print(net.count(), "numbers in", *net.named_variables())
+
+# %% [markdown]
+# ## An op of your own, on every level (3 min)
+#
+# What does a new op need? A row in each table: a kernel and its plan on level 2, a rule on this level. `softplus(x)`,
+# log(1 + eˣ), is a smooth relu, and its slope is the sigmoid:
+
+# %%
+from levels import hardware, kernels
+
+kernels.scalar("softplus")(lambda x: hardware.log(1.0 + hardware.exp(x)))
+VJPS["softplus"] = (lambda dy, y, x: dy * sigmoid(x),)
+
+
+def softplus(x):
+    return apply("softplus", x)
+
+
+print(softplus(constant([-1.0, 0.0, 1.0])))
+print("meets a nudge:", meets_nudge(softplus, a) < 1e-6)
+
+# %% [markdown]
+# Three lines, and it has loops for any shapes, float32 and float64, a gradient, and a second one.
 #
 # ## The two tasks on this level (6 min)
 #
@@ -407,7 +799,7 @@ task = tasks.linear()
 print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 
 # %% [markdown]
-# ### Model and training
+# ### Model and loss, the gradient, a step
 #
 # The forward pass is now the formula. The backward pass has shrunk to one line, which we did not have to derive.
 
@@ -422,7 +814,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     x_, y_, (w, b), losses = constant(x), constant(y), map(Variable, weights), []
-    for i in batches:
+    for numbers in batches:
+        i = constant(np.asarray(numbers, np.int64))
         rows, target = gather(x_, i), gather(y_, i)
         with GradientTape() as tape:
             prediction = rows @ w + b  # forward
@@ -441,13 +834,11 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %%
-from levels import hardware, kernels
-
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 below = kernels.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print("losses equal: ", bool((fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.weights)))
-print("last loss    ", float(fit.losses[-1]).hex())
+print("last loss    ", float(fit.losses[-1]).hex(), f"= {fit.losses[-1]:.6f}")
 
 # %% [markdown]
 # On level 2 our hand made 14 launches. The tape makes 19, with the same bits: it divides for g, spreads g over the rows and
@@ -483,7 +874,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     x_, y_, weights, losses = constant(x), constant(y), [Variable(w) for w in weights], []
-    for i in batches:
+    for numbers in batches:
+        i = constant(np.asarray(numbers, np.int64))
         rows, target = gather(x_, i), gather(y_, i)
         with GradientTape() as tape:
             prediction = dnn(rows, weights)  # forward
@@ -524,6 +916,14 @@ short = task._replace(batches=task.batches[:1000])
 launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
 print(f"{compare.lines(linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
+# %% tags=["hide-input"]
+checks.predict(
+    "Level 2 took about 20 µs for such a step. And this level?",
+    choices=["less, the code is shorter", "about the same", "two or three times as long"],
+    answer="two or three times as long",
+    because="There are more launches. Each finds new memory for its result, is written down, and is read again.",
+)
+
 # %% tags=["nbval-ignore-output"]
 import timeit
 
@@ -540,17 +940,227 @@ compare.cost(linear_regression, task, launches, nbytes, launches * t_launch + cp
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | fixed numbers | `tf.constant` | `torch.tensor` | `constant` |
+# | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
 # | state | `tf.Variable`, `.assign` | `torch.nn.Parameter`, in place | `Variable`, `.assign` |
 # | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
-# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)` | `tape.gradient(loss, ws)` |
+# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)`, `loss.backward()` | all three |
+# | stop | `tf.stop_gradient` | `.detach()` | `stop_gradient` |
+# | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
+# | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 #
+# ### More functions
+
+
+# %%
+#| export tensors
+def transpose(x, axes=None):
+    """The axes in another order, all in reverse where `axes` is None."""
+    return apply("transpose", x, axes=None if axes is None else tuple(axes))
+
+
+def reshape(x, shape):
+    """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
+    shape, known = tuple(shape), math.prod(size for size in shape if size != -1)
+    left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
+    return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
+
+
+def concat(values, axis=0):
+    """The tensors of a list one after the other along an axis."""
+    values = list(values)
+    return apply("concat", *values, axis=axis % max(1, len(as_tensor(values[0]).shape)) if values else axis)
+
+
+cat = concat  # PyTorch's name
+
+
+def where(mask, x, y):
+    """x where the mask, a tensor of bools, is true, else y."""
+    return apply("where", mask, as_tensor(x, [y]), as_tensor(y, [x]))
+
+
+def cast(x, dtype):
+    """The same numbers in another dtype."""
+    return apply("cast", x, dtype=np.dtype(dtype))
+
+
+# %%
+#| export tensors
+def tanh(x):
+    return apply("tanh", x)
+
+
+def sqrt(x):
+    return apply("sqrt", x)
+
+
+def maximum(x, y):
+    return apply("maximum", x, y)
+
+
+def minimum(x, y):
+    return apply("minimum", x, y)
+
+
+def reduce_max(x, axis=None, keepdims=False):
+    """The largest number along one axis, or of all."""
+    return apply("reduce_max", x, axis=axis, keepdims=keepdims)
+
+
+def reduce_min(x, axis=None, keepdims=False):
+    """The smallest number along one axis, or of all."""
+    return apply("reduce_min", x, axis=axis, keepdims=keepdims)
+
+
+def arg_max(x, axis=None):
+    """The place of the first largest number along one axis, or in x as one long row."""
+    return apply("arg_max", x, axis=axis)
+
+
+def one_hot(x, depth, dtype=np.float32):
+    """A new last axis of that length: 1 at the place that the integer names, else 0."""
+    return apply("one_hot", x, depth=depth, dtype=np.dtype(dtype))
+
+
+# %% [markdown]
+# `x[1:, ::2]`, `x[..., 0]` and `x[:, None]` mean what they mean in NumPy.
+
+
+# %%
+#| export tensors
+def slice_of(x, index):
+    """x[index] for integers, slices, `...` and `None`, as in NumPy."""
+    index = index if isinstance(index, tuple) else (index,)
+    missing = len(x.shape) - sum(part is not None and part is not Ellipsis for part in index)
+    dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
+    if missing < 0 or len(dots) > 1:
+        raise IndexError(f"index {index} has too many parts for shape {x.shape}")
+    index = (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
+    sizes, slices, shape = iter(x.shape), [], []
+    for part in index:
+        size = 1 if part is None else next(sizes)
+        if isinstance(part, slice):
+            slices.append((part.start, part.stop, part.step))
+            shape.append(len(range(*part.indices(size))))
+        elif part is None:
+            shape.append(1)
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            if not -size <= part < size:
+                raise IndexError(f"index {part} is out of range for an axis of {size}")
+            slices.append((part % size, part % size + 1, 1))
+        else:
+            raise TypeError(
+                f"index {part!r}: expected integers and slices; for rows by number there is gather, for masks where"
+            )
+    y = apply("slice", x, slices=tuple(slices))
+    return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
+
+
+# %% [markdown]
+# Numbers change devices only when they are told to, and the tape hears of it.
+
+
+# %%
+#| export tensors
+def moved(x, name):
+    """The same numbers on the device of that name."""
+    x, place = as_tensor(x), pool().get(name)
+    if place is None:
+        raise LookupError(f"to: there is no {name!r}; there are {', '.join(pool())}")
+    y = place.put(x.numpy(), Tensor)
+    for tape in TAPES:
+        tape.records.append(("to", [x], {"name": name}, y))
+    return y
+
+
+# %% [markdown]
+# ### More rules
+#
+# Most are one line. Where several numbers are the largest, they share the gradient.
+
+
+# %%
+#| export autodiff
+def share_back(dy, y, x, axis, keepdims):
+    """The reverse of a largest or smallest number: dy, divided among those that are it."""
+    hit = cast(x == spread_back(y, x.shape, axis, keepdims), x.dtype)
+    count = reduce_sum(hit, axis, keepdims)
+    return hit * spread_back(dy / count, x.shape, axis, keepdims)
+
+
+def part_of_join(k):
+    """The rule of input k of a `concat`: its part of dy."""
+
+    def vjp(dy, y, *inputs, axis=0):
+        start = sum(x.shape[axis] for x in inputs[:k])
+        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].shape[axis]),)]
+
+    return vjp
+
+
+VJPS.update(
+    {
+        "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
+        "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
+        "power": (
+            lambda dy, y, a, b: dy * (b * a ** (b - 1.0)),
+            lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
+        ),
+        "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
+        "minimum": (lambda dy, y, a, b: where(a <= b, dy, 0.0), lambda dy, y, a, b: where(a <= b, 0.0, dy)),
+        "where": (None, lambda dy, y, m, a, b: where(m, dy, 0.0), lambda dy, y, m, a, b: where(m, 0.0, dy)),
+        "reduce_max": (share_back,),
+        "reduce_min": (share_back,),
+        "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
+        "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
+        "transpose": (lambda dy, y, x, axes: transpose(dy, axes and np.argsort(axes).tolist()),),
+        "reshape": (lambda dy, y, x, shape: reshape(dy, x.shape),),
+        "concat": lambda count: map(part_of_join, range(count)),
+        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.shape, slices=slices),),
+        "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
+        "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
+        "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
+        "to": (lambda dy, y, x, name: moved(dy, x.device.name),),
+    }
+)
+VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "one_hot"), (None, None)))
+
+# %% [markdown]
+# And the gradients of gradients, for second derivatives:
+
+# %%
+#| export autodiff
+VJPS.update(
+    {
+        "relu_grad": (lambda g, dx, dy, y: apply("relu_grad", g, y), None),
+        "clip_grad": (lambda g, dx, dy, x, low, high: apply("clip_grad", g, x, low=low, high=high), None),
+        "sigmoid_grad": (
+            lambda g, dx, dy, y: apply("sigmoid_grad", g, y),
+            lambda g, dx, dy, y: g * dy * (1.0 - 2.0 * y),
+        ),
+        "softmax_grad": (
+            lambda g, dx, dy, y: apply("softmax_grad", g, y),
+            lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),
+        ),
+        "log_softmax_grad": (
+            lambda g, dx, dy, y: g - reduce_sum(g * exp(y), -1, True),
+            lambda g, dx, dy, y: -g * exp(y) * reduce_sum(dy, -1, True),
+        ),
+    }
+)
+
+# %%
+x = constant([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0]])
+print(arg_max(x, axis=1), one_hot(arg_max(x, axis=1), 3), sep="\n")
+print(concat([x[:, ::-1], x[:1]]), where(x > 2.0, x, 0.0), sep="\n")
+
+# %% [markdown]
 # ## Exercises
 #
 # 1. Print the tape of `linear_regression`'s forward pass. Which record belongs to which operator?
 # 2. Remove `unbroadcast` from `walk_back`. Which error do you get, and from where?
 # 3. Let `walk_back` run over the records forwards. What happens, and why?
-# 4. Add a vjp for a new op `"square"`. Check it with a nudge.
+# 4. Add an op `"square"` with a kernel, and a rule of your own. Does it meet a nudge? (`meets_nudge` says.)
 #
 # ## Build
 
