@@ -45,6 +45,12 @@ ELEMENTWISE = {
     "exp": np.exp,
     "log": np.log,
     "sqrt": np.sqrt,
+    "tanh": np.tanh,
+    "power": np.power,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
     "sigmoid": logistic,
     "sigmoid_grad": lambda dy, y: dy * y * (1 - y),
     "relu": lambda x: np.where(x > 0, x, 0),
@@ -69,9 +75,10 @@ def test_elementwise_ops_are_numpys(op, dtype, data):
     shapes = data.draw(arrays.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=4))
     inputs = [data.draw(arrays.arrays(dtype, shape, elements=ANY)) for shape in shapes.input_shapes]
     with np.errstate(all="ignore"):
-        expected = np.asarray(reference(*(x.astype("f8") for x in inputs))).astype(dtype)
+        expected = np.asarray(reference(*(x.astype("f8") for x in inputs)))
+        expected = expected if expected.dtype == bool else expected.astype(dtype)
     result = run(op, *inputs, **attrs)
-    assert result.dtype == dtype and result.shape == shapes.result_shape
+    assert result.dtype == expected.dtype and result.shape == shapes.result_shape
     np.testing.assert_allclose(result, expected, *((1e-6, 1e-43) if dtype == "f4" else (1e-14, 0)))
 
 
@@ -122,6 +129,34 @@ def test_reductions_are_numpys(op, x, keepdims, data):
     result = run(op, x, axis=axis, keepdims=keepdims)
     assert result.shape == expected.shape and result.dtype == x.dtype
     np.testing.assert_allclose(result, expected, 0, 1e-2 if x.dtype == "f4" and op == "reduce_sum" else 1e-10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays.arrays(DTYPES, arrays.array_shapes(max_dims=4, min_side=0, max_side=5), elements=ANY), st.data())
+def test_moves_are_numpys(x, data):
+    """Slices with any steps, their gradients, and shapes changed and joined."""
+    index = [data.draw(st.slices(size)) for size in x.shape]
+    slices = tuple((part.start, part.stop, part.step) for part in index)
+    part, zeros = x[tuple(index)], np.zeros_like(x)
+    np.testing.assert_array_equal(run("slice", x, slices=slices), part)
+    zeros[tuple(index)] = part
+    np.testing.assert_array_equal(run("slice_grad", part, shape=x.shape, slices=slices), zeros)
+    axis = data.draw(st.integers(0, x.ndim - 1))
+    np.testing.assert_array_equal(run("concat", x, x, x, axis=axis), np.concatenate([x, x, x], axis))
+    np.testing.assert_array_equal(run("reshape", x, shape=(x.size, 1)), x.reshape(x.size, 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays.arrays(DTYPES, arrays.array_shapes(max_dims=3, max_side=5), elements=ANY), st.data())
+def test_the_place_of_the_largest_number_is_numpys(x, data):
+    axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
+    np.testing.assert_array_equal(run("arg_max", x, axis=axis), np.argmax(x, axis))
+
+
+@settings(max_examples=40, deadline=None)
+@given(arrays.arrays(st.sampled_from(["f4", "f8", "i8", "?"]), (3, 4)), arrays.arrays(bool, (4,)))
+def test_where_is_numpys(x, mask):
+    np.testing.assert_array_equal(run("where", mask, x, x[:1]), np.where(mask, x, x[:1]))
 
 
 def test_the_largest_of_nan_is_nan_and_integers_reduce_too():
@@ -263,6 +298,7 @@ def test_every_op_is_compared_with_numpy():
         "one_hot",
     }
     elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
+    elsewhere |= {"arg_max", "slice", "slice_grad", "concat", "where", "reshape"}
     assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {"reduce_sum", "reduce_max", "reduce_min"}
 
 

@@ -242,9 +242,12 @@ scalar("where", takes="fib", masks=1)(lambda mask, x, y: x if mask else y)
 
 @scalar("tanh")
 def tanh(x):
-    e = exp(-2.0 * (x if x > 0.0 else -x))
-    y = (1.0 - e) / (1.0 + e)
-    return y if x > 0.0 else -y
+    """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
+    size, z = x if x > 0.0 else -x, x * x
+    e = exp(-2.0 * size)
+    far = (1.0 - e) / (1.0 + e)
+    near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
+    return near if size < 0.5 else far if x > 0.0 else -far
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)

@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.hardware import exp, log
 
-from .cache import STANDS
+from .cache import STANDS, compiled_for
 from .elementwise import TRIALS, llvm_function, scalar
 from .registry import COMPILERS, kernel, make, same_dtype
 
@@ -80,6 +80,7 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     views = ((before,), (before, within)) if after == 1 else ((before, after), (before, within, after))
     fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
     loop = compiled_reduction(function, dtype, reduce_rows if after == 1 else reduce_columns, fast)
+    loop = compiled_for(loop, *(np.empty((0,) * len(view), dtype) for view in views), start)
 
     def run(out, x):
         loop(out.reshape(views[0]), x.reshape(views[1]), start)

@@ -43,14 +43,13 @@ def kernel(op, kind="cpu", planner=None):
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
 
-    __slots__ = ("spec", "nbytes", "run", "numbers", "launches", "watched")
+    __slots__ = ("spec", "nbytes", "run", "numbers", "plain", "launches", "watched")
 
     def __init__(self, spec, nbytes, run, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
         self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
-        self.numbers = tuple(
-            numbers
-        )  # the names of the attributes that are numbers, in the order in which `run` takes them
+        self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
+        self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
 
 def make(shape, dtype, inputs, run, numbers=(), results=1):
@@ -131,13 +130,13 @@ def planned(op, reads, attrs):
 def execute(found, out, inputs, attrs):
     """Count a launch of this plan, and run it."""
     found.launches += 1
-    if found.numbers or type(out) is tuple or len(inputs) > 2:
+    if found.plain and len(inputs) == 2:
+        found.run(out.data, inputs[0].data, inputs[1].data)
+    elif found.plain and len(inputs) == 1:
+        found.run(out.data, inputs[0].data)
+    else:
         outs = out if type(out) is tuple else (out,)
         found.run(*map(data_of, (*outs, *inputs)), *map(attrs.get, found.numbers))
-    elif len(inputs) == 2:
-        found.run(out.data, inputs[0].data, inputs[1].data)
-    else:
-        found.run(out.data, inputs[0].data)
 
 
 def launch(op, out, *inputs, **attrs):

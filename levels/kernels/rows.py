@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from .cache import compiled_for
 from .elementwise import TRIALS, compiled_loop, identity
 from .registry import COMPILERS, Plan, kernel, make, same_dtype
 
@@ -15,10 +16,11 @@ def plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    width, loop = math.prod(x.shape[1:]), COMPILERS["cpu"](function, x.dtype)
+    width, many = math.prod(x.shape[1:]), np.empty((0, 0), x.dtype)
+    loop = compiled_for(COMPILERS["cpu"](function, x.dtype), many, many, np.empty(0, np.int64))
 
     def run(out, x, rows):
-        loop(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
+        loop(out.reshape(rows.size, width), x.reshape(x.shape[0], width), rows.reshape(rows.size))
 
     spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
     return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)

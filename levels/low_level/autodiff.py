@@ -12,7 +12,6 @@ from .tensors import (
     apply,
     as_tensor,
     cast,
-    constant,
     exp,
     gather,
     log,
@@ -134,29 +133,30 @@ def walk_back(records, target, sources):
     for name, t in (("the target", target), *((f"source {k}", source) for k, source in enumerate(sources))):
         if t.dtype.kind != "f":
             raise TypeError(f"gradient: {name} is {t.dtype}; only floats have a gradient")
-    needed, useful = {id(source) for source in sources}, []  # what depends on a source, by which records
+    needed, useful = set(sources), []  # what depends on a source, by which records
     for record in records:
-        if not needed.isdisjoint(map(id, record[1])):
-            needed.add(id(record[3]))
+        if not needed.isdisjoint(record[1]):
+            needed.add(record[3])
             useful.append(record)
-    gradients = {id(target): constant(np.ones(target.shape, target.dtype))}
+    one = as_tensor(1.0, target)
+    gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(useful):
-        dy = gradients.get(id(y))
+        dy = gradients.get(y)
         if dy is None:
             continue
         if op not in VJPS:
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
         rules = VJPS[op]
-        for x, vjp in zip(inputs, rules(len(inputs)) if callable(rules) else rules):
-            dx = vjp(dy, y, *inputs, **attrs) if vjp is not None and id(x) in needed else None
+        for x, vjp in zip(inputs, rules if type(rules) is tuple else rules(len(inputs))):
+            dx = vjp(dy, y, *inputs, **attrs) if vjp is not None and x in needed else None
             if dx is not None:
                 if dx.spec is not x.spec:
                     dx = unbroadcast(dx, x.shape)
-                gradients[id(x)] = gradients[id(x)] + dx if id(x) in gradients else dx
+                gradients[x] = gradients[x] + dx if x in gradients else dx
     for k, source in enumerate(sources):
-        if id(source) not in gradients:
+        if source not in gradients:
             raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
-    return [gradients[id(source)] for source in sources]
+    return [gradients[source] for source in sources]
 
 
 VJPS["copy"] = (None,)

@@ -117,7 +117,7 @@ class Variable(Operators):
 
     def assign(self, value):
         """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
-        value = as_tensor(value, [self])
+        value = as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         for tape in TAPES:
@@ -125,7 +125,7 @@ class Variable(Operators):
         self.value = value
 
 
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))
+DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
 DEVICES = ["cpu:0"]  # the last one is where numbers are placed
 
 
@@ -155,24 +155,37 @@ def constant(values, dtype=None):
 tensor = constant  # PyTorch's name
 
 
-def as_tensor(value, others=()):
-    """A tensor from a tensor, a variable, an array or numbers; a Python number takes the dtype of the first tensor beside it."""
-    if isinstance(value, Tensor):
-        return value
+def as_tensor(value, like=None):
+    """A tensor from a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if isinstance(value, Variable):
         return value.value
-    like = next((x for x in others if isinstance(x, Operators)), None)
+    if isinstance(value, Tensor):
+        return value
     if like is None or type(value) not in (bool, int, float):
         return constant(value)
-    if isinstance(value, bool) != (like.dtype == np.bool_) or isinstance(value, float) and like.dtype.kind != "f":
-        raise TypeError(f"{value!r} beside a tensor of {like.dtype}: cast one of them")
-    return number_tensor(value, math.copysign(1.0, value), like.dtype, like.device)
+    return number_tensor(value, type(value), value or str(value), like.spec)
 
 
-@functools.lru_cache(maxsize=256)
-def number_tensor(value, sign, dtype, place):
-    """A single number as a tensor. Tensors never change, so one serves every use. (0.0 and -0.0 are equal, hence `sign`.)"""
-    return place.put(np.asarray(value, dtype), Tensor)
+@functools.lru_cache(maxsize=1024)
+def number_tensor(value, kind, name, spec):
+    """A single number as a tensor of that Spec's dtype and device. Tensors never change, so one serves every use.
+
+    (0.0, -0.0, 0 and False are equal, so the kind and the name of a zero tell them apart.)
+    """
+    if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
+        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
+    return spec.device.put(np.asarray(value, spec.dtype), Tensor)
+
+
+def as_tensors(values):
+    """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
+    tensors = []
+    for x in values:
+        if type(x) is not Tensor:
+            like = None if type(x) is Variable else next((v for v in values if isinstance(v, Operators)), None)
+            x = as_tensor(x, like)
+        tensors.append(x)
+    return tensors
 
 
 TAPES = []  # who listens: each hears of every op, in order
@@ -180,7 +193,7 @@ TAPES = []  # who listens: each hears of every op, in order
 
 def eager(op, plan, inputs, attrs):
     """The engine that runs an op at once, into new memory."""
-    y = plan.spec.device.new(plan.spec, kind=Tensor)
+    y = plan.spec.device.new(plan.spec, np.empty, Tensor)
     execute(plan, y, inputs, attrs)
     return y
 
@@ -190,7 +203,10 @@ ENGINES = [eager]  # the last one is on duty
 
 def apply(op, *inputs, **attrs):
     """The door: let the engine do one op on tensors, and tell every open tape."""
-    inputs = [x if type(x) is Tensor else as_tensor(x, inputs) for x in inputs]
+    for x in inputs:
+        if type(x) is not Tensor:
+            inputs = as_tensors(inputs)
+            break
     y = ENGINES[-1](op, planned(op, inputs, attrs), inputs, attrs)
     for tape in TAPES:
         tape.records.append((op, inputs, attrs, y))
@@ -254,7 +270,7 @@ cat = concat  # PyTorch's name
 
 def where(mask, x, y):
     """x where the mask, a tensor of bools, is true, else y."""
-    return apply("where", mask, as_tensor(x, [y]), as_tensor(y, [x]))
+    return apply("where", mask, *as_tensors((x, y)))
 
 
 def cast(x, dtype):

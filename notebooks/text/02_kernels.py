@@ -384,14 +384,13 @@ def kernel(op, kind="cpu", planner=None):
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
 
-    __slots__ = ("spec", "nbytes", "run", "numbers", "launches", "watched")
+    __slots__ = ("spec", "nbytes", "run", "numbers", "plain", "launches", "watched")
 
     def __init__(self, spec, nbytes, run, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
         self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
-        self.numbers = tuple(
-            numbers
-        )  # the names of the attributes that are numbers, in the order in which `run` takes them
+        self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
+        self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
 
 def make(shape, dtype, inputs, run, numbers=(), results=1):
@@ -493,13 +492,13 @@ def planned(op, reads, attrs):
 def execute(found, out, inputs, attrs):
     """Count a launch of this plan, and run it."""
     found.launches += 1
-    if found.numbers or type(out) is tuple or len(inputs) > 2:
+    if found.plain and len(inputs) == 2:
+        found.run(out.data, inputs[0].data, inputs[1].data)
+    elif found.plain and len(inputs) == 1:
+        found.run(out.data, inputs[0].data)
+    else:
         outs = out if type(out) is tuple else (out,)
         found.run(*map(data_of, (*outs, *inputs)), *map(attrs.get, found.numbers))
-    elif len(inputs) == 2:
-        found.run(out.data, inputs[0].data, inputs[1].data)
-    else:
-        found.run(out.data, inputs[0].data)
 
 
 # %% [markdown]
@@ -998,6 +997,7 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     views = ((before,), (before, within)) if after == 1 else ((before, after), (before, within, after))
     fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
     loop = compiled_reduction(function, dtype, reduce_rows if after == 1 else reduce_columns, fast)
+    loop = compiled_for(loop, *(np.empty((0,) * len(view), dtype) for view in views), start)
 
     def run(out, x):
         loop(out.reshape(views[0]), x.reshape(views[1]), start)
@@ -1057,10 +1057,11 @@ def plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    width, loop = math.prod(x.shape[1:]), COMPILERS["cpu"](function, x.dtype)
+    width, many = math.prod(x.shape[1:]), np.empty((0, 0), x.dtype)
+    loop = compiled_for(COMPILERS["cpu"](function, x.dtype), many, many, np.empty(0, np.int64))
 
     def run(out, x, rows):
-        loop(out.reshape(-1, width), x.reshape(-1, width), rows.ravel())
+        loop(out.reshape(rows.size, width), x.reshape(x.shape[0], width), rows.reshape(rows.size))
 
     spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
     return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)
@@ -2116,9 +2117,12 @@ scalar("where", takes="fib", masks=1)(lambda mask, x, y: x if mask else y)
 
 @scalar("tanh")
 def tanh(x):
-    e = exp(-2.0 * (x if x > 0.0 else -x))
-    y = (1.0 - e) / (1.0 + e)
-    return y if x > 0.0 else -y
+    """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
+    size, z = x if x > 0.0 else -x, x * x
+    e = exp(-2.0 * size)
+    far = (1.0 - e) / (1.0 + e)
+    near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
+    return near if size < 0.5 else far if x > 0.0 else -far
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
