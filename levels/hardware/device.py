@@ -96,7 +96,7 @@ class Device:
         """A new buffer that holds the numbers of a NumPy array."""
         array = np.asarray(array)
         buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
-        buffer.data[...] = array
+        np.copyto(buffer.data, array)
         return buffer
 
     def free(self, buffer):

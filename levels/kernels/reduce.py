@@ -83,7 +83,7 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     loop = compiled_for(loop, *(np.empty((0,) * len(view), dtype) for view in views), start)
 
     def run(out, x):
-        loop(out.reshape(views[0]), x.reshape(views[1]), start)
+        loop(out if shape == views[0] else out.reshape(views[0]), x.reshape(views[1]), start)
 
     return make(shape, dtype, [x], run)
 

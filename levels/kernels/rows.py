@@ -45,11 +45,14 @@ TRIALS["gather"] = lambda draw, dtype: [
 
 def plan_moves(function, shape, inputs, pairs):
     """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(1, len(shape)))
+    more = (None,) * (
+        2 - len(shape)
+    )  # two axes at least: the loop of one would see a view as one row, which may be a copy
+    loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(2, len(shape)))
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
-            loop(*(view.reshape(view.shape or (1,)) for view in views))
+            loop(*(view[more] for view in views))
 
     return make(shape, inputs[0].dtype, inputs, run)
 

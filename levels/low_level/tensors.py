@@ -126,7 +126,7 @@ class Variable(Operators):
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
-DEVICES = ["cpu:0"]  # the last one is where numbers are placed
+DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def device(name):
     """Inside this `with` block, new tensors and variables are placed on that device."""
     if name not in pool():
         raise LookupError(f"device: there is no {name!r}; there are {', '.join(pool())}")
-    DEVICES.append(name)
+    DEVICES.append(pool()[name])
     try:
         yield
     finally:
@@ -149,7 +149,7 @@ def constant(values, dtype=None):
         array = array.astype(np.float32)
     if array.dtype not in DTYPES:
         raise TypeError(f"constant: {array.dtype} has no kernels; use {', '.join(map(str, DTYPES))}")
-    return pool()[DEVICES[-1]].put(array, Tensor)
+    return DEVICES[-1].put(array, Tensor)
 
 
 tensor = constant  # PyTorch's name
@@ -179,12 +179,13 @@ def number_tensor(value, kind, name, spec):
 
 def as_tensors(values):
     """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
-    tensors = []
+    like, tensors = None, []
     for x in values:
-        if type(x) is not Tensor:
-            like = None if type(x) is Variable else next((v for v in values if isinstance(v, Operators)), None)
-            x = as_tensor(x, like)
-        tensors.append(x)
+        if isinstance(x, Operators):
+            like = x
+            break
+    for x in values:
+        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
     return tensors
 
 

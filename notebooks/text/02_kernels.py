@@ -1000,7 +1000,7 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     loop = compiled_for(loop, *(np.empty((0,) * len(view), dtype) for view in views), start)
 
     def run(out, x):
-        loop(out.reshape(views[0]), x.reshape(views[1]), start)
+        loop(out if shape == views[0] else out.reshape(views[0]), x.reshape(views[1]), start)
 
     return make(shape, dtype, [x], run)
 
@@ -2310,11 +2310,14 @@ def log_softmax_grad(out, dy, y):
 #| export rows
 def plan_moves(function, shape, inputs, pairs):
     """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(1, len(shape)))
+    more = (None,) * (
+        2 - len(shape)
+    )  # two axes at least: the loop of one would see a view as one row, which may be a copy
+    loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(2, len(shape)))
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
-            loop(*(view.reshape(view.shape or (1,)) for view in views))
+            loop(*(view[more] for view in views))
 
     return make(shape, inputs[0].dtype, inputs, run)
 
