@@ -1,9 +1,11 @@
 """The pictures' titles and sentences are computed from the data, for machines of every kind."""
 
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch, PathPatch
 
 from course import figures
 
@@ -160,3 +162,154 @@ def test_loop_order_stands_still_and_its_words_keep_apart(monkeypatch):
             assert len(boxes) == 1 + 11 + 6 + 6 and all(box.count_overlaps(boxes) == 1 for box in boxes)
             assert all(figure.bbox.x0 <= b.x0 <= b.x1 <= figure.bbox.x1 and b.y1 <= figure.bbox.y1 for b in boxes)
     assert len(frames) == 1
+
+
+# A tape walked backwards. x · w + b misses y by e, which goes into the loss twice; w goes into the other loss by two ways.
+
+
+def squared_error(x, w, b, y):
+    p = x * w
+    z = p + b
+    e = z - y
+    records = [
+        ("multiply", ["x", "w"], "p", [w, x]),
+        ("add", ["p", "b"], "z", [1.0, 1.0]),
+        ("subtract", ["z", "y"], "e", [1.0, -1.0]),
+        ("multiply", ["e", "e"], "l", [e, e]),
+    ]
+    return records, dict(x=x, w=w, b=b, y=y, p=p, z=z, e=e, l=e * e)
+
+
+def ridge(x, w, y):
+    p = x * w
+    e = p - y
+    records = [
+        ("multiply", ["x", "w"], "p", [w, x]),
+        ("subtract", ["p", "y"], "e", [1.0, -1.0]),
+        ("multiply", ["e", "e"], "l", [e, e]),
+        ("exp", ["y"], "u", [np.exp(y)]),
+        ("multiply", ["w", "w"], "r", [w, w]),
+        ("add", ["l", "r"], "t", [1.0, 1.0]),
+    ]
+    values = dict(x=x, w=w, y=y, p=p, e=e, l=e * e, u=np.exp(y), r=w * w)
+    return records, values | dict(t=values["l"] + values["r"])
+
+
+SQUARED = figures.backward_walk(squared_error, x=3.0, w=2.0, b=1.0, y=5.0)
+RIDGE = figures.backward_walk(ridge, x=3.0, w=2.0, y=5.0)
+WALKS = [SQUARED, RIDGE, figures.backward_walk(ridge, x=-0.75, w=1.5, y=0.125)]
+
+
+def test_the_walk_by_hand():
+    assert SQUARED.shares[0] == {"l": [1]}
+    assert SQUARED.shares[1] == {"l": [1], "e": [2, 2]}
+    assert SQUARED.shares[2] == {"l": [1], "e": [2, 2], "z": [4], "y": [-4]}
+    assert SQUARED.shares[3] == SQUARED.shares[2] | {"p": [4], "b": [4]}
+    assert SQUARED.shares[4] == SQUARED.shares[3] | {"x": [8], "w": [12]} and len(SQUARED.shares) == 5
+    assert [shares.get("w") for shares in RIDGE.shares] == [None, None, [2, 2], [2, 2], [2, 2], [2, 2], [2, 2, 6]]
+    assert all("u" not in shares for shares in RIDGE.shares)
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=["squared", "ridge", "another"])
+def test_the_bump_meets_the_walk_at_every_step(walk, monkeypatch):
+    monkeypatch.setattr(figures, "Picture", lambda figure, text: text)
+    target, n = walk.records[-1][2], len(walk.records)
+    for leaf, moves in walk.moves.items():
+        assert moves[leaf] == pytest.approx((1, -1)) and moves[target][0] == pytest.approx(-moves[target][1], rel=1e-4)
+        for step, shares in enumerate(walk.shares):
+            walked = {output for _, _, output, _ in walk.records[n - step :]}
+            met = sum(sum(shares[name]) * moves[name][0] for name in shares if name not in walked)
+            assert met == pytest.approx(moves[target][0], rel=1e-5)
+            text = figures.tape_backwards(walk, step, leaf)
+            number = figures.measured(moves[target][0])
+            assert f"raised by a millionth, {leaf} moves {target} by {number} millionths" in text
+            assert text.endswith(f" = {number}.")
+
+
+TOLD = [
+    "before the walk, one gradient is known: l has 1. When l moves by one, l moves by one. Gradients so far: l 1.",
+    "record 4 hands +2 to e and +2 to e; e has 2 + 2 = 4. Nothing uses l: the gradient of l, 1, is complete.",
+    "record 3 hands +4 to z and -4 to y. All that uses e, record 4, is walked: the gradient of e, 4, is complete.",
+    "record 2 hands +4 to p and +4 to b. All that uses z, record 3, is walked: the gradient of z, 4, is complete.",
+    "record 1 hands +8 to x and +12 to w. All that uses p, record 2, is walked: the gradient of p, 4, is complete.",
+]
+MEETINGS = ["1 × 8.000 (l)", "4 × 2.000 (e)", "4 × 2.000 (z)", "4 × 2.000 (p)", "8 × 1.000 (x)"]
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_tape_backwards_tells_the_step(step):
+    text = figures.tape_backwards(SQUARED, step, "x").text
+    assert text.startswith(f"Step {step} of 4: {TOLD[step]}")
+    bump = "The bump: raised by a millionth, x moves l by 8.000 millionths; lowered, by -8.000."
+    assert text.endswith(f"{bump} The walk: gradient × move where the two meet is {MEETINGS[step]} = 8.000.")
+
+
+def test_tape_backwards_tells_of_detours_and_dead_ends():
+    assert (
+        "Step 3 of 6: record 4 hands nothing on. t does not depend on u." in figures.tape_backwards(RIDGE, 3, "w").text
+    )
+    last = figures.tape_backwards(RIDGE, 6, "w").text
+    assert "record 1 hands +4 to x and +6 to w; w has 2 + 2 + 6 = 10. " in last
+    assert figures.tape_backwards(RIDGE, 2, "w").text.endswith("is 1 × 6.000 (l) + 4 × 1.000 (w) = 10.00.")
+
+
+def test_a_leaf_that_goes_nowhere_moves_nothing():
+    def program(x, c):
+        return [("exp", ["x"], "y", [np.exp(x)])], dict(x=x, c=c, y=np.exp(x))
+
+    walk = figures.backward_walk(program, x=0.0, c=1.0)
+    assert figures.tape_backwards(walk, 1, "x").text.endswith("two meet is 1 × 1.000 (x) = 1.000.")
+    text = figures.tape_backwards(walk, 1, "c").text
+    assert text.endswith(
+        "c moves y by 0 millionths; lowered, by 0. The walk: gradient × move where the two meet is nowhere = 0."
+    )
+
+
+def test_tape_backwards_marks_the_step(monkeypatch):
+    monkeypatch.setattr(figures, "Picture", lambda figure, text: figure)
+    figure = figures.tape_backwards(SQUARED, 2, "x")
+    rectangles = [patch for patch in figure.artists if isinstance(patch, FancyBboxPatch)]
+    colors = [to_hex(patch.get_facecolor()).upper() for patch in rectangles]
+    white = "#FFFFFF"
+    assert colors[:4] == [white, white, figures.WARM, figures.COOL]  # records 1 to 4
+    warm, cool = figures.WARM, figures.COOL  # then x, w, p, b, z, y, e, l
+    assert colors[4:] == [white, white, white, white, warm, warm, cool, cool]
+    assert [to_hex(patch.get_edgecolor()).upper() == figures.BUMP for patch in rectangles].index(True) == 8  # z
+    curves = [to_hex(patch.get_edgecolor()).upper() for patch in figure.artists if isinstance(patch, PathPatch)]
+    assert curves == [figures.GREY] * 4 + [figures.LOADED] * 2 + [figures.DATA] * 2
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=["squared", "ridge", "another"])
+def test_tape_backwards_stands_still_and_its_words_keep_apart(walk, monkeypatch):
+    monkeypatch.setattr(figures, "Picture", lambda figure, text: figure)
+    frames = set()
+    for step in range(len(walk.records) + 1):
+        for leaf in walk.moves:
+            figure = figures.tape_backwards(walk, step, leaf)
+            FigureCanvasAgg(figure)
+            rectangles = [patch for patch in figure.artists if isinstance(patch, FancyBboxPatch)]
+            frames.add(tuple(patch.get_bbox().bounds for patch in rectangles))
+            words = [text.get_window_extent() for text in figure.texts if text.get_text()]
+            assert all(box.count_overlaps(words) == 1 for box in words)
+            assert all(0 < box.x0 < box.x1 < 700 and 0 < box.y0 < box.y1 < 520 for box in words)
+            tiles = [patch.get_window_extent() for patch in rectangles]
+            assert all(tile.count_overlaps(tiles) == 1 for tile in tiles)
+            for word in words:  # inside a box, or outside all
+                (*met,) = (tile for tile in tiles if tile.overlaps(word))
+                assert all(tile.x0 < word.x0 and word.x1 < tile.x1 for tile in met)
+    assert len(frames) == 1
+
+
+def test_a_nudge_must_be_seen_and_must_not_change_the_tape():
+    def rounded(**leaves):
+        return squared_error(**{name: float(np.float32(number)) for name, number in leaves.items()})
+
+    def branches(x):
+        return [("relu", ["x"], "y", [1.0])], dict(x=x, y=x) if x >= 0 else dict(x=x, z=0.0)
+
+    with pytest.raises(ValueError, match=r"^backward_walk: nudged by 1e-06, x = 3.0 gives {'x': 3.0000009"):
+        figures.backward_walk(rounded, x=3.0, w=2.0, b=1.0, y=5.0)
+    with pytest.raises(
+        ValueError, match=r"^backward_walk: nudged by 1e-06, x = 0.0 gives {'x': 1e-06, 'y': 1e-06}, not"
+    ):
+        figures.backward_walk(branches, x=0.0)

@@ -1,6 +1,7 @@
 """What the reader answers and moves: in Python, as a stored notebook, and in JupyterLab where there is a browser."""
 
 import base64
+import functools
 import itertools
 import secrets
 import shutil
@@ -302,6 +303,28 @@ def test_the_loop_order_moves_step_by_step():
     assert line.value == image.tooltip and line.value.startswith("ikj: 96 lines loaded by step 304 ")
     order.value, step.value = "ijk", 303
     assert image.value == first
+
+
+def test_the_tape_is_walked_back_step_by_step():
+    def program(x, w):
+        p = x * w
+        return [("multiply", ["x", "w"], "p", [w, x]), ("multiply", ["p", "p"], "l", [p, p])], dict(
+            x=x, w=w, p=p, l=p * p
+        )
+
+    walk = figures.backward_walk(program, x=3.0, w=2.0)
+    box = widgets.explore(
+        functools.partial(figures.tape_backwards, walk), "The tape.", step=range(3), bump=["x", "w"]
+    ).box()
+    (step, bump), image = [w for w in parts(box) if isinstance(w, SelectionSlider)], part(box, Image)
+    assert image.tooltip.startswith("Step 0 of 2: before the walk") and "x moves l by 24.00 " in image.tooltip
+    step.index = 1
+    first = bytes(image.value)
+    assert "p has 6 + 6 = 12." in image.tooltip and image.tooltip.endswith("12 × 2.000 (p) = 24.00.")
+    bump.value = "w"
+    assert image.tooltip.endswith("12 × 3.000 (p) = 36.00.") and bytes(image.value) != first
+    step.index = 2
+    assert "hands +24 to x and +36 to w" in image.tooltip and image.tooltip.endswith("36 × 1.000 (w) = 36.00.")
 
 
 # A page with both: stored, compared, and opened in JupyterLab.

@@ -1,0 +1,264 @@
+"""A small graph as SVG, without a layout program: layer under layer, so that every arrow points down."""
+
+import math
+from collections import Counter
+from graphlib import TopologicalSorter
+from html import escape
+
+CONSTANT, VARIABLE, OP = "#D3E6F4", "#FBE0AC", "#F4F4F4"  # fills: tints of the course's blue, orange and grey
+FONT, CHARACTER, LINE, PAD = 12, 7.4, 16, 6  # px: a letter's height, its width or more, a line, the room around lines
+GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and what the boxes of one layer may fill
+
+
+class Drawing:
+    """Boxes {key: (lines of text, fill)} and arrows [(key, key, label)] as SVG; `text` says in words what it shows.
+
+    Keys may be anything hashable and stand nowhere in the SVG: equal graphs are equal texts. A label stands where its
+    arrow starts, once for all arrows of a box that carry the same. Raises graphlib.CycleError for a cycle, and
+    ValueError without a box."""
+
+    def __init__(self, boxes, arrows, text):
+        if not boxes:
+            raise ValueError("Drawing: there is nothing to draw")
+        self.text = text
+        number = {key: k for k, key in enumerate(boxes)}
+        links = [(number[a], number[b]) for a, b, _ in arrows]
+        labels = dict.fromkeys((number[a], label) for a, _, label in arrows if label)
+        self.svg = "\n".join(svg([*boxes.values()], links, labels, text))
+
+    def __repr__(self):
+        return self.text
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"image/svg+xml": self.svg, "text/plain": self.text}
+
+
+def tape_drawing(records, names=(), gradients=()):
+    """A tape as a graph: a box for each tensor, with the op that made it, its value (up to 4 numbers) and its gradient.
+
+    records: [(op, inputs, attrs, y)]. names {name: tensor or variable} stand in the boxes; variables, which have `assign`,
+    are orange, what else no op made is blue. gradients {name: tensor}, each under one of the names. An unnamed number is
+    drawn beside each op that uses it. A tensor without `numpy`, as in a trace, shows its shape alone.
+    Raises ValueError for a gradient without a name, and for a name of a tensor that is in no record, or named already: a
+    variable that was assigned since holds another tensor."""
+    names, gradients = dict(names), dict(gradients)
+    if not gradients.keys() <= names.keys():
+        raise ValueError(f"tape_drawing: gradients of {', '.join(gradients)}, but the names are {', '.join(names)}")
+    named, variables = identified(records, names)
+    made, used = {id(y): op for op, _, _, y in records}, {id(x) for _, inputs, _, _ in records for x in inputs}
+    boxes, arrows = {}, []
+
+    def add(key, tensor):
+        name, op = named.get(id(tensor)), made.get(id(tensor))
+        title = f"{name} = {op}" if name and op else name or op
+        value = numbers(tensor) or ("" if op and id(tensor) in used else shape(tensor))  # else the arrows say it
+        gradient = f"grad {numbers(gradients[name]) or shape(gradients[name])}" if name in gradients else ""
+        fill = OP if op else VARIABLE if id(tensor) in variables else CONSTANT
+        boxes[key] = [line for line in (title, value, gradient) if line], fill
+
+    for k, (_, inputs, _, y) in enumerate(records):
+        for x in inputs:
+            single, known = math.prod(x.shape) == 1, id(x) in named or id(x) in made
+            key = (id(x), k) if single and not known else id(x)
+            add(key, x)
+            arrows.append((key, id(y), shape(x) if id(x) in made and not single else ""))
+        add(id(y), y)
+    leaves = [lines[0] for lines, fill in boxes.values() if fill != OP]
+    ends = [named.get(key) or op for key, op in made.items() if key not in used]
+    return Drawing(boxes, arrows, f"A tape of {len(records)} ops, from {', '.join(leaves)} to {', '.join(ends)}.")
+
+
+def identified(records, names):
+    """{id of a tensor in the records: its name}, and the ids of those that are the values of variables."""
+    present = {id(tensor) for _, inputs, _, y in records for tensor in (*inputs, y)}
+    named, variables = {}, set()
+    for name, tensor in names.items():
+        key = id(tensor) if id(tensor) in present else id(getattr(tensor, "value", None))
+        if key not in present:
+            raise ValueError(f"tape_drawing: the tensor named {name} is in none of the {len(records)} records")
+        if key in named:
+            raise ValueError(f"tape_drawing: {named[key]} and {name} name the same tensor")
+        named[key] = name
+        if hasattr(tensor, "assign"):
+            variables.add(key)
+    return named, variables
+
+
+def shape(tensor):
+    return "(" + ", ".join(map(str, tensor.shape)) + ("," if len(tensor.shape) == 1 else "") + ")"
+
+
+def numbers(tensor):
+    """The numbers of a tensor of up to four, to 4 digits; None for a larger one, or one without numbers."""
+    size = math.prod(tensor.shape)
+    if not hasattr(tensor, "numpy") or not 1 <= size <= 4:
+        return None
+    text = ", ".join(f"{number:.4g}" for number in tensor.numpy().ravel())
+    return text if size == 1 else f"[{text}]"
+
+
+def layers(widths, links):
+    """The layer of each box: right above the first that it leads to, and what leads nowhere right beneath its last input.
+
+    A box that finds its layer full goes one further on: up if it leads to another, and down else."""
+    above, below = neighbours(len(widths), links)
+    layer, filled = {}, Counter()
+
+    def put(box, row, way):
+        while filled[row] and filled[row] + widths[box] > WIDTH:
+            row += way
+        filled[row] += widths[box] + GAP
+        layer[box] = row
+
+    for box in TopologicalSorter(dict(enumerate(below))).static_order():
+        if below[box]:
+            put(box, min(layer.get(other, 0) for other in below[box]) - 1, -1)
+    for box in range(len(widths)):
+        if not below[box]:
+            put(box, max((layer[other] for other in above[box]), default=-1) + 1, 1)
+    top = min(layer.values())
+    return [layer[box] - top for box in range(len(widths))]
+
+
+def neighbours(count, links):
+    """For each of `count` boxes, those that lead to it, and those that it leads to."""
+    above, below = [[] for _ in range(count)], [[] for _ in range(count)]
+    for a, b in links:
+        above[b].append(a)
+        below[a].append(b)
+    return above, below
+
+
+def across(widths, links, layer, gap=GAP):
+    """The middle x of each box, and for each link its x in every layer from its first box to its last.
+
+    A link through a layer takes a place in it as a narrow box does. Every sweep orders each layer by the mean x of its
+    neighbours above (then below), and moves it as near to them as its order and `gap` let it (Sugiyama, Tagawa and Toda,
+    1981). Boxes without input count little, so that a chain stays straight where weights join it."""
+    widths, rows, steps, ways = [*widths], [[] for _ in range(max(layer) + 1)], [], []
+    for box, row in enumerate(layer):
+        rows[row].append(box)
+    for a, b in links:
+        passed = range(len(widths), len(widths) + layer[b] - layer[a] - 1)
+        for box, row in zip(passed, range(layer[a] + 1, layer[b]), strict=True):
+            rows[row].append(box)
+            widths.append(2)
+        ways.append([a, *passed, b])
+        steps += zip(ways[-1], ways[-1][1:], strict=False)
+    above, below = neighbours(len(widths), steps)
+    both = [a + b for a, b in zip(above, below, strict=True)]
+    x, weight = [0.0] * len(widths), [1.0 if others else 0.01 for others in above]
+
+    def move(row, near):
+        wish = {}
+        for box in row:
+            total = sum(weight[other] for other in near[box])
+            wish[box] = sum(weight[other] * x[other] for other in near[box]) / total if total else x[box]
+        if near is not both:
+            row.sort(key=lambda box: (wish[box], box))  # a tie keeps the order of the boxes: an op's inputs
+        for box, place in zip(row, apart(row, wish, weight, widths, gap), strict=True):
+            x[box] = place
+
+    for _ in range(6):
+        for row in rows:
+            move(row, above)
+        for row in reversed(rows):
+            move(row, below)
+    for _ in range(8):  # the order stands now
+        for row in rows + rows[::-1]:
+            move(row, both)
+    return x[: len(layer)], [[x[stop] for stop in way] for way in ways]
+
+
+def apart(row, wish, weight, widths, gap):
+    """Places in this order, at least `gap` apart, with the least weighted squares of their distances from the wished ones.
+
+    Boxes that would overlap stand side by side as one block, at the weighted mean of what its members wish for it."""
+    blocks, start = [], 0.0
+    for box in row:
+        block = weight[box], wish[box] - start - widths[box] / 2, [start + widths[box] / 2]
+        start += widths[box] + gap
+        while blocks and blocks[-1][1] > block[1]:
+            (w, left, before), (v, right, after) = blocks.pop(), block
+            block = w + v, (w * left + v * right) / (w + v), before + after
+        blocks.append(block)
+    return [left + offset for _, left, offsets in blocks for offset in offsets]
+
+
+def svg(boxes, links, labels, text):
+    """The lines of the SVG: arrows first, labels and boxes over them."""
+    widths = [max(44, CHARACTER * max(map(len, lines)) + 2 * PAD) for lines, _ in boxes]
+    layer = layers(widths, links)
+    x, ways = across(widths, links, layer)
+    sides = {k: -1 if first_way(k, links, ways) > x[k] else 1 for k, _ in labels}  # a label stands where no arrow goes
+    reach = [at + side * width / 2 for at, width in zip(x, widths, strict=True) for side in (-1, 1)]
+    reach += [at for way in ways for at in way]
+    reach += [x[k] + sides[k] * (5 + CHARACTER * len(label)) for k, label in labels]
+    left, right = min(reach) - GAP, max(reach) + GAP
+    x, ways = [at - left for at in x], [[at - left for at in way] for way in ways]
+    lines = [max(len(boxes[k][0]) for k, at in enumerate(layer) if at == row) for row in range(max(layer) + 1)]
+    heights = [LINE * count + 2 * PAD for count in lines]
+    tops = [GAP + sum(heights[:row]) + row * DROP for row in range(len(heights))]
+    bottoms = [top + height for top, height in zip(tops, heights, strict=True)]
+
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {px(right - left)} {bottoms[-1] + GAP}" '
+        f'width="{px(min(right - left, WIDTH + 40))}" role="img" font-family="sans-serif" font-size="{FONT}" '
+        f'text-anchor="middle"><title>{escape(text)}</title>'
+    )
+    yield f'<rect width="{px(right - left)}" height="{bottoms[-1] + GAP}" fill="white"/>'
+    for (a, b), way in zip(links, spread(links, ways, widths), strict=True):
+        yield from arrow(way, tops[layer[a] : layer[b] + 1], bottoms[layer[a] : layer[b] + 1])
+    for k, label in labels:
+        anchor, place = "start" if sides[k] > 0 else "end", (x[k] + 5 * sides[k], bottoms[layer[k]] + 15)
+        look = f'font-size="{FONT - 1}" text-anchor="{anchor}" fill="#555" stroke="white" stroke-width="4"'
+        yield words(*place, label, look + ' paint-order="stroke"')
+    for (texts, fill), at, width, row in zip(boxes, x, widths, layer, strict=True):
+        place = f'x="{px(at - width / 2)}" y="{tops[row]}" width="{px(width)}" height="{heights[row]}"'
+        yield f'<rect class="box" {place} rx="6" fill="{fill}" stroke="#777"/>'
+        y = (tops[row] + bottoms[row] - LINE * len(texts)) / 2 + 0.75 * LINE
+        for k, line in enumerate(texts):
+            yield words(at, y + k * LINE, line, f'font-weight="{"normal" if k else "bold"}"')
+    yield "</svg>"
+
+
+def words(x, y, text, look):
+    return f'<text x="{px(x)}" y="{px(y)}" {look}>{escape(text)}</text>'
+
+
+def first_way(box, links, ways):
+    """The mean x to which the arrows of a box go first."""
+    stops = [way[1] for (a, _), way in zip(links, ways, strict=True) if a == box]
+    return sum(stops) / len(stops)
+
+
+def px(number):
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def spread(links, ways, widths):
+    """The ways, with those that end in one box side by side there, as they come; so too the starts of equal links."""
+    ways, arriving = [[*way] for way in ways], {}
+    for k, (_, b) in enumerate(links):
+        arriving.setdefault(b, []).append(k)
+    for b, ends in arriving.items():
+        ends.sort(key=lambda k: ways[k][-2])
+        step = min(14, (widths[b] - 2 * PAD) / len(ends))
+        for rank, k in enumerate(ends):
+            ways[k][-1] += step * (rank - (len(ends) - 1) / 2)
+            equal = [rank for rank, other in enumerate(ends) if links[other] == links[k]]
+            ways[k][0] += step * (rank - sum(equal) / len(equal))
+    return ways
+
+
+def arrow(way, tops, bottoms):
+    """A curve from the bottom of the first layer through the ones between to the top of the last, with its point."""
+    end = tops[-1] - 6
+    path = f"M{px(way[0])} {bottoms[0]}"
+    for k, (a, b) in enumerate(zip(way, way[1:], strict=False), 1):
+        y, goal = bottoms[k - 1], tops[k] if k + 1 < len(way) else end
+        path += f"C{px(a)} {px((y + goal) / 2)} {px(b)} {px((y + goal) / 2)} {px(b)} {goal}"
+        path += f"V{bottoms[k]}" if k + 1 < len(way) else ""
+    x = way[-1]
+    yield f'<path class="arrow" d="{path}" fill="none" stroke="#777"/>'
+    yield f'<path d="M{px(x - 4)} {end - 2}L{px(x)} {tops[-1]}L{px(x + 4)} {end - 2}z" fill="#777"/>'

@@ -1,0 +1,255 @@
+"""Graphs as SVG: what the boxes and arrows hold, where they stand, and the tape that they show."""
+
+import itertools
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from graphlib import CycleError
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from course import build, drawing
+from course.drawing import CONSTANT, OP, VARIABLE, Drawing, tape_drawing
+from levels import low_level
+
+# What an SVG says, read back from it.
+
+
+def boxes(svg) -> list:
+    """Each box as its rectangle and its lines of text."""
+    found = []
+    for element in ElementTree.fromstring(svg):
+        if element.get("class") == "box":
+            x, y, width, height = (float(element.get(name)) for name in ("x", "y", "width", "height"))
+            found.append(SimpleNamespace(left=x, top=y, right=x + width, bottom=y + height, fill=element.get("fill")))
+            found[-1].lines = []
+        elif found and element.tag.endswith("text"):
+            found[-1].lines.append(element.text)
+    return found
+
+
+def arrows(svg) -> list:
+    """Each arrow as its points in order, those that a curve is pulled to among them."""
+    found = []
+    for path in re.findall(r'<path class="arrow" d="(.*?)"', svg):
+        points = []
+        for command, numbers in re.findall(r"([MCV])([-\d. ]+)", path):
+            numbers = [float(number) for number in numbers.split()]
+            points += [(points[-1][0], *numbers)] if command == "V" else zip(numbers[::2], numbers[1::2], strict=True)
+        found.append(points)
+    return found
+
+
+def at(svg, x, y) -> str:
+    """The first line of the box at a point of its edge."""
+    (box,) = [b for b in boxes(svg) if b.left <= x <= b.right and min(abs(b.top - y), abs(b.bottom - y)) < 0.1]
+    return box.lines[0]
+
+
+def graph(count, seed):
+    """A random graph without cycles: boxes of many sizes, some of them alone, and arrows near and far, some doubled."""
+    draw = random.Random(seed)
+    lines = ["a value", "and another line", "x"]
+    nodes = {k: ([f"node {k}", *lines[: draw.randrange(4)]], OP) for k in range(count)}
+    edges = [(draw.randrange(max(0, k - 9), k), k, "") for k in range(5, count) for _ in range(draw.randrange(3))]
+    return nodes, edges + edges[:3] + [(0, count - 1, "far")]
+
+
+GRAPHS = [graph(count, seed) for count in (6, 20, 60) for seed in range(4)]
+
+
+@pytest.mark.parametrize(("nodes", "edges"), GRAPHS)
+def test_boxes_are_drawn_once_and_apart(nodes, edges):
+    svg = Drawing(nodes, edges, "A graph.").svg
+    found, (_, _, wide, high) = boxes(svg), map(float, re.search('viewBox="(.*?)"', svg)[1].split())
+    assert [box.lines for box in found] == [lines for lines, _ in nodes.values()]
+    for box in found:
+        assert min(box.left, box.top) >= 0 and box.right <= wide and box.bottom <= high
+        assert box.bottom - box.top >= drawing.LINE * len(box.lines)
+    for a, b in itertools.combinations(found, 2):
+        gap = drawing.GAP - 0.2 if a.top == b.top else 0
+        assert a.right + gap <= b.left or b.right + gap <= a.left or a.bottom <= b.top or b.bottom <= a.top
+
+
+@pytest.mark.parametrize(("nodes", "edges"), GRAPHS)
+def test_arrows_join_their_boxes_go_down_and_cross_none(nodes, edges):
+    svg = Drawing(nodes, edges, "A graph.").svg
+    found, ends = arrows(svg), Counter()
+    for points in found:
+        (x, y), (goal_x, goal_y) = points[0], points[-1]
+        ends[at(svg, x, y), at(svg, goal_x, goal_y + 6)] += 1  # the point of the arrow is 6 px long
+        heights = [y for _, y in points]
+        assert heights == sorted(heights) and heights[0] < heights[-1]
+        for (x, top), (below, bottom) in zip(points, points[1:], strict=False):
+            if x == below:  # straight, past a layer
+                assert not any(b.left < x < b.right and b.top < bottom and top < b.bottom for b in boxes(svg))
+    assert ends == Counter((nodes[a][0][0], nodes[b][0][0]) for a, b, _ in edges)
+    tips = [points[-1] for points in found]
+    assert len({*tips}) == len(tips)  # two arrows into one box are seen as two
+
+
+def test_equal_graphs_are_equal_texts_whatever_the_keys():
+    nodes, edges = GRAPHS[-1]
+    keys = {key: object() for key in nodes}
+    other = Drawing(
+        {keys[k]: node for k, node in nodes.items()}, [(keys[a], keys[b], s) for a, b, s in edges], "A graph."
+    )
+    assert other.svg == Drawing(nodes, edges, "A graph.").svg
+    code = "from course.drawing import *; print(Drawing({k: ([k], OP) for k in 'abcd'}, [('a', 'c', ''), ('b', 'c', ''), ('a', 'd', '')], '').svg)"
+    ran = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=build.environment(build.ROOT) | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(ran) == 1
+
+
+def test_text_is_escaped():
+    texts = ["<b> & \"c\" 'd'", "a < b"]
+    drawn = Drawing({1: (texts, OP), 2: (["end"], OP)}, [(1, 2, "(2, 3) <&>")], "x < y & z")
+    root = ElementTree.fromstring(drawn.svg)
+    assert boxes(drawn.svg)[0].lines == texts and "(2, 3) <&>" in [element.text for element in root]
+    assert root[0].text == "x < y & z" == repr(drawn)
+    assert drawn._repr_mimebundle_() == {"image/svg+xml": drawn.svg, "text/plain": "x < y & z"}
+
+
+def test_sixty_boxes_take_less_than_50_ms():
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        Drawing(*graph(60, 1), "A graph.")
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.05
+
+
+CHAIN = [f"op {k}" for k in range(8)]
+WEIGHTS = [f"w{k}" for k in range(1, 8)]
+STEPS = [(a, b, "") for a, b in [*zip(CHAIN, CHAIN[1:], strict=False), *zip(WEIGHTS, CHAIN[1:], strict=True)]]
+
+
+def test_a_weight_stands_beside_what_it_joins():
+    nodes, more = (
+        {name: ([name], OP) for name in [*CHAIN, *WEIGHTS, "unused"]},
+        [("w2", "op 6", ""), ("op 3", "unused", "")],
+    )
+    found = {box.lines[0]: box for box in boxes(Drawing(nodes, STEPS + more, "A chain.").svg)}
+    assert [found[weight].top for weight in WEIGHTS] == [found[op].top for op in CHAIN[:-1]]
+    assert found["unused"].top == found["op 4"].top
+
+
+def test_a_chain_stays_straight_beside_its_weights():
+    found = boxes(Drawing({name: ([name], OP) for name in [*CHAIN, *WEIGHTS]}, STEPS, "A chain.").svg)
+    middles = [(box.left + box.right) / 2 for box in found]
+    assert max(middles[1:8]) - min(middles[1:8]) < 10
+    assert min(middles[9:]) > max(middles[1:8])  # they come second in each op, and stand on its right
+
+
+def test_a_full_layer_goes_on_in_the_next():
+    nodes = {k: ([f"a box of many letters {k}"], OP) for k in range(30)}
+    for edges in ([(k, 29, "") for k in range(29)], [(0, k, "") for k in range(1, 30)]):
+        svg, rows = Drawing(nodes, edges, "A wide graph.").svg, Counter()
+        for box in boxes(svg):
+            rows[box.top] += box.right - box.left
+        assert len(rows) > 5 and max(rows.values()) <= drawing.WIDTH
+        assert float(re.search(' width="(.*?)"', svg)[1]) <= 900
+
+
+def test_a_cycle_and_nothing_cannot_be_drawn():
+    with pytest.raises(CycleError):
+        Drawing({1: (["a"], OP), 2: (["b"], OP)}, [(1, 2, ""), (2, 1, "")], "A cycle.")
+    with pytest.raises(ValueError, match="^Drawing: there is nothing to draw"):
+        Drawing({}, [], "Nothing.")
+
+
+# The tape.
+
+
+class Array:
+    """A tensor, as far as a drawing asks."""
+
+    def __init__(self, numbers):
+        self.array = np.asarray(numbers, float)
+        self.shape = self.array.shape
+
+    def numpy(self):
+        return self.array
+
+
+class State(SimpleNamespace):
+    def assign(self, value):
+        self.value = value
+
+
+def step():
+    """The tape of sum(relu(x @ w + b) * 2) with a 2 that is used twice."""
+    x, two = Array(np.ones((10, 3))), Array(2.0)
+    w, b = State(value=Array(np.ones((3, 2)))), State(value=Array([0.25, -1 / 3]))
+    names = dict(x=x, w=w, b=b)
+    records = []
+    for op, inputs, y in (
+        ("matmul", (x, w.value), np.ones((10, 2))),
+        ("add", (0, b.value), np.ones((10, 2))),
+        ("multiply", (1, two), np.ones((10, 2))),
+        ("reduce_sum", (2,), 12345.678),
+        ("divide", (3, two), 6172.839),
+    ):
+        inputs = [records[i][3] if isinstance(i, int) else i for i in inputs]
+        records.append((op, inputs, {}, Array(y)))
+    return records, names | dict(loss=records[-1][3])
+
+
+def test_a_tape_is_drawn():
+    records, names = step()
+    gradients = dict(w=Array(np.ones((3, 2))), b=Array([1, 2]), loss=Array(1.0))
+    drawn = tape_drawing(records, names, gradients)
+    assert [(box.lines, box.fill) for box in boxes(drawn.svg)] == [
+        (["x", "(10, 3)"], CONSTANT),
+        (["w", "(3, 2)", "grad (3, 2)"], VARIABLE),
+        (["matmul"], OP),
+        (["b", "[0.25, -0.3333]", "grad [1, 2]"], VARIABLE),
+        (["add"], OP),
+        (["2"], CONSTANT),
+        (["multiply"], OP),
+        (["reduce_sum", "1.235e+04"], OP),
+        (["2"], CONSTANT),
+        (["loss = divide", "6173", "grad 1"], OP),
+    ]
+    assert drawn.svg.count(">(10, 2)<") == 3 and len(arrows(drawn.svg)) == 9
+    assert repr(drawn) == "A tape of 5 ops, from x, w, b, 2, 2 to loss."
+    assert drawn.svg == tape_drawing(*step(), gradients).svg
+
+
+def test_a_trace_has_shapes_alone():
+    x, y = SimpleNamespace(shape=()), SimpleNamespace(shape=(4,))
+    drawn = tape_drawing([("spread", [x], {}, y)])
+    assert [box.lines for box in boxes(drawn.svg)] == [["()"], ["spread", "(4,)"]]
+
+
+def test_names_that_do_not_fit_a_tape():
+    records, names = step()
+    with pytest.raises(ValueError, match="^tape_drawing: gradients of v, but the names are x, w, b, loss"):
+        tape_drawing(records, names, dict(v=Array(1.0)))
+    with pytest.raises(ValueError, match="^tape_drawing: x and again name the same tensor"):
+        tape_drawing(records, names | dict(again=names["x"]))
+    names["w"].assign(Array(np.zeros((3, 2))))
+    with pytest.raises(ValueError, match="^tape_drawing: the tensor named w is in none of the 5 records"):
+        tape_drawing(records, names)
+
+
+def test_the_tape_of_level_3_is_drawn():
+    x, w = low_level.constant([[1.0, 2.0]]), low_level.Variable([[3.0], [4.0]])
+    with low_level.GradientTape() as tape:
+        loss = low_level.reduce_sum(x @ w)
+    (dw,) = tape.gradient(loss, [w])
+    lines = [box.lines for box in boxes(tape_drawing(tape.records, dict(x=x, w=w, loss=loss), dict(w=dw)).svg)]
+    assert lines == [["x", "[1, 2]"], ["w", "[3, 4]", "grad [1, 2]"], ["matmul", "11"], ["loss = reduce_sum", "11"]]
