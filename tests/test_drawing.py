@@ -101,7 +101,10 @@ def test_equal_graphs_are_equal_texts_whatever_the_keys():
         {keys[k]: node for k, node in nodes.items()}, [(keys[a], keys[b], s) for a, b, s in edges], "A graph."
     )
     assert other.svg == Drawing(nodes, edges, "A graph.").svg
-    code = "from course.drawing import *; print(Drawing({k: ([k], OP) for k in 'abcd'}, [('a', 'c', ''), ('b', 'c', ''), ('a', 'd', '')], '').svg)"
+    code = (
+        "from course.drawing import OP, Drawing; edges = [('a', 'c', '(1,)'), ('b', 'c', '(2,)'), ('a', 'd', '(3,)')]; "
+        "print(Drawing({k: ([k], OP) for k in 'abcd'}, edges, '').svg)"
+    )
     ran = {
         subprocess.run(
             [sys.executable, "-c", code],
