@@ -32,7 +32,7 @@ from .registry import (
 )
 from .rows import (
     all_fit, as_slices, cast, enter_move, gather, one_hot, plan_cast, plan_concat, plan_gather, plan_moves,
-    plan_one_hot, plan_reshape, plan_scatter_add, plan_slice, plan_slice_grad, plan_transpose, scatter_add
+    plan_one_hot, plan_reshape, plan_scatter_add, plan_slice, plan_slice_grad, plan_transpose, scatter_add, sliced
 )
 from .tasks import CLIP, dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 from .trial import counter_example, guarded, outcome, try_kernel, use
@@ -53,7 +53,7 @@ __all__ = [
     "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad", "plan_tiles",
     "plan_transpose", "planned", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max",
     "reduce_min", "reduce_rows", "reduce_sum", "reduced", "reduction", "relu", "relu_grad", "same_dtype", "scalar",
-    "scaled_bits", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "smaller", "softmax", "softmax_grad", "spec_of",
-    "strip_width", "subtract", "tanh", "tile_shape", "try_kernel", "two_uniform", "use", "vectors", "watched",
-    "write_tile"
+    "scaled_bits", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "sliced", "smaller", "softmax", "softmax_grad",
+    "spec_of", "strip_width", "subtract", "tanh", "tile_shape", "try_kernel", "two_uniform", "use", "vectors",
+    "watched", "write_tile"
 ]

@@ -4,6 +4,7 @@
 
 import inspect
 import math
+import reprlib
 from itertools import groupby
 
 import numpy as np
@@ -19,8 +20,8 @@ def broadcast(op, shapes):
     """The common shape: sizes are aligned at the right, and a size of 1 is repeated (NumPy's rule)."""
     try:
         return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not broadcast") from None
+    except (ValueError, RuntimeError):  # the second for more axes than NumPy has
+        raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
 
 
 def merged_axes(shape, shapes):
@@ -76,6 +77,8 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if common != (shape or common) or op in UPDATES and {*shapes[:results]} != {common}:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     sizes, owners = zip(*merged_axes(common, shapes))
+    if len(sizes) > 12:
+        raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
     loop = compiled_loop(function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]

@@ -3,6 +3,7 @@
 # Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
 
 import math
+import reprlib
 import types
 
 import numpy as np
@@ -59,7 +60,9 @@ def reduced(op, shape, axis):
     """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
-        raise ValueError(f"{op}: axis {axis} is not an axis of shape {shape}")
+        raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
+    if len({a % len(shape) for a in axes}) < len(axes):
+        raise ValueError(f"{op}: axis {axis} names an axis twice")
     axes = sorted({a % len(shape) for a in axes})
     first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
     if axes != list(range(first, last)):
@@ -69,6 +72,8 @@ def reduced(op, shape, axis):
 
 def plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
+    if not isinstance(keepdims, bool):
+        raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if within == 0 and math.isinf(start):

@@ -5,6 +5,7 @@
 import difflib
 import inspect
 import operator
+import reprlib
 
 from .cache import compile_cpu, rebound, watched
 
@@ -75,10 +76,9 @@ def same_dtype(op, *inputs, kinds="f"):
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if op not in PLANNERS:
-        near = difflib.get_close_matches(op, PLANNERS, n=1)
-        raise LookupError(
-            f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}")
-        )
+        near = difflib.get_close_matches(op, PLANNERS, n=1) if isinstance(op, str) else []
+        hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
+        raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
     if not inputs:
         raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
@@ -121,7 +121,7 @@ def planned(op, reads, attrs):
     try:
         found = PLANS.get(key)
     except TypeError:
-        raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
+        raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {reprlib.repr(attrs)}") from None
     if found is None or (found.watched and rebound(found.watched)):
         found = PLANS[key] = plan(op, reads, attrs)
     return found

@@ -92,14 +92,23 @@ def as_slices(slices):
     return tuple(slice(*triple) for triple in slices)
 
 
+def sliced(op, shape, slices):
+    """The shape of such a slice of an array of that shape."""
+    if len(slices) != len(shape):
+        raise ValueError(f"{op}: {len(slices)} slices for shape {shape}")
+    return tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), shape))
+
+
 def plan_slice(op, function, x, slices=()):
     """x[start:stop:step, …], a triple for each axis."""
-    shape = tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), x.shape, strict=True))
+    shape = sliced(op, x.shape, slices)
     return plan_moves(function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
 
 
 def plan_slice_grad(op, function, dy, shape=(), slices=()):
     """Zeros in that shape, and dy in the place of the slice."""
+    if sliced(op, shape, slices) != dy.shape:
+        raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
 
     def pairs(out, dy):
         return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (out[as_slices(slices)], dy)
@@ -188,6 +197,8 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
+    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
+        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
     loop = COMPILERS["cpu"](function, x.dtype)
     return make((*x.shape, depth), dtype, [x], lambda out, x: loop(out.reshape(x.size, depth), x.ravel()))
 

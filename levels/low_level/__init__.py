@@ -8,22 +8,22 @@ from .autodiff import (
     VJPS, GradientTape, grad, matmul_vjp_w, matmul_vjp_x, part_of_join, share_back, spread_back, stop_gradient,
     unbroadcast, walk_back
 )
-from .module import Module, collect
+from .module import Module, parts
 from .nn import log_softmax, relu, sigmoid, softmax
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     DEVICES, DTYPES, ENGINES, TAPES, VARIABLES, Operators, Tensor, Variable, apply, arg_max, as_tensor, as_tensors,
-    cast, cat, clip, concat, constant, device, eager, exp, gather, log, matmul, maximum, minimum, moved, number_tensor,
-    one_hot, operator, reduce_max, reduce_mean, reduce_min, reduce_sum, reshape, slice_of, sqrt, tanh, tensor,
-    transpose, where
+    cast, cat, clip, concat, constant, device, eager, exp, gather, in_range, log, matmul, maximum, method, minimum,
+    moved, number_tensor, one_hot, reduce_max, reduce_mean, reduce_min, reduce_sum, renamed, reshape, slice_of, sqrt,
+    tanh, tensor, transpose, where, whole
 )
 
 __all__ = [
     "DEVICES", "DTYPES", "ENGINES", "TAPES", "VARIABLES", "VJPS", "GradientTape", "Module", "Operators", "Tensor",
-    "Variable", "apply", "arg_max", "as_tensor", "as_tensors", "cast", "cat", "clip", "collect", "concat", "constant",
-    "device", "dnn", "dnn_classifier", "eager", "exp", "gather", "grad", "linear_regression", "log", "log_softmax",
-    "matmul", "matmul_vjp_w", "matmul_vjp_x", "maximum", "minimum", "moved", "number_tensor", "one_hot", "operator",
-    "part_of_join", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "relu", "reshape", "share_back",
-    "sigmoid", "slice_of", "softmax", "spread_back", "sqrt", "stop_gradient", "tanh", "tensor", "transpose",
-    "unbroadcast", "walk_back", "where"
+    "Variable", "apply", "arg_max", "as_tensor", "as_tensors", "cast", "cat", "clip", "concat", "constant", "device",
+    "dnn", "dnn_classifier", "eager", "exp", "gather", "grad", "in_range", "linear_regression", "log", "log_softmax",
+    "matmul", "matmul_vjp_w", "matmul_vjp_x", "maximum", "method", "minimum", "moved", "number_tensor", "one_hot",
+    "part_of_join", "parts", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "relu", "renamed", "reshape",
+    "share_back", "sigmoid", "slice_of", "softmax", "spread_back", "sqrt", "stop_gradient", "tanh", "tensor",
+    "transpose", "unbroadcast", "walk_back", "where", "whole"
 ]

@@ -30,6 +30,8 @@ class GradientTape:
         self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables
 
     def __enter__(self):
+        if self in TAPES or self.records is None:
+            raise RuntimeError(f"this tape is {'open already' if self in TAPES else 'read'}; make another one")
         TAPES.append(self)
         return self
 
@@ -51,20 +53,24 @@ class GradientTape:
                 raise ValueError(
                     f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
                 )
-        still_open = self in TAPES
+        place = TAPES.index(self) if self in TAPES else None
         self.__exit__()
         try:
             return walk_back(self.records, as_tensor(target), [as_tensor(source) for source in sources])
         finally:
             if not self.persistent:
                 self.records = None
-            elif still_open:
-                TAPES.append(self)
+            elif place is not None:
+                TAPES.insert(place, self)
 
     def backward(self, loss):
         """Add to the `grad` of every variable that was used the gradient of this loss."""
-        used = {id(x) for record in self.records or () for x in record[1]}
-        variables = [v for v in VARIABLES.values() if id(v.value) in used and v.dtype.kind == "f"]
+        if self.assigned:
+            raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
+        used = {as_tensor(loss)}
+        for _, inputs, _, y in reversed(self.records or ()):
+            used.update(inputs if y in used else ())
+        variables = [v for v in VARIABLES.values() if v.value in used and v.dtype.kind == "f"]
         for variable, gradient in zip(variables, self.gradient(loss, variables)):
             variable.grad = gradient if variable.grad is None else variable.grad + gradient
 
@@ -89,7 +95,7 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
-    "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
+    "reduce_sum": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x.shape, axis, keepdims),),
     "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=len(x)), None),
 }
 
@@ -176,7 +182,7 @@ def grad(outputs, inputs):
     return TAPES[-1].gradient(outputs, inputs)
 
 
-def share_back(dy, y, x, axis, keepdims):
+def share_back(dy, y, x, axis=None, keepdims=False):
     """The reverse of a largest or smallest number: dy, divided among those that are it."""
     hit = cast(x == spread_back(y, x.shape, axis, keepdims), x.dtype)
     count = reduce_sum(hit, axis, keepdims)
@@ -198,7 +204,7 @@ VJPS.update(
         "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
         "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
         "power": (
-            lambda dy, y, a, b: dy * (b * a ** (b - 1.0)),
+            lambda dy, y, a, b: dy * where(b == 0.0, 0.0, b * a ** (b - 1.0)),
             lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
         ),
         "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
@@ -208,7 +214,7 @@ VJPS.update(
         "reduce_min": (share_back,),
         "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
         "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
-        "transpose": (lambda dy, y, x, axes: transpose(dy, axes and np.argsort(axes).tolist()),),
+        "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
         "reshape": (lambda dy, y, x, shape: reshape(dy, x.shape),),
         "concat": lambda count: map(part_of_join, range(count)),
         "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.shape, slices=slices),),

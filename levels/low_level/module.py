@@ -3,6 +3,7 @@
 # Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
 
 import math
+import reprlib
 
 from .tensors import Variable
 
@@ -12,8 +13,17 @@ class Module:
 
     def named_variables(self):
         """{"layers.0.w": variable, …}, each variable once, in the order in which they were set."""
-        found = {}
-        collect(vars(self), "", found, set())
+        found, seen, waiting = {}, set(), [("", self)]
+        while waiting:
+            path, value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if isinstance(value, Variable) and path in found:
+                raise ValueError(f"two variables have the name {reprlib.repr(path)}")
+            if isinstance(value, Variable):
+                found[path] = value
+            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in reversed(parts(value))]
         return found
 
     variables = property(lambda self: list(self.named_variables().values()))
@@ -23,15 +33,8 @@ class Module:
         return sum(math.prod(variable.shape) for variable in self.variables)
 
 
-def collect(value, path, found, seen):
-    """Add the variables in this value to `found`; what was `seen` is not entered again."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, Variable):
-        found[path] = value
-        return
-    value = vars(value) if isinstance(value, Module) else value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
-    for name, part in items:
-        collect(part, f"{path}.{name}" if path else str(name), found, seen)
+def parts(value):
+    """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
+    if isinstance(value, (Module, dict)):
+        return [*(vars(value) if isinstance(value, Module) else value).items()]
+    return [*enumerate(value)] if isinstance(value, (list, tuple)) else []

@@ -4,6 +4,7 @@
 
 import functools
 import math
+import reprlib
 import weakref
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from levels.hardware import Buffer, pool
 from levels.kernels import execute, planned
 
 
-def operator(op, swapped=False):
+def method(op, swapped=False):
     """The method of a tensor that hands it and another value to the door."""
     if swapped:
         return lambda self, other: apply(op, other, self)
@@ -26,25 +27,24 @@ class Operators:
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
 
-    __add__, __radd__ = operator("add"), operator("add", swapped=True)
-    __sub__, __rsub__ = operator("subtract"), operator("subtract", swapped=True)
-    __mul__, __rmul__ = operator("multiply"), operator("multiply", swapped=True)
-    __truediv__, __rtruediv__ = operator("divide"), operator("divide", swapped=True)
-    __matmul__, __rmatmul__ = operator("matmul"), operator("matmul", swapped=True)
-    __lt__, __gt__ = operator("less"), operator("less", swapped=True)
-    __le__, __ge__ = operator("less_equal"), operator("less_equal", swapped=True)
-    __eq__, __ne__ = operator("equal"), operator("not_equal")
+    __add__, __radd__ = method("add"), method("add", swapped=True)
+    __sub__, __rsub__ = method("subtract"), method("subtract", swapped=True)
+    __mul__, __rmul__ = method("multiply"), method("multiply", swapped=True)
+    __truediv__, __rtruediv__ = method("divide"), method("divide", swapped=True)
+    __matmul__, __rmatmul__ = method("matmul"), method("matmul", swapped=True)
+    __lt__, __gt__ = method("less"), method("less", swapped=True)
+    __le__, __ge__ = method("less_equal"), method("less_equal", swapped=True)
+    __eq__, __ne__ = method("equal"), method("not_equal")
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     def __neg__(self):
         return apply("negative", self)
 
     def __pow__(self, other):
-        return (
-            apply("multiply", self, self)
-            if isinstance(other, (int, float)) and other == 2
-            else apply("power", self, other)
+        square = (
+            type(other) in (int, float) and other == 2 and isinstance(other, int if self.dtype.kind == "i" else object)
         )
+        return apply("multiply", self, self) if square else apply("power", self, other)
 
     def __rpow__(self, other):
         return apply("power", other, self)
@@ -103,7 +103,7 @@ class Variable(Operators):
     __slots__ = ("value", "name", "grad", "__weakref__")
 
     def __init__(self, value, name=None):
-        self.value, self.name, self.grad = as_tensor(value), name, None  # grad: where `backward` leaves it
+        self.value, self.name, self.grad = renamed(as_tensor(value)), name, None  # grad: where `backward` leaves it
         VARIABLES[id(self)] = self
 
     spec = property(lambda self: self.value.spec)
@@ -122,7 +122,13 @@ class Variable(Operators):
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         for tape in TAPES:
             tape.assigned.append(self)
-        self.value = value
+        self.value = renamed(value)
+
+
+def renamed(x):
+    """The same memory under a name of its own: what else uses this tensor is no use of the variable."""
+    x.device.used += x.spec.nbytes
+    return Tensor(x.spec, x.data)
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
@@ -133,7 +139,7 @@ DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
 def device(name):
     """Inside this `with` block, new tensors and variables are placed on that device."""
     if name not in pool():
-        raise LookupError(f"device: there is no {name!r}; there are {', '.join(pool())}")
+        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     DEVICES.append(pool()[name])
     try:
         yield
@@ -143,13 +149,28 @@ def device(name):
 
 def constant(values, dtype=None):
     """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype."""
-    array = np.asarray(values, dtype)
-    given = isinstance(values, (np.ndarray, np.generic, Operators))
-    if dtype is None and not given and array.dtype == np.float64:
-        array = array.astype(np.float32)
-    if array.dtype not in DTYPES:
-        raise TypeError(f"constant: {array.dtype} has no kernels; use {', '.join(map(str, DTYPES))}")
-    return DEVICES[-1].put(array, Tensor)
+    if isinstance(values, Operators) and dtype in (None, values.dtype):
+        return as_tensor(values)
+    leaf, array = values, np.asarray(values)
+    while isinstance(leaf, (list, tuple)) and len(leaf):
+        leaf = leaf[0]
+    if dtype is None and array.dtype == np.float64 and not isinstance(leaf, (np.ndarray, np.generic, Operators)):
+        dtype = np.float32
+    to = array.dtype if dtype is None else np.dtype(dtype)
+    if to not in DTYPES or array.dtype.kind not in "fib":
+        raise TypeError(f"constant: {array.dtype} to {to} has no kernels; use {', '.join(map(str, DTYPES))}")
+    if array.dtype.kind == "f" and to.kind != "f":
+        raise TypeError(f"constant: {array.dtype} numbers do not become {to} in silence; round them first")
+    return DEVICES[-1].put(in_range(array, to), Tensor)
+
+
+def in_range(array, dtype):
+    """The array in that dtype. Raises OverflowError where a finite number would become infinite."""
+    with np.errstate(over="ignore"):
+        result = array.astype(dtype)
+    if dtype.kind == "f" and (np.isinf(result) & np.isfinite(array)).any():
+        raise OverflowError(f"a number is too large for {dtype}")
+    return result
 
 
 tensor = constant  # PyTorch's name
@@ -174,7 +195,7 @@ def number_tensor(value, kind, name, spec):
     """
     if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
-    return spec.device.put(np.asarray(value, spec.dtype), Tensor)
+    return spec.device.put(in_range(np.asarray(value), spec.dtype), Tensor)
 
 
 def as_tensors(values):
@@ -194,6 +215,8 @@ TAPES = []  # who listens: each hears of every op, in order
 
 def eager(op, plan, inputs, attrs):
     """The engine that runs an op at once, into new memory."""
+    if type(plan.spec) is tuple:
+        raise TypeError(f"{op}: has several results; launch it")
     y = plan.spec.device.new(plan.spec, np.empty, Tensor)
     execute(plan, y, inputs, attrs)
     return y
@@ -221,7 +244,13 @@ def matmul(x, w):
 
 def gather(x, rows):
     """The rows of x with these numbers (an integer array)."""
-    return apply("gather", x, rows if isinstance(rows, Operators) else constant(np.asarray(rows, np.int64)))
+    x = as_tensor(x)
+    if not isinstance(rows, Operators):
+        rows = np.asarray(rows)
+        if rows.dtype.kind != "i" and rows.size:
+            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
+        rows = x.device.put(rows.astype(np.int64), Tensor)
+    return apply("gather", x, rows)
 
 
 def exp(x):
@@ -234,36 +263,54 @@ def log(x):
 
 def clip(x, low, high):
     """x, but no less than low and no more than high."""
+    if not all(isinstance(v, (int, float, np.number)) for v in (low, high)) or not low <= high:
+        raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
+
+
+def whole(axis):
+    """An axis, or a tuple of them, as Python's integers; None stays."""
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, tuple):
+        return tuple(map(whole, axis))
+    if isinstance(axis, (bool, np.bool_)) or not hasattr(axis, "__index__"):
+        raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
+    return axis.__index__()
 
 
 def reduce_sum(x, axis=None, keepdims=False):
     """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
-    return apply("reduce_sum", x, axis=axis, keepdims=keepdims)
+    return apply("reduce_sum", x, axis=whole(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
     """The sum divided by the count."""
+    x = as_tensor(x)
     total = reduce_sum(x, axis, keepdims)
     return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
 
 
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None."""
-    return apply("transpose", x, axes=None if axes is None else tuple(axes))
+    return apply("transpose", x, axes=None if axes is None else whole(tuple(axes)))
 
 
 def reshape(x, shape):
     """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
-    shape, known = tuple(shape), math.prod(size for size in shape if size != -1)
+    x, shape = as_tensor(x), whole(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,))
+    known = math.prod(size for size in shape if size != -1)
     left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
     return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
 
 
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis."""
-    values = list(values)
-    return apply("concat", *values, axis=axis % max(1, len(as_tensor(values[0]).shape)) if values else axis)
+    values, axis = as_tensors(list(values)), whole(axis)
+    axes = len(values[0].shape) if values else 0
+    if axis is None or not -axes <= axis < axes:
+        raise ValueError(f"concat: axis {axis} is not an axis of {[x.shape for x in values[:3]]}")
+    return apply("concat", *values, axis=axis % axes)
 
 
 cat = concat  # PyTorch's name
@@ -297,17 +344,17 @@ def minimum(x, y):
 
 def reduce_max(x, axis=None, keepdims=False):
     """The largest number along one axis, or of all."""
-    return apply("reduce_max", x, axis=axis, keepdims=keepdims)
+    return apply("reduce_max", x, axis=whole(axis), keepdims=keepdims)
 
 
 def reduce_min(x, axis=None, keepdims=False):
     """The smallest number along one axis, or of all."""
-    return apply("reduce_min", x, axis=axis, keepdims=keepdims)
+    return apply("reduce_min", x, axis=whole(axis), keepdims=keepdims)
 
 
 def arg_max(x, axis=None):
     """The place of the first largest number along one axis, or in x as one long row."""
-    return apply("arg_max", x, axis=axis)
+    return apply("arg_max", x, axis=whole(axis))
 
 
 def one_hot(x, depth, dtype=np.float32):
@@ -321,7 +368,7 @@ def slice_of(x, index):
     missing = len(x.shape) - sum(part is not None and part is not Ellipsis for part in index)
     dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
     if missing < 0 or len(dots) > 1:
-        raise IndexError(f"index {index} has too many parts for shape {x.shape}")
+        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {x.shape}")
     index = (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
     sizes, slices, shape = iter(x.shape), [], []
     for part in index:
@@ -333,11 +380,11 @@ def slice_of(x, index):
             shape.append(1)
         elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
             if not -size <= part < size:
-                raise IndexError(f"index {part} is out of range for an axis of {size}")
+                raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
             slices.append((part % size, part % size + 1, 1))
         else:
             raise TypeError(
-                f"index {part!r}: expected integers and slices; for rows by number there is gather, for masks where"
+                f"index {reprlib.repr(part)}: expected integers and slices; for rows by number there is gather, for masks where"
             )
     y = apply("slice", x, slices=tuple(slices))
     return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
@@ -347,7 +394,7 @@ def moved(x, name):
     """The same numbers on the device of that name."""
     x, place = as_tensor(x), pool().get(name)
     if place is None:
-        raise LookupError(f"to: there is no {name!r}; there are {', '.join(pool())}")
+        raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)
     for tape in TAPES:
         tape.records.append(("to", [x], {"name": name}, y))

@@ -330,6 +330,7 @@ import difflib
 import inspect
 import math
 import operator
+import reprlib
 
 from levels.hardware import Buffer, pool
 
@@ -428,10 +429,9 @@ def same_dtype(op, *inputs, kinds="f"):
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if op not in PLANNERS:
-        near = difflib.get_close_matches(op, PLANNERS, n=1)
-        raise LookupError(
-            f"no op is called {op!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {[*PLANNERS]}")
-        )
+        near = difflib.get_close_matches(op, PLANNERS, n=1) if isinstance(op, str) else []
+        hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
+        raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
     if not inputs:
         raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
@@ -483,7 +483,7 @@ def planned(op, reads, attrs):
     try:
         found = PLANS.get(key)
     except TypeError:
-        raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {attrs}") from None
+        raise TypeError(f"{op}: attributes are numbers, names or tuples of them, got {reprlib.repr(attrs)}") from None
     if found is None or (found.watched and rebound(found.watched)):
         found = PLANS[key] = plan(op, reads, attrs)
     return found
@@ -594,8 +594,8 @@ def broadcast(op, shapes):
     """The common shape: sizes are aligned at the right, and a size of 1 is repeated (NumPy's rule)."""
     try:
         return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not broadcast") from None
+    except (ValueError, RuntimeError):  # the second for more axes than NumPy has
+        raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
 
 
 def merged_axes(shape, shapes):
@@ -693,6 +693,8 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if common != (shape or common) or op in UPDATES and {*shapes[:results]} != {common}:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     sizes, owners = zip(*merged_axes(common, shapes))
+    if len(sizes) > 12:
+        raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
     loop = compiled_loop(function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
@@ -970,7 +972,9 @@ def reduced(op, shape, axis):
     """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
-        raise ValueError(f"{op}: axis {axis} is not an axis of shape {shape}")
+        raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
+    if len({a % len(shape) for a in axes}) < len(axes):
+        raise ValueError(f"{op}: axis {axis} names an axis twice")
     axes = sorted({a % len(shape) for a in axes})
     first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
     if axes != list(range(first, last)):
@@ -986,6 +990,8 @@ def reduced(op, shape, axis):
 #| export reduce
 def plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
+    if not isinstance(keepdims, bool):
+        raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if within == 0 and math.isinf(start):
@@ -2363,14 +2369,23 @@ def as_slices(slices):
     return tuple(slice(*triple) for triple in slices)
 
 
+def sliced(op, shape, slices):
+    """The shape of such a slice of an array of that shape."""
+    if len(slices) != len(shape):
+        raise ValueError(f"{op}: {len(slices)} slices for shape {shape}")
+    return tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), shape))
+
+
 def plan_slice(op, function, x, slices=()):
     """x[start:stop:step, …], a triple for each axis."""
-    shape = tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), x.shape, strict=True))
+    shape = sliced(op, x.shape, slices)
     return plan_moves(function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
 
 
 def plan_slice_grad(op, function, dy, shape=(), slices=()):
     """Zeros in that shape, and dy in the place of the slice."""
+    if sliced(op, shape, slices) != dy.shape:
+        raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
 
     def pairs(out, dy):
         return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (out[as_slices(slices)], dy)
@@ -2478,6 +2493,8 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
+    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
+        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
     loop = COMPILERS["cpu"](function, x.dtype)
     return make((*x.shape, depth), dtype, [x], lambda out, x: loop(out.reshape(x.size, depth), x.ravel()))
 

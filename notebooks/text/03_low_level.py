@@ -53,6 +53,7 @@ f(2 + 1e-20j).imag / 1e-20
 
 import functools
 import math
+import reprlib
 import weakref
 from contextlib import contextmanager
 
@@ -62,7 +63,7 @@ from levels.hardware import Buffer, pool
 from levels.kernels import execute, planned
 
 
-def operator(op, swapped=False):
+def method(op, swapped=False):
     """The method of a tensor that hands it and another value to the door."""
     if swapped:
         return lambda self, other: apply(op, other, self)
@@ -75,25 +76,24 @@ class Operators:
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
 
-    __add__, __radd__ = operator("add"), operator("add", swapped=True)
-    __sub__, __rsub__ = operator("subtract"), operator("subtract", swapped=True)
-    __mul__, __rmul__ = operator("multiply"), operator("multiply", swapped=True)
-    __truediv__, __rtruediv__ = operator("divide"), operator("divide", swapped=True)
-    __matmul__, __rmatmul__ = operator("matmul"), operator("matmul", swapped=True)
-    __lt__, __gt__ = operator("less"), operator("less", swapped=True)
-    __le__, __ge__ = operator("less_equal"), operator("less_equal", swapped=True)
-    __eq__, __ne__ = operator("equal"), operator("not_equal")
+    __add__, __radd__ = method("add"), method("add", swapped=True)
+    __sub__, __rsub__ = method("subtract"), method("subtract", swapped=True)
+    __mul__, __rmul__ = method("multiply"), method("multiply", swapped=True)
+    __truediv__, __rtruediv__ = method("divide"), method("divide", swapped=True)
+    __matmul__, __rmatmul__ = method("matmul"), method("matmul", swapped=True)
+    __lt__, __gt__ = method("less"), method("less", swapped=True)
+    __le__, __ge__ = method("less_equal"), method("less_equal", swapped=True)
+    __eq__, __ne__ = method("equal"), method("not_equal")
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     def __neg__(self):
         return apply("negative", self)
 
     def __pow__(self, other):
-        return (
-            apply("multiply", self, self)
-            if isinstance(other, (int, float)) and other == 2
-            else apply("power", self, other)
+        square = (
+            type(other) in (int, float) and other == 2 and isinstance(other, int if self.dtype.kind == "i" else object)
         )
+        return apply("multiply", self, self) if square else apply("power", self, other)
 
     def __rpow__(self, other):
         return apply("power", other, self)
@@ -159,7 +159,7 @@ class Variable(Operators):
     __slots__ = ("value", "name", "grad", "__weakref__")
 
     def __init__(self, value, name=None):
-        self.value, self.name, self.grad = as_tensor(value), name, None  # grad: where `backward` leaves it
+        self.value, self.name, self.grad = renamed(as_tensor(value)), name, None  # grad: where `backward` leaves it
         VARIABLES[id(self)] = self
 
     spec = property(lambda self: self.value.spec)
@@ -178,12 +178,17 @@ class Variable(Operators):
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         for tape in TAPES:
             tape.assigned.append(self)
-        self.value = value
+        self.value = renamed(value)
+
+
+def renamed(x):
+    """The same memory under a name of its own: what else uses this tensor is no use of the variable."""
+    x.device.used += x.spec.nbytes
+    return Tensor(x.spec, x.data)
 
 
 # %% [markdown]
-# Numbers come in through `constant`. Python's floats become float32, as in both frameworks; an array keeps its dtype. Beside
-# a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence.
+# Numbers come in through `constant`. Python's floats become float32, as in both frameworks; an array keeps its dtype.
 
 
 # %%
@@ -196,7 +201,7 @@ DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
 def device(name):
     """Inside this `with` block, new tensors and variables are placed on that device."""
     if name not in pool():
-        raise LookupError(f"device: there is no {name!r}; there are {', '.join(pool())}")
+        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     DEVICES.append(pool()[name])
     try:
         yield
@@ -206,18 +211,40 @@ def device(name):
 
 def constant(values, dtype=None):
     """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype."""
-    array = np.asarray(values, dtype)
-    given = isinstance(values, (np.ndarray, np.generic, Operators))
-    if dtype is None and not given and array.dtype == np.float64:
-        array = array.astype(np.float32)
-    if array.dtype not in DTYPES:
-        raise TypeError(f"constant: {array.dtype} has no kernels; use {', '.join(map(str, DTYPES))}")
-    return DEVICES[-1].put(array, Tensor)
+    if isinstance(values, Operators) and dtype in (None, values.dtype):
+        return as_tensor(values)
+    leaf, array = values, np.asarray(values)
+    while isinstance(leaf, (list, tuple)) and len(leaf):
+        leaf = leaf[0]
+    if dtype is None and array.dtype == np.float64 and not isinstance(leaf, (np.ndarray, np.generic, Operators)):
+        dtype = np.float32
+    to = array.dtype if dtype is None else np.dtype(dtype)
+    if to not in DTYPES or array.dtype.kind not in "fib":
+        raise TypeError(f"constant: {array.dtype} to {to} has no kernels; use {', '.join(map(str, DTYPES))}")
+    if array.dtype.kind == "f" and to.kind != "f":
+        raise TypeError(f"constant: {array.dtype} numbers do not become {to} in silence; round them first")
+    return DEVICES[-1].put(in_range(array, to), Tensor)
+
+
+def in_range(array, dtype):
+    """The array in that dtype. Raises OverflowError where a finite number would become infinite."""
+    with np.errstate(over="ignore"):
+        result = array.astype(dtype)
+    if dtype.kind == "f" and (np.isinf(result) & np.isfinite(array)).any():
+        raise OverflowError(f"a number is too large for {dtype}")
+    return result
 
 
 tensor = constant  # PyTorch's name
 
 
+# %% [markdown]
+# Beside a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence. Numbers such as
+# 1.0 come back again and again, so each is made once.
+
+
+# %%
+#| export tensors
 def as_tensor(value, like=None):
     """A tensor from a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if isinstance(value, Variable):
@@ -237,7 +264,7 @@ def number_tensor(value, kind, name, spec):
     """
     if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
-    return spec.device.put(np.asarray(value, spec.dtype), Tensor)
+    return spec.device.put(in_range(np.asarray(value), spec.dtype), Tensor)
 
 
 def as_tensors(values):
@@ -267,6 +294,8 @@ TAPES = []  # who listens: each hears of every op, in order
 
 def eager(op, plan, inputs, attrs):
     """The engine that runs an op at once, into new memory."""
+    if type(plan.spec) is tuple:
+        raise TypeError(f"{op}: has several results; launch it")
     y = plan.spec.device.new(plan.spec, np.empty, Tensor)
     execute(plan, y, inputs, attrs)
     return y
@@ -306,7 +335,13 @@ def matmul(x, w):
 
 def gather(x, rows):
     """The rows of x with these numbers (an integer array)."""
-    return apply("gather", x, rows if isinstance(rows, Operators) else constant(np.asarray(rows, np.int64)))
+    x = as_tensor(x)
+    if not isinstance(rows, Operators):
+        rows = np.asarray(rows)
+        if rows.dtype.kind != "i" and rows.size:
+            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
+        rows = x.device.put(rows.astype(np.int64), Tensor)
+    return apply("gather", x, rows)
 
 
 def exp(x):
@@ -319,16 +354,30 @@ def log(x):
 
 def clip(x, low, high):
     """x, but no less than low and no more than high."""
+    if not all(isinstance(v, (int, float, np.number)) for v in (low, high)) or not low <= high:
+        raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
+
+
+def whole(axis):
+    """An axis, or a tuple of them, as Python's integers; None stays."""
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, tuple):
+        return tuple(map(whole, axis))
+    if isinstance(axis, (bool, np.bool_)) or not hasattr(axis, "__index__"):
+        raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
+    return axis.__index__()
 
 
 def reduce_sum(x, axis=None, keepdims=False):
     """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
-    return apply("reduce_sum", x, axis=axis, keepdims=keepdims)
+    return apply("reduce_sum", x, axis=whole(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
     """The sum divided by the count."""
+    x = as_tensor(x)
     total = reduce_sum(x, axis, keepdims)
     return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
 
@@ -415,6 +464,8 @@ class GradientTape:
         self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables
 
     def __enter__(self):
+        if self in TAPES or self.records is None:
+            raise RuntimeError(f"this tape is {'open already' if self in TAPES else 'read'}; make another one")
         TAPES.append(self)
         return self
 
@@ -436,20 +487,24 @@ class GradientTape:
                 raise ValueError(
                     f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
                 )
-        still_open = self in TAPES
+        place = TAPES.index(self) if self in TAPES else None
         self.__exit__()
         try:
             return walk_back(self.records, as_tensor(target), [as_tensor(source) for source in sources])
         finally:
             if not self.persistent:
                 self.records = None
-            elif still_open:
-                TAPES.append(self)
+            elif place is not None:
+                TAPES.insert(place, self)
 
     def backward(self, loss):
         """Add to the `grad` of every variable that was used the gradient of this loss."""
-        used = {id(x) for record in self.records or () for x in record[1]}
-        variables = [v for v in VARIABLES.values() if id(v.value) in used and v.dtype.kind == "f"]
+        if self.assigned:
+            raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
+        used = {as_tensor(loss)}
+        for _, inputs, _, y in reversed(self.records or ()):
+            used.update(inputs if y in used else ())
+        variables = [v for v in VARIABLES.values() if v.value in used and v.dtype.kind == "f"]
         for variable, gradient in zip(variables, self.gradient(loss, variables)):
             variable.grad = gradient if variable.grad is None else variable.grad + gradient
 
@@ -493,7 +548,7 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
-    "reduce_sum": (lambda dy, y, x, axis, keepdims: spread_back(dy, x.shape, axis, keepdims),),
+    "reduce_sum": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x.shape, axis, keepdims),),
     "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=len(x)), None),
 }
 
@@ -590,10 +645,53 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}, by the tape {float(dw)}")
 
 # %% [markdown]
 # Exact, and no person. One walk gives the gradient of every weight, be there two or a million; the nudge needs two runs for
-# each.
-#
-# **Step through it.** (TODO figure)
-#
+# each. The tape as a drawing, a gradient beneath each weight:
+
+# %%
+from course.drawing import tape_drawing
+
+tape_drawing(tape.records, dict(x=x, y=y, w=w, b=b, error=error, loss=loss), dict(w=dw, b=db))
+
+# %% [markdown]
+# **Walk it step by step.** Move `step` and watch where each gradient goes. Then choose with `bump` a leaf that is raised by a
+# millionth. The green numbers are how far every value moves. Wherever the walk stands, gradient times move is the same number:
+# what the bump does to the loss.
+
+
+# %%
+def plain(records, names):
+    """A tape of single numbers without its tensors: (op, names of the inputs, name of the output, slopes), and all values."""
+    name, steps, values = {id(t): n for n, t in names.items()}, [], {}
+    for op, inputs, attrs, y in records:
+        slopes = [float(vjp(constant(1.0, "f8"), y, *inputs, **attrs)) for vjp in VJPS[op]]
+        steps.append((op, [name[id(t)] for t in inputs], name[id(y)], slopes))
+        values |= {name[id(t)]: float(t) for t in [*inputs, y]}
+    return steps, values
+
+
+def squared_error(**leaves):
+    x, w, b, y = (constant(leaves[name], "f8") for name in "xwby")
+    with GradientTape() as tape:
+        p = x * w
+        z = p + b
+        e = z - y
+        l = e * e
+    return plain(tape.records, dict(x=x, w=w, b=b, y=y, p=p, z=z, e=e, l=l))
+
+
+# %%
+from course import widgets
+
+walk = figures.backward_walk(squared_error, x=3.0, w=2.0, b=1.0, y=5.0)
+widgets.explore(
+    functools.partial(figures.tape_backwards, walk),
+    "The tape, backwards, and a bump that meets it.",
+    step=range(5),
+    bump=["w", "x", "b", "y"],
+    start={"step": 1},
+)
+
+# %% [markdown]
 # ### Why backwards, and in order
 #
 # `error` was used twice: both factors are it. Its gradient is complete only when all its users have spoken. Here is a program of
@@ -748,8 +846,17 @@ class Module:
 
     def named_variables(self):
         """{"layers.0.w": variable, …}, each variable once, in the order in which they were set."""
-        found = {}
-        collect(vars(self), "", found, set())
+        found, seen, waiting = {}, set(), [("", self)]
+        while waiting:
+            path, value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if isinstance(value, Variable) and path in found:
+                raise ValueError(f"two variables have the name {reprlib.repr(path)}")
+            if isinstance(value, Variable):
+                found[path] = value
+            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in reversed(parts(value))]
         return found
 
     variables = property(lambda self: list(self.named_variables().values()))
@@ -759,18 +866,11 @@ class Module:
         return sum(math.prod(variable.shape) for variable in self.variables)
 
 
-def collect(value, path, found, seen):
-    """Add the variables in this value to `found`; what was `seen` is not entered again."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, Variable):
-        found[path] = value
-        return
-    value = vars(value) if isinstance(value, Module) else value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
-    for name, part in items:
-        collect(part, f"{path}.{name}" if path else str(name), found, seen)
+def parts(value):
+    """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
+    if isinstance(value, (Module, dict)):
+        return [*(vars(value) if isinstance(value, Module) else value).items()]
+    return [*enumerate(value)] if isinstance(value, (list, tuple)) else []
 
 
 # %%
@@ -975,20 +1075,24 @@ compare.cost(linear_regression, task, launches, nbytes, launches * t_launch + cp
 #| export tensors
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None."""
-    return apply("transpose", x, axes=None if axes is None else tuple(axes))
+    return apply("transpose", x, axes=None if axes is None else whole(tuple(axes)))
 
 
 def reshape(x, shape):
     """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
-    shape, known = tuple(shape), math.prod(size for size in shape if size != -1)
+    x, shape = as_tensor(x), whole(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,))
+    known = math.prod(size for size in shape if size != -1)
     left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
     return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
 
 
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis."""
-    values = list(values)
-    return apply("concat", *values, axis=axis % max(1, len(as_tensor(values[0]).shape)) if values else axis)
+    values, axis = as_tensors(list(values)), whole(axis)
+    axes = len(values[0].shape) if values else 0
+    if axis is None or not -axes <= axis < axes:
+        raise ValueError(f"concat: axis {axis} is not an axis of {[x.shape for x in values[:3]]}")
+    return apply("concat", *values, axis=axis % axes)
 
 
 cat = concat  # PyTorch's name
@@ -1024,17 +1128,17 @@ def minimum(x, y):
 
 def reduce_max(x, axis=None, keepdims=False):
     """The largest number along one axis, or of all."""
-    return apply("reduce_max", x, axis=axis, keepdims=keepdims)
+    return apply("reduce_max", x, axis=whole(axis), keepdims=keepdims)
 
 
 def reduce_min(x, axis=None, keepdims=False):
     """The smallest number along one axis, or of all."""
-    return apply("reduce_min", x, axis=axis, keepdims=keepdims)
+    return apply("reduce_min", x, axis=whole(axis), keepdims=keepdims)
 
 
 def arg_max(x, axis=None):
     """The place of the first largest number along one axis, or in x as one long row."""
-    return apply("arg_max", x, axis=axis)
+    return apply("arg_max", x, axis=whole(axis))
 
 
 def one_hot(x, depth, dtype=np.float32):
@@ -1054,7 +1158,7 @@ def slice_of(x, index):
     missing = len(x.shape) - sum(part is not None and part is not Ellipsis for part in index)
     dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
     if missing < 0 or len(dots) > 1:
-        raise IndexError(f"index {index} has too many parts for shape {x.shape}")
+        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {x.shape}")
     index = (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
     sizes, slices, shape = iter(x.shape), [], []
     for part in index:
@@ -1066,11 +1170,11 @@ def slice_of(x, index):
             shape.append(1)
         elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
             if not -size <= part < size:
-                raise IndexError(f"index {part} is out of range for an axis of {size}")
+                raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
             slices.append((part % size, part % size + 1, 1))
         else:
             raise TypeError(
-                f"index {part!r}: expected integers and slices; for rows by number there is gather, for masks where"
+                f"index {reprlib.repr(part)}: expected integers and slices; for rows by number there is gather, for masks where"
             )
     y = apply("slice", x, slices=tuple(slices))
     return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
@@ -1086,7 +1190,7 @@ def moved(x, name):
     """The same numbers on the device of that name."""
     x, place = as_tensor(x), pool().get(name)
     if place is None:
-        raise LookupError(f"to: there is no {name!r}; there are {', '.join(pool())}")
+        raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)
     for tape in TAPES:
         tape.records.append(("to", [x], {"name": name}, y))
@@ -1101,7 +1205,7 @@ def moved(x, name):
 
 # %%
 #| export autodiff
-def share_back(dy, y, x, axis, keepdims):
+def share_back(dy, y, x, axis=None, keepdims=False):
     """The reverse of a largest or smallest number: dy, divided among those that are it."""
     hit = cast(x == spread_back(y, x.shape, axis, keepdims), x.dtype)
     count = reduce_sum(hit, axis, keepdims)
@@ -1123,7 +1227,7 @@ VJPS.update(
         "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
         "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
         "power": (
-            lambda dy, y, a, b: dy * (b * a ** (b - 1.0)),
+            lambda dy, y, a, b: dy * where(b == 0.0, 0.0, b * a ** (b - 1.0)),
             lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
         ),
         "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
@@ -1133,7 +1237,7 @@ VJPS.update(
         "reduce_min": (share_back,),
         "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
         "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
-        "transpose": (lambda dy, y, x, axes: transpose(dy, axes and np.argsort(axes).tolist()),),
+        "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
         "reshape": (lambda dy, y, x, shape: reshape(dy, x.shape),),
         "concat": lambda count: map(part_of_join, range(count)),
         "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.shape, slices=slices),),
