@@ -251,7 +251,7 @@ def test_names_that_do_not_fit_a_tape():
 
 def test_the_tape_of_level_3_is_drawn():
     x, w = low_level.constant([[1.0, 2.0]]), low_level.Variable([[3.0], [4.0]])
-    with low_level.GradientTape() as tape:
+    with low_level.GradientTape(persistent=True) as tape:
         loss = low_level.reduce_sum(x @ w)
     (dw,) = tape.gradient(loss, [w])
     lines = [box.lines for box in boxes(tape_drawing(tape.records, dict(x=x, w=w, loss=loss), dict(w=dw)).svg)]

@@ -48,11 +48,12 @@ class GradientTape:
             raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        for k, source in enumerate(sources):
-            if any(source is variable for variable in self.assigned):
-                raise ValueError(
-                    f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
-                )
+        for variable in self.assigned:
+            for k, source in enumerate(sources):
+                if source is variable:
+                    raise ValueError(
+                        f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
+                    )
         place = TAPES.index(self) if self in TAPES else None
         self.__exit__()
         try:
@@ -127,17 +128,18 @@ def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
     extra = len(dx.shape) - len(shape)
     if extra:
-        dx = reduce_sum(dx, axis=tuple(range(extra)))
+        dx = apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False)
     for axis, (size, wanted) in enumerate(zip(dx.shape, shape, strict=True)):
         if size != wanted:
-            dx = reduce_sum(dx, axis=axis, keepdims=True)
+            dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
     return dx
 
 
 def walk_back(records, target, sources):
     """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
-    for name, t in (("the target", target), *((f"source {k}", source) for k, source in enumerate(sources))):
-        if t.dtype.kind != "f":
+    for k, t in enumerate((target, *sources)):
+        if t.spec.dtype.kind != "f":
+            name = f"source {k - 1}" if k else "the target"
             raise TypeError(f"gradient: {name} is {t.dtype}; only floats have a gradient")
     needed, useful = set(sources), []  # what depends on a source, by which records
     for record in records:

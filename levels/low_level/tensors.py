@@ -161,7 +161,7 @@ def constant(values, dtype=None):
         raise TypeError(f"constant: {array.dtype} to {to} has no kernels; use {', '.join(map(str, DTYPES))}")
     if array.dtype.kind == "f" and to.kind != "f":
         raise TypeError(f"constant: {array.dtype} numbers do not become {to} in silence; round them first")
-    return DEVICES[-1].put(in_range(array, to), Tensor)
+    return DEVICES[-1].put(array if array.dtype == to else in_range(array, to), Tensor)
 
 
 def in_range(array, dtype):
