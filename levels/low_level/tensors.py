@@ -126,7 +126,7 @@ class Variable(Operators):
 
 
 def renamed(x):
-    """The same memory under a name of its own: what else uses this tensor is no use of the variable."""
+    """The same numbers as another tensor. A tape knows a variable by its tensor, so no two things may share one."""
     x.device.used += x.spec.nbytes
     return Tensor(x.spec, x.data)
 
