@@ -41,10 +41,7 @@ class Operators:
         return apply("negative", self)
 
     def __pow__(self, other):
-        square = (
-            type(other) in (int, float) and other == 2 and isinstance(other, int if self.dtype.kind == "i" else object)
-        )
-        return apply("multiply", self, self) if square else apply("power", self, other)
+        return apply("multiply", self, self) if type(other) is int and other == 2 else apply("power", self, other)
 
     def __rpow__(self, other):
         return apply("power", other, self)
@@ -200,14 +197,12 @@ def number_tensor(value, kind, name, spec):
 
 def as_tensors(values):
     """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
-    like, tensors = None, []
-    for x in values:
-        if isinstance(x, Operators):
-            like = x
+    for like in values:
+        if isinstance(like, Operators):
             break
-    for x in values:
-        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
-    return tensors
+    else:
+        like = None
+    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
 TAPES = []  # who listens: each hears of every op, in order

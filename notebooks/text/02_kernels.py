@@ -818,6 +818,10 @@ def llvm_function(name):
 ldexp = llvm_function("ldexp")
 
 
+# %% [markdown]
+# The two tools that work on bits, and then what stands for what:
+
+
 # %%
 #| export elementwise
 def scaled_bits(dtype):
@@ -2090,9 +2094,9 @@ print(f"a launch costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, predicted)
 
 # %% [markdown]
-# The launches account for more than half of the step. The prediction is low because an addition is the cheapest launch: one with
-# an axis or a rate costs about twice as much, and each step puts its row numbers into a new buffer. But it says where the time
-# goes. The arithmetic is lost in it, as the surprise at the top foretold. That is the price of calling ops by name, one after
+# The prediction is too low: an addition is the cheapest launch. One with an axis or a rate costs about twice as
+# much, each step puts its row numbers into a new buffer, and between the launches runs Python. But it says where the time goes.
+# The arithmetic is lost in it, as the surprise at the top foretold. That is the price of calling ops by name, one after
 # the other. Level 3 will first add to it, and then win it back.
 #
 # ## More of the same kind (optional)

@@ -89,10 +89,7 @@ class Operators:
         return apply("negative", self)
 
     def __pow__(self, other):
-        square = (
-            type(other) in (int, float) and other == 2 and isinstance(other, int if self.dtype.kind == "i" else object)
-        )
-        return apply("multiply", self, self) if square else apply("power", self, other)
+        return apply("multiply", self, self) if type(other) is int and other == 2 else apply("power", self, other)
 
     def __rpow__(self, other):
         return apply("power", other, self)
@@ -268,14 +265,12 @@ def number_tensor(value, kind, name, spec):
 
 def as_tensors(values):
     """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
-    like, tensors = None, []
-    for x in values:
-        if isinstance(x, Operators):
-            like = x
+    for like in values:
+        if isinstance(like, Operators):
             break
-    for x in values:
-        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
-    return tensors
+    else:
+        like = None
+    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
 # %% [markdown]
@@ -379,6 +374,10 @@ def reduce_mean(x, axis=None, keepdims=False):
     x = as_tensor(x)
     total = reduce_sum(x, axis, keepdims)
     return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
+
+
+# %% [markdown]
+# Those of neural nets have a room of their own, as `tf.nn` and `torch.nn.functional`:
 
 
 # %%
@@ -750,6 +749,9 @@ def meets_nudge(function, *arrays, nudge=1e-6):
     return max(np.abs(g.numpy() - slope(function, arrays, k, nudge)).max() for k, g in enumerate(gradients))
 
 
+# %% [markdown]
+# One case for each row of the table:
+
 # %%
 draw = np.random.default_rng(0)
 a, b, row, m = (
@@ -1065,7 +1067,7 @@ print(f"an op at the door costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, launches * t_launch + cpu.roofline(16 * 10, nbytes))
 
 # %% [markdown]
-# The ops account for more than half. The rest is the Python between them: the walk with its sets and dictionaries, and a new
+# The ops are the larger part. The rest is the Python between them: the walk with its sets and dictionaries, and a new
 # tensor of row numbers. Comfort has a price: more launches than by hand, and a larger cost for each. Buying it back is the work of a compiler,
 # which records a whole step and makes one program of it (`tf.function`, `torch.compile`).
 #
@@ -1119,6 +1121,10 @@ def where(mask, x, y):
 def cast(x, dtype):
     """The same numbers in another dtype."""
     return apply("cast", x, dtype=np.dtype(dtype))
+
+
+# %% [markdown]
+# And more functions of numbers, and of rows of them:
 
 
 # %%
