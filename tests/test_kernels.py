@@ -108,9 +108,10 @@ def test_optimizers_update_all_their_arrays_in_place(shape, dtype, seed):
             )
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the mean of nothing
 @settings(max_examples=80, deadline=None)
 @given(
-    st.sampled_from(["reduce_sum", "reduce_max", "reduce_min"]),
+    st.sampled_from(["reduce_sum", "reduce_mean", "reduce_max", "reduce_min"]),
     arrays.arrays(DTYPES, arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5), elements=NUMBERS),
     st.booleans(),
     st.data(),
@@ -119,7 +120,7 @@ def test_reductions_are_numpys(op, x, keepdims, data):
     first = data.draw(st.integers(0, x.ndim))
     axis = data.draw(st.sampled_from([None, tuple(range(first, data.draw(st.integers(first, x.ndim))))]))
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1)) if x.ndim and data.draw(st.booleans()) else axis
-    reference = {"reduce_sum": np.sum, "reduce_max": np.max, "reduce_min": np.min}[op]
+    reference = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max, "reduce_min": np.min}[op]
     try:
         expected = reference(x.astype("f8"), axis=axis, keepdims=keepdims)
     except ValueError:  # NumPy's: zero-size array to reduction operation maximum which has no identity
@@ -128,7 +129,8 @@ def test_reductions_are_numpys(op, x, keepdims, data):
         return
     result = run(op, x, axis=axis, keepdims=keepdims)
     assert result.shape == expected.shape and result.dtype == x.dtype
-    np.testing.assert_allclose(result, expected, 0, 1e-2 if x.dtype == "f4" and op == "reduce_sum" else 1e-10)
+    rounds = x.dtype == "f4" and op in ("reduce_sum", "reduce_mean")
+    np.testing.assert_allclose(result, expected, 0, 1e-2 if rounds else 1e-10)
 
 
 @settings(max_examples=60, deadline=None)
@@ -289,6 +291,7 @@ def test_every_op_is_compared_with_numpy():
         "matmul",
         "gather",
         "broadcast_to",
+        "spread",
         "sgd",
         "momentum",
         "adam",
@@ -299,7 +302,12 @@ def test_every_op_is_compared_with_numpy():
     }
     elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
     elsewhere |= {"arg_max", "slice", "slice_grad", "concat", "where", "reshape"}
-    assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {"reduce_sum", "reduce_max", "reduce_min"}
+    assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {
+        "reduce_sum",
+        "reduce_max",
+        "reduce_min",
+        "reduce_mean",
+    }
 
 
 @settings(max_examples=40, deadline=None)

@@ -129,6 +129,8 @@ CASES = {
     "cast": [(lambda x: cast(x, "f8"), (3, 2))],
     "broadcast_to": [(lambda x: apply("broadcast_to", x, shape=(2, 3, 2)), shape) for shape in ((), (2,), (3, 1))],
     "reduce_sum": reductions(reduce_sum),
+    "reduce_mean": reductions(reduce_mean),
+    "spread": [(lambda x: apply("spread", x, np.ones((2, 3, 2)), count=3.0), shape) for shape in ((), (2,), (3, 1))],
     "reduce_max": [*reductions(reduce_max), (lambda x: reduce_max(x), (3, 2))],
     "reduce_min": reductions(reduce_min, AXES[:4]),
     "softmax": [(softmax, (2, 3)), (softmax, (2, 2, 3)), (softmax, (3,))],

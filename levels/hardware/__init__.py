@@ -15,7 +15,7 @@ from .device import (
     host_lanes, host_memory, pool
 )
 from .elementary import (
-    DOUBLE, EXP, FORMAT, LOG, SINGLE, SQRT_HALF, constant, exp, exponent, log, make_exp, make_log, rint, scaled
+    DOUBLE, EXP, FORMAT, LOG, SINGLE, SQRT_HALF, constant, exp, exponent, log, make_exp, make_log, rint, scaled, sqrt
 )
 from .roofline import (
     chase_program, measure_bandwidth, measure_latency, measure_launch, measure_sums, peak_program, read_program,
@@ -38,6 +38,6 @@ __all__ = [
     "load_weights", "log", "loop", "machine_code", "make_exp", "make_log", "measure_bandwidth", "measure_latency",
     "measure_launch", "measure_sums", "memory_of", "named", "net_arrays", "number", "numeric", "object_code",
     "operators", "optimised", "peak_program", "place", "pool", "read_program", "relu", "rint", "run_programs",
-    "scaled", "seconds", "select", "size", "spread", "store", "suffix", "target_machine", "through_relu", "together",
-    "trimmed", "weight_names", "word"
+    "scaled", "seconds", "select", "size", "spread", "sqrt", "store", "suffix", "target_machine", "through_relu",
+    "together", "trimmed", "weight_names", "word"
 ]

@@ -107,6 +107,11 @@ class Value:
     __sub__, __rsub__ = operators("fsub")
     __mul__, __rmul__ = operators("fmul")
     __truediv__, __rtruediv__ = operators("fdiv")
+
+    def __neg__(self):
+        a, kind = self.a, laned(self.a.real, self.lanes)
+        return Value(a, a.write(f"fneg {a.flags}{kind} {numeric(a, self)}"), self.lanes)
+
     __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("<", "<=", "==", "!=", ">=", ">"))
 
 

@@ -24,6 +24,11 @@ def rint(x):
     return float(round(x)) if math.isfinite(x) else x
 
 
+def sqrt(x):
+    """The square root, rounded once."""
+    return x.a.named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
+
+
 def constant(kind, number, lanes):
     """A whole number as it stands in an instruction."""
     return f"splat ({kind} {number})" if lanes > 1 else str(number)

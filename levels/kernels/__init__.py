@@ -11,7 +11,7 @@ from .cache import (
 from .elementwise import (
     ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, exponent_bits,
     identity, ldexp, llvm_function, loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu,
-    relu_grad, scalar, scaled_bits, sgd, sigmoid, sigmoid_grad, subtract, tanh
+    relu_grad, scalar, scaled_bits, sgd, sigmoid, sigmoid_grad, spread, subtract, tanh
 )
 from .matmul import (
     BLOCK, BYTES, DEPTH, ROWS, VECTORS, WIDE, WORKERS, WORTH, fill_strip, matmul_ikj, matmul_rows, matmul_small,
@@ -23,8 +23,8 @@ from .random import (
 )
 from .reduce import (
     LONG, REDUCTIONS, arg_max, combine, compiled_reduction, larger, log_softmax, log_softmax_grad, maximum, minimum,
-    on_rows, plan_arg_max, plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_min, reduce_rows, reduce_sum,
-    reduced, reduction, smaller, softmax, softmax_grad
+    on_rows, plan_arg_max, plan_mean, plan_reduce, plan_rows, reduce_columns, reduce_max, reduce_mean, reduce_min,
+    reduce_rows, reduce_sum, reduced, reduction, smaller, softmax, softmax_grad
 )
 from .registry import (
     COMPILERS, KERNELS, NUMBERS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted, data_of, execute,
@@ -49,11 +49,11 @@ __all__ = [
     "log_softmax_grad", "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_small", "matmul_strips",
     "matmul_tiles", "maximum", "merged_axes", "minimum", "momentum", "multiply", "negative", "new_results", "on_rows",
     "one_hot", "outcome", "pack", "pack_square", "philox", "pieces", "plan", "plan_arg_max", "plan_cast",
-    "plan_concat", "plan_elementwise", "plan_gather", "plan_matmul", "plan_moves", "plan_one_hot", "plan_random",
-    "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad", "plan_tiles",
-    "plan_transpose", "planned", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_max",
-    "reduce_min", "reduce_rows", "reduce_sum", "reduced", "reduction", "relu", "relu_grad", "same_dtype", "scalar",
-    "scaled_bits", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "sliced", "smaller", "softmax", "softmax_grad",
-    "spec_of", "strip_width", "subtract", "tanh", "tile_shape", "try_kernel", "two_uniform", "use", "vectors",
-    "watched", "write_tile"
+    "plan_concat", "plan_elementwise", "plan_gather", "plan_matmul", "plan_mean", "plan_moves", "plan_one_hot",
+    "plan_random", "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad",
+    "plan_tiles", "plan_transpose", "planned", "random_normal", "random_uniform", "rebound", "reduce_columns",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_rows", "reduce_sum", "reduced", "reduction", "relu",
+    "relu_grad", "same_dtype", "scalar", "scaled_bits", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "sliced",
+    "smaller", "softmax", "softmax_grad", "spec_of", "spread", "strip_width", "subtract", "tanh", "tile_shape",
+    "try_kernel", "two_uniform", "use", "vectors", "watched", "write_tile"
 ]

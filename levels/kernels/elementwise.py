@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select
+from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
 
 from .cache import STANDS, compiled_for, intrinsic
 from .registry import COMPILERS, NUMBERS, UPDATES, kernel, make, same_dtype
@@ -148,6 +148,12 @@ def identity(x):
     return x
 
 
+@scalar("spread", count=3.0)
+def spread(dy, x, count):
+    """A share of dy for each number of x."""
+    return dy / count
+
+
 @scalar("sgd", updates=True, rate=0.1)
 def sgd(w, dw, rate):
     return w - rate * dw
@@ -195,7 +201,7 @@ def exponent_bits(dtype):
 
 
 STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, scaled_bits, exponent_bits
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
@@ -205,12 +211,12 @@ scalar("log")(lambda x: log(x))
 
 @scalar("relu")
 def relu(x):
-    return x if x > 0.0 else 0.0
+    return select(x > 0.0, x, 0.0)
 
 
 @scalar("relu_grad")
 def relu_grad(dy, y):
-    return dy if y > 0.0 else 0.0
+    return select(y > 0.0, dy, 0.0)
 
 
 @scalar("sigmoid")
@@ -225,32 +231,32 @@ def sigmoid_grad(dy, y):
 
 @scalar("clip", low=-0.5, high=0.5)
 def clip(x, low, high):
-    return low if x < low else high if x > high else x
+    return select(x < low, low, select(x > high, high, x))
 
 
 @scalar("clip_grad", low=-0.5, high=0.5)
 def clip_grad(dy, x, low, high):
-    return dy if low < x < high else 0.0
+    return select(low < x, select(x < high, dy, 0.0), 0.0)
 
 
 scalar("copy", takes="fib")(identity)
-scalar("sqrt")(lambda x: math.sqrt(x))
+scalar("sqrt")(lambda x: sqrt(x))
 scalar("power")(lambda x, y: x**y)
 scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
 scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
 scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
 scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
-scalar("where", takes="fib", masks=1)(lambda mask, x, y: x if mask else y)
+scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
 
 
 @scalar("tanh")
 def tanh(x):
     """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
-    size, z = x if x > 0.0 else -x, x * x
+    size, z = select(x > 0.0, x, -x), x * x
     e = exp(-2.0 * size)
     far = (1.0 - e) / (1.0 + e)
     near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
-    return near if size < 0.5 else far if x > 0.0 else -far
+    return select(size < 0.5, near, select(x > 0.0, far, -far))
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
@@ -263,4 +269,4 @@ def momentum(w, v, dw, rate, momentum):
 def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
     m = m + (1.0 - beta1) * (dw - m)
     v = v + (1.0 - beta2) * (dw * dw - v)
-    return w - rate * (m / c1) / (math.sqrt(v / c2) + epsilon), m, v
+    return w - rate * (m / c1) / (sqrt(v / c2) + epsilon), m, v

@@ -8,11 +8,11 @@ import types
 
 import numpy as np
 
-from levels.hardware import exp, log
+from levels.hardware import exp, log, select
 
 from .cache import STANDS, compiled_for
-from .elementwise import TRIALS, llvm_function, scalar
-from .registry import COMPILERS, kernel, make, same_dtype
+from .elementwise import TRIALS, compiled_loop, llvm_function, scalar
+from .registry import COMPILERS, kernel, make, plan, same_dtype
 
 
 def combine(total, x):
@@ -117,11 +117,11 @@ larger, smaller = llvm_function("maximum"), llvm_function("minimum")
 
 
 def maximum(x, y):
-    return x if x > y or x != x else y
+    return select(x > y, x, select(x != x, x, y))
 
 
 def minimum(x, y):
-    return x if x < y or x != x else y
+    return select(x < y, x, select(x != x, x, y))
 
 
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
@@ -139,6 +139,27 @@ def reduce_max(largest, x):
 @reduction("reduce_min", math.inf)
 def reduce_min(smallest, x):
     return minimum(smallest, x)
+
+
+def plan_mean(op, function, x, axis=None, keepdims=False):
+    """The sum over these axes, divided by how many numbers it is made of."""
+    total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
+    dtype, count = same_dtype(op, x), math.prod(x.shape) / max(1, math.prod(total.spec.shape))
+    divide = compiled_loop(function, dtype, ((True,),), ("count",))
+
+    def run(out, x):
+        total.run(out, x)
+        divide(out.ravel(), out.ravel(), count)
+
+    return make(total.spec.shape, dtype, [x], run)
+
+
+@kernel("reduce_mean", planner=plan_mean)
+def reduce_mean(total, count):
+    return total / count
+
+
+TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 
 def plan_arg_max(op, function, x, axis=None):

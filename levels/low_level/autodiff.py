@@ -96,8 +96,10 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
     "broadcast_to": (lambda dy, y, x, shape: dy,),
-    "reduce_sum": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x.shape, axis, keepdims),),
-    "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=len(x)), None),
+    "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
+    "reduce_sum": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims),),
+    "reduce_mean": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims, size(x) / size(y)),),
+    "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
 }
 
 
@@ -116,21 +118,28 @@ def matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["matmul"] = matmul_vjp_x, matmul_vjp_w
 
 
-def spread_back(dy, shape, axis, keepdims):
-    """The reverse of a reduction to `dy`: an array of that shape, in which every number has the dy that it went into."""
+def size(x):
+    """How many numbers x has."""
+    return math.prod(x.spec.shape)
+
+
+def spread_back(dy, x, axis, keepdims, count=1.0):
+    """The reverse of reducing x to `dy`: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:
-        gone = {a % len(shape) for a in (axis if isinstance(axis, tuple) else (axis,))}
-        dy = apply("reshape", dy, shape=tuple(1 if a in gone else size for a, size in enumerate(shape)))
-    return apply("broadcast_to", dy, shape=shape)
+        shape = list(x.spec.shape)
+        for a in axis if isinstance(axis, tuple) else (axis,):
+            shape[a] = 1
+        dy = apply("reshape", dy, shape=tuple(shape))
+    return apply("spread", dy, x, count=count)
 
 
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    extra = len(dx.shape) - len(shape)
+    extra = len(dx.spec.shape) - len(shape)
     if extra:
         dx = apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False)
-    for axis, (size, wanted) in enumerate(zip(dx.shape, shape, strict=True)):
-        if size != wanted:
+    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
+        if have != wanted:
             dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
     return dx
 
@@ -149,18 +158,17 @@ def walk_back(records, target, sources):
     one = as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(useful):
-        dy = gradients.get(y)
+        dy, rules = gradients.get(y), VJPS.get(op)
         if dy is None:
             continue
-        if op not in VJPS:
+        if rules is None:
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
-        rules = VJPS[op]
         for x, vjp in zip(inputs, rules if type(rules) is tuple else rules(len(inputs))):
-            dx = vjp(dy, y, *inputs, **attrs) if vjp is not None and x in needed else None
-            if dx is not None:
-                if dx.spec is not x.spec:
-                    dx = unbroadcast(dx, x.shape)
-                gradients[x] = gradients[x] + dx if x in gradients else dx
+            if x not in needed or vjp is None or (dx := vjp(dy, y, *inputs, **attrs)) is None:
+                continue
+            if dx.spec is not x.spec:
+                dx = unbroadcast(dx, x.spec.shape)
+            gradients[x] = gradients[x] + dx if x in gradients else dx
     for k, source in enumerate(sources):
         if source not in gradients:
             raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
@@ -186,9 +194,9 @@ def grad(outputs, inputs):
 
 def share_back(dy, y, x, axis=None, keepdims=False):
     """The reverse of a largest or smallest number: dy, divided among those that are it."""
-    hit = cast(x == spread_back(y, x.shape, axis, keepdims), x.dtype)
+    hit = cast(x == spread_back(y, x, axis, keepdims), x.dtype)
     count = reduce_sum(hit, axis, keepdims)
-    return hit * spread_back(dy / count, x.shape, axis, keepdims)
+    return hit * spread_back(dy / count, x, axis, keepdims)
 
 
 def part_of_join(k):

@@ -645,6 +645,11 @@ class Value:
     __sub__, __rsub__ = operators("fsub")
     __mul__, __rmul__ = operators("fmul")
     __truediv__, __rtruediv__ = operators("fdiv")
+
+    def __neg__(self):
+        a, kind = self.a, laned(self.a.real, self.lanes)
+        return Value(a, a.write(f"fneg {a.flags}{kind} {numeric(a, self)}"), self.lanes)
+
     __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("<", "<=", "==", "!=", ">=", ">"))
 
 
@@ -1585,6 +1590,11 @@ def rint(x):
     if isinstance(x, Value):
         return x.a.named("rint", x)
     return float(round(x)) if math.isfinite(x) else x
+
+
+def sqrt(x):
+    """The square root, rounded once."""
+    return x.a.named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
 
 
 # %% [markdown]

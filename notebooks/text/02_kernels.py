@@ -778,6 +778,12 @@ def identity(x):
     return x
 
 
+@scalar("spread", count=3.0)
+def spread(dy, x, count):
+    """A share of dy for each number of x."""
+    return dy / count
+
+
 @scalar("sgd", updates=True, rate=0.1)
 def sgd(w, dw, rate):
     return w - rate * dw
@@ -796,7 +802,7 @@ def sgd(w, dw, rate):
 #| export elementwise
 from llvmlite import ir
 
-from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select
+from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
 
 
 def llvm_function(name):
@@ -847,7 +853,7 @@ def exponent_bits(dtype):
 
 
 STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, scaled_bits, exponent_bits
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
@@ -875,12 +881,12 @@ scalar("log")(lambda x: log(x))
 
 @scalar("relu")
 def relu(x):
-    return x if x > 0.0 else 0.0
+    return select(x > 0.0, x, 0.0)
 
 
 @scalar("relu_grad")
 def relu_grad(dy, y):
-    return dy if y > 0.0 else 0.0
+    return select(y > 0.0, dy, 0.0)
 
 
 @scalar("sigmoid")
@@ -895,12 +901,12 @@ def sigmoid_grad(dy, y):
 
 @scalar("clip", low=-0.5, high=0.5)
 def clip(x, low, high):
-    return low if x < low else high if x > high else x
+    return select(x < low, low, select(x > high, high, x))
 
 
 @scalar("clip_grad", low=-0.5, high=0.5)
 def clip_grad(dy, x, low, high):
-    return dy if low < x < high else 0.0
+    return select(low < x, select(x < high, dy, 0.0), 0.0)
 
 
 # %% [markdown]
@@ -2116,23 +2122,23 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 # %%
 #| export elementwise
 scalar("copy", takes="fib")(identity)
-scalar("sqrt")(lambda x: math.sqrt(x))
+scalar("sqrt")(lambda x: sqrt(x))
 scalar("power")(lambda x, y: x**y)
 scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
 scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
 scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
 scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
-scalar("where", takes="fib", masks=1)(lambda mask, x, y: x if mask else y)
+scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
 
 
 @scalar("tanh")
 def tanh(x):
     """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
-    size, z = x if x > 0.0 else -x, x * x
+    size, z = select(x > 0.0, x, -x), x * x
     e = exp(-2.0 * size)
     far = (1.0 - e) / (1.0 + e)
     near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
-    return near if size < 0.5 else far if x > 0.0 else -far
+    return select(size < 0.5, near, select(x > 0.0, far, -far))
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
@@ -2145,7 +2151,7 @@ def momentum(w, v, dw, rate, momentum):
 def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
     m = m + (1.0 - beta1) * (dw - m)
     v = v + (1.0 - beta2) * (dw * dw - v)
-    return w - rate * (m / c1) / (math.sqrt(v / c2) + epsilon), m, v
+    return w - rate * (m / c1) / (sqrt(v / c2) + epsilon), m, v
 
 
 # %% [markdown]
@@ -2160,11 +2166,11 @@ larger, smaller = llvm_function("maximum"), llvm_function("minimum")
 
 
 def maximum(x, y):
-    return x if x > y or x != x else y
+    return select(x > y, x, select(x != x, x, y))
 
 
 def minimum(x, y):
-    return x if x < y or x != x else y
+    return select(x < y, x, select(x != x, x, y))
 
 
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
@@ -2182,6 +2188,33 @@ def reduce_max(largest, x):
 @reduction("reduce_min", math.inf)
 def reduce_min(smallest, x):
     return minimum(smallest, x)
+
+
+# %% [markdown]
+# A mean is a sum, whichever kernel sums, and one division more.
+
+
+# %%
+#| export reduce
+def plan_mean(op, function, x, axis=None, keepdims=False):
+    """The sum over these axes, divided by how many numbers it is made of."""
+    total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
+    dtype, count = same_dtype(op, x), math.prod(x.shape) / max(1, math.prod(total.spec.shape))
+    divide = compiled_loop(function, dtype, ((True,),), ("count",))
+
+    def run(out, x):
+        total.run(out, x)
+        divide(out.ravel(), out.ravel(), count)
+
+    return make(total.spec.shape, dtype, [x], run)
+
+
+@kernel("reduce_mean", planner=plan_mean)
+def reduce_mean(total, count):
+    return total / count
+
+
+TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 
 # %% [markdown]
