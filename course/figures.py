@@ -591,6 +591,18 @@ def backward_walk(program, **leaves):
     return Walk(records, values, shares, moves)
 
 
+def tape_of_numbers(records, names, rules):
+    """What backward_walk asks of a program: the records and values of a tape of single numbers, without its tensors.
+
+    records: [(op, inputs, attrs, y)]. names {name: tensor}, one for each tensor in them. rules {op: (vjp of each input)}."""
+    name, steps, values = {id(tensor): name for name, tensor in names.items()}, [], {}
+    for op, inputs, attrs, y in records:
+        slopes = [float(vjp(1.0, y, *inputs, **attrs)) for vjp in rules[op]]
+        steps.append((op, [name[id(x)] for x in inputs], name[id(y)], slopes))
+        values |= {name[id(x)]: float(x) for x in (*inputs, y)}
+    return steps, values
+
+
 def handed_on(walk, record):
     """What a record hands on in its turn, [(input, gradient of its output, slope)]: nothing, if no gradient arrived."""
     _, inputs, output, slopes = walk.records[record]

@@ -301,6 +301,23 @@ def test_tape_backwards_stands_still_and_its_words_keep_apart(walk, monkeypatch)
     assert len(frames) == 1
 
 
+def test_a_tape_of_tensors_becomes_one_of_numbers():
+    from levels.low_level import VJPS, GradientTape, constant, exp
+
+    leaves = dict(x=-0.75, w=1.5, y=0.125)
+    x, w, y = (constant(number, "f8") for number in leaves.values())
+    with GradientTape() as tape:
+        p = x * w
+        e = p - y
+        l, u, r = e * e, exp(y), w * w  # noqa: E741
+        t = l + r
+    names = dict(x=x, w=w, y=y, p=p, e=e, l=l, u=u, r=r, t=t)
+    records, values = figures.tape_of_numbers(tape.records, names, VJPS)
+    for (*record, slopes), (*by_hand, expected) in zip(records, ridge(**leaves)[0], strict=True):
+        assert record == by_hand and slopes == pytest.approx(expected, rel=1e-15)
+    assert values == pytest.approx(ridge(**leaves)[1], rel=1e-15)
+
+
 def test_a_nudge_must_be_seen_and_must_not_change_the_tape():
     def rounded(**leaves):
         return squared_error(**{name: float(np.float32(number)) for name, number in leaves.items()})

@@ -597,6 +597,16 @@ def test_a_tensor_is_a_key_by_who_it_is():
         constant([1.0, 2.0]) in [constant([1.0, 2.0])]  # noqa: B015
 
 
+@pytest.mark.parametrize("x", [constant([1.0, 2.0]), constant(0), constant([True]), Variable([1.0, 2.0])])
+def test_none_is_not_a_tensor(x):
+    assert (x == None, None == x, x != None, None != x) == (False, False, True, True)  # noqa: E711, SIM300
+    assert None not in [x] and x not in [None] and [x, None].index(None) == 1
+    for odd in ("text", [None], object(), {}):
+        for compare in (lambda odd: x == odd, lambda odd: x != odd):
+            with pytest.raises(TypeError):
+                compare(odd)
+
+
 def test_dtypes():
     assert constant([1.0]).dtype == constant(1.5).dtype == np.float32
     assert constant(np.ones(2)).dtype == np.float64 and constant([1, 2]).dtype == np.int64
@@ -874,8 +884,8 @@ def test_grad_reads_the_innermost_tape():
         assert (float(dx), float(dw)) == (12.0, 4.0)
         assert float(grad(dx, w)) == 4.0 and TAPES == []
     assert repr(outer) == "GradientTape, read"
-    for call in (lambda: grad(x, x), x.backward):
-        with pytest.raises(RuntimeError, match="no tape is open"):
+    for name, call in {"grad": lambda: grad(x, x), "backward": x.backward}.items():
+        with pytest.raises(RuntimeError, match=f"^{name}: no tape is open"):
             call()
     with GradientTape(), pytest.raises(ValueError, match=r"\(2,\)"):
         grad(constant([1.0, 2.0]), x)
@@ -892,6 +902,15 @@ def test_backward_adds_up():
     with GradientTape():
         (x * w).backward()
     assert float(x.grad) == 3.0 and float(w.grad) == 10.0
+
+
+def test_backward_reads_the_innermost_tape():
+    x = Variable([2.0])
+    with GradientTape(persistent=True) as outer, GradientTape() as inner:
+        low_level.backward(x * x * x)
+        assert float(x.grad) == 12.0 and [outer] == TAPES and repr(inner) == "GradientTape, read"
+        x.grad.backward()
+    assert float(x.grad) == 12.0 + 12.0, "the second derivative, 6x, was added"
 
 
 # `backward` asks for the gradient of every variable used under the tape, on the way to the loss or not.

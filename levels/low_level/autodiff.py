@@ -8,12 +8,12 @@ import numpy as np
 
 from .tensors import (
     TAPES,
-    VARIABLES,
     apply,
     as_tensor,
     cast,
     exp,
     gather,
+    innermost,
     log,
     moved,
     reduce_sum,
@@ -64,24 +64,18 @@ class GradientTape:
             elif place is not None:
                 TAPES.insert(place, self)
 
-    def backward(self, loss):
-        """Add to the `grad` of every variable that was used the gradient of this loss."""
-        if self.assigned:
-            raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
-        used = {as_tensor(loss)}
-        for _, inputs, _, y in reversed(self.records or ()):
-            used.update(inputs if y in used else ())
-        variables = [v for v in VARIABLES.values() if v.value in used and v.dtype.kind == "f"]
-        for variable, gradient in zip(variables, self.gradient(loss, variables)):
-            variable.grad = gradient if variable.grad is None else variable.grad + gradient
-
     def __repr__(self):
-        names, lines = {}, []
-        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
-            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
-            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
-            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
-        return "\n".join(lines) if self.records is not None else "GradientTape, read"
+        return "GradientTape, read" if self.records is None else printed(self.records)
+
+
+def printed(records):
+    """The records as text: `  0  t2 = multiply(t0, t1)   (10, 1)`."""
+    names, lines = {}, []
+    for i, (op, inputs, attrs, y) in enumerate(records):
+        *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
+        call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
+        lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
+    return "\n".join(lines)
 
 
 VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
@@ -185,11 +179,10 @@ def stop_gradient(x):
 
 def grad(outputs, inputs):
     """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape."""
-    if not TAPES:
-        raise RuntimeError("grad: no tape is open; compute inside `with GradientTape():`")
+    tape = innermost("grad")
     if math.prod(outputs.shape) != 1:
         raise ValueError(f"grad: the output has shape {outputs.shape}; expected one number")
-    return TAPES[-1].gradient(outputs, inputs)
+    return tape.gradient(outputs, inputs)
 
 
 def share_back(dy, y, x, axis=None, keepdims=False):

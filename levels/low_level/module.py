@@ -8,6 +8,13 @@ import reprlib
 from .tensors import Variable
 
 
+def parts(value):
+    """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
+    if isinstance(value, (Module, dict)):
+        return [*(vars(value) if isinstance(value, Module) else value).items()]
+    return [*enumerate(value)] if isinstance(value, (list, tuple)) else []
+
+
 class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
@@ -31,10 +38,3 @@ class Module:
     def count(self):
         """How many numbers the variables hold."""
         return sum(math.prod(variable.shape) for variable in self.variables)
-
-
-def parts(value):
-    """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
-    if isinstance(value, (Module, dict)):
-        return [*(vars(value) if isinstance(value, Module) else value).items()]
-    return [*enumerate(value)] if isinstance(value, (list, tuple)) else []

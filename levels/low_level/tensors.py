@@ -26,6 +26,7 @@ class Operators:
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
+    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     __add__, __radd__ = method("add"), method("add", swapped=True)
     __sub__, __rsub__ = method("subtract"), method("subtract", swapped=True)
@@ -34,35 +35,41 @@ class Operators:
     __matmul__, __rmatmul__ = method("matmul"), method("matmul", swapped=True)
     __lt__, __gt__ = method("less"), method("less", swapped=True)
     __le__, __ge__ = method("less_equal"), method("less_equal", swapped=True)
-    __eq__, __ne__ = method("equal"), method("not_equal")
-    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
-
-    def __neg__(self):
-        return apply("negative", self)
+    __rpow__ = method("power", swapped=True)
 
     def __pow__(self, other):
         return apply("multiply", self, self) if type(other) is int and other == 2 else apply("power", self, other)
 
-    def __rpow__(self, other):
-        return apply("power", other, self)
+    def __neg__(self):
+        return apply("negative", self)
 
-    def __getitem__(self, index):
-        return slice_of(self, index)
+    def __eq__(self, other):
+        return False if other is None else apply("equal", self, other)  # `None in [x]` asks this
+
+    def __ne__(self, other):
+        return True if other is None else apply("not_equal", self, other)
 
     def to(self, name):
         """The same numbers on another device."""
         return moved(self, name)
 
     def backward(self):
-        """As in PyTorch: the gradient of this loss is added to the `grad` of every variable used, by the innermost open tape."""
-        if not TAPES:
-            raise RuntimeError("backward: no tape is open; compute inside `with GradientTape():`")
-        TAPES[-1].backward(self)
+        """As in PyTorch: see the function of this name."""
+        backward(self)
+
+
+class Protocols:
+    """What a tensor and a variable tell Python and NumPy when they are asked."""
+
+    __slots__ = ()
 
     def __len__(self):
         if not self.shape:
             raise TypeError("a tensor of shape () has no length")
         return self.shape[0]
+
+    def __getitem__(self, index):
+        return slice_of(self, index)
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
@@ -85,7 +92,7 @@ class Operators:
         return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
-class Tensor(Operators, Buffer):
+class Tensor(Operators, Protocols, Buffer):
     """An immutable buffer."""
 
     __slots__ = ()
@@ -94,7 +101,7 @@ class Tensor(Operators, Buffer):
 VARIABLES = weakref.WeakValueDictionary()  # id -> every variable that is alive
 
 
-class Variable(Operators):
+class Variable(Operators, Protocols):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
     __slots__ = ("value", "name", "grad", "__weakref__")
@@ -129,19 +136,6 @@ def renamed(x):
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
-DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
-
-
-@contextmanager
-def device(name):
-    """Inside this `with` block, new tensors and variables are placed on that device."""
-    if name not in pool():
-        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
-    try:
-        yield
-    finally:
-        DEVICES.pop()
 
 
 def constant(values, dtype=None):
@@ -161,6 +155,9 @@ def constant(values, dtype=None):
     return DEVICES[-1].put(array if array.dtype == to else in_range(array, to), Tensor)
 
 
+tensor = constant  # PyTorch's name
+
+
 def in_range(array, dtype):
     """The array in that dtype. Raises OverflowError where a finite number would become infinite."""
     with np.errstate(over="ignore"):
@@ -170,7 +167,19 @@ def in_range(array, dtype):
     return result
 
 
-tensor = constant  # PyTorch's name
+DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
+
+
+@contextmanager
+def device(name):
+    """Inside this `with` block, new tensors and variables are placed on that device."""
+    if name not in pool():
+        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
+    DEVICES.append(pool()[name])
+    try:
+        yield
+    finally:
+        DEVICES.pop()
 
 
 def as_tensor(value, like=None):
@@ -180,17 +189,6 @@ def as_tensor(value, like=None):
     if isinstance(value, Variable):
         return value.value
     return value if isinstance(value, Tensor) else constant(value)
-
-
-@functools.lru_cache(maxsize=1024)
-def number_tensor(value, kind, name, spec):
-    """A single number as a tensor of that Spec's dtype and device. Tensors never change, so one serves every use.
-
-    (0.0, -0.0, 0 and False are equal, so the kind and the name of a zero tell them apart.)
-    """
-    if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
-        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
-    return spec.device.put(in_range(np.asarray(value), spec.dtype), Tensor)
 
 
 def as_tensors(values):
@@ -205,6 +203,17 @@ def as_tensors(values):
         kind = type(x)
         tensors.append(x if kind is Tensor else x.value if kind is Variable else as_tensor(x, like))
     return tensors
+
+
+@functools.lru_cache(maxsize=1024)
+def number_tensor(value, kind, name, spec):
+    """A single number as a tensor of that Spec's dtype and device. Tensors never change, so one serves every use.
+
+    (0.0, -0.0, 0 and False are equal, so the kind and the name of a zero tell them apart.)
+    """
+    if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
+        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
+    return spec.device.put(in_range(np.asarray(value), spec.dtype), Tensor)
 
 
 TAPES = []  # who listens: each hears of every op, in order
@@ -299,6 +308,26 @@ def reduce_mean(x, axis=None, keepdims=False):
     return apply("reduce_mean", x, axis=whole(axis), keepdims=keepdims)
 
 
+def innermost(asked):
+    """The innermost open tape, for the function that asked."""
+    if not TAPES:
+        raise RuntimeError(f"{asked}: no tape is open; compute inside `with GradientTape():`")
+    return TAPES[-1]
+
+
+def backward(loss):
+    """Add the gradients of this loss to the `grad` of the variables that it was made from."""
+    tape = innermost("backward")
+    if tape.assigned:
+        raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
+    used = {as_tensor(loss)}
+    for _, inputs, _, y in reversed(tape.records):
+        used.update(inputs if y in used else ())
+    variables = [v for v in VARIABLES.values() if v.value in used and v.dtype.kind == "f"]
+    for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+        variable.grad = gradient if variable.grad is None else variable.grad + gradient
+
+
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None."""
     return apply("transpose", x, axes=None if axes is None else whole(tuple(axes)))
@@ -370,16 +399,20 @@ def one_hot(x, depth, dtype=np.float32):
     return apply("one_hot", x, depth=depth, dtype=np.dtype(dtype))
 
 
-def slice_of(x, index):
-    """x[index] for integers, slices, `...` and `None`, as in NumPy."""
+def without_dots(index, shape):
+    """The index with a `slice(None)` for each axis that its `...`, or else its end, stands for."""
     index = index if isinstance(index, tuple) else (index,)
-    missing = len(x.shape) - sum(part is not None and part is not Ellipsis for part in index)
+    missing = len(shape) - sum(part is not None and part is not Ellipsis for part in index)
     dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
     if missing < 0 or len(dots) > 1:
-        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {x.shape}")
-    index = (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
+        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {shape}")
+    return (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
+
+
+def slice_of(x, index):
+    """x[index] for integers, slices, `...` and `None`, as in NumPy."""
     sizes, slices, shape = iter(x.shape), [], []
-    for part in index:
+    for part in without_dots(index, x.shape):
         size = 1 if part is None else next(sizes)
         if isinstance(part, slice):
             slices.append((part.start, part.stop, part.step))
@@ -391,9 +424,8 @@ def slice_of(x, index):
                 raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
             slices.append((part % size, part % size + 1, 1))
         else:
-            raise TypeError(
-                f"index {reprlib.repr(part)}: expected integers and slices; for rows by number there is gather, for masks where"
-            )
+            cure = "for rows by number there is gather, for masks where"
+            raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
     y = apply("slice", x, slices=tuple(slices))
     return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 

@@ -42,9 +42,35 @@ f(2 + 1e-20j).imag / 1e-20
 #
 # ## A number that knows its operations (6 min)
 #
-# On level 2 we launched kernels by name and found a place for every result by hand. A **tensor** is a buffer with operators:
-# `+` finds the name, and a place for the result. Each operator is one line, because all do the same thing: they hand the
-# name of an op to the door, `apply`, which comes next.
+# Python hands `x * w` to the type of `x`. So a number of a type of our own can do more than multiply:
+
+# %%
+notes = []
+
+
+class Noted(float):
+    """A number that writes down what is done to it, then does it."""
+
+    def __mul__(self, other):
+        notes.append(f"{self} * {other}")
+        return Noted(float(self) * other)
+
+    def __add__(self, other):
+        notes.append(f"{self} + {other}")
+        return Noted(float(self) + other)
+
+
+# %%
+x, w, b = Noted(3.0), Noted(2.0), Noted(1.0)
+print(x * w + b)
+notes
+
+# %% [markdown]
+# The formula is the ordinary one, and so is its number. But there is a list now of what was done, in order.
+#
+# The two methods say nearly the same. Ours will be one line each: they hand the name of an op to the door, `apply`, which does
+# for all of them what has to be done. On level 2 we launched kernels by name and found a place for every result by hand. A
+# **tensor** is a buffer with operators: `+` finds the name, and the door a place for the result.
 
 # %%
 #| export tensors
@@ -69,11 +95,19 @@ def method(op, swapped=False):
     return lambda self, other: apply(op, self, other)
 
 
+# %% [markdown]
+# Then the operators are a table of names. (`__rsub__` is for `1.0 - x`: Python asks the number first, which does not know, and
+# then the tensor, with the two swapped.)
+
+
+# %%
+#| export tensors
 class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
+    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     __add__, __radd__ = method("add"), method("add", swapped=True)
     __sub__, __rsub__ = method("subtract"), method("subtract", swapped=True)
@@ -82,35 +116,48 @@ class Operators:
     __matmul__, __rmatmul__ = method("matmul"), method("matmul", swapped=True)
     __lt__, __gt__ = method("less"), method("less", swapped=True)
     __le__, __ge__ = method("less_equal"), method("less_equal", swapped=True)
-    __eq__, __ne__ = method("equal"), method("not_equal")
-    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
-
-    def __neg__(self):
-        return apply("negative", self)
+    __rpow__ = method("power", swapped=True)
 
     def __pow__(self, other):
         return apply("multiply", self, self) if type(other) is int and other == 2 else apply("power", self, other)
 
-    def __rpow__(self, other):
-        return apply("power", other, self)
+    def __neg__(self):
+        return apply("negative", self)
 
-    def __getitem__(self, index):
-        return slice_of(self, index)
+    def __eq__(self, other):
+        return False if other is None else apply("equal", self, other)  # `None in [x]` asks this
+
+    def __ne__(self, other):
+        return True if other is None else apply("not_equal", self, other)
 
     def to(self, name):
         """The same numbers on another device."""
         return moved(self, name)
 
     def backward(self):
-        """As in PyTorch: the gradient of this loss is added to the `grad` of every variable used, by the innermost open tape."""
-        if not TAPES:
-            raise RuntimeError("backward: no tape is open; compute inside `with GradientTape():`")
-        TAPES[-1].backward(self)
+        """As in PyTorch: see the function of this name."""
+        backward(self)
+
+
+# %% [markdown]
+# Python asks a value for more than arithmetic: for its length, for its parts, whether it is true, how it is printed. These are
+# its *protocols*. Skip them at first reading: a tensor answers as NumPy's arrays do.
+
+
+# %%
+#| export tensors
+class Protocols:
+    """What a tensor and a variable tell Python and NumPy when they are asked."""
+
+    __slots__ = ()
 
     def __len__(self):
         if not self.shape:
             raise TypeError("a tensor of shape () has no length")
         return self.shape[0]
+
+    def __getitem__(self, index):
+        return slice_of(self, index)
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
@@ -134,22 +181,26 @@ class Operators:
 
 
 # %% [markdown]
-# Two nouns share these. A **tensor** never changes; that will matter when we look back. A **variable** is a name for a tensor
-# that may be replaced by another one, as the weights are after each step.
+# Two nouns share these. A **tensor** never changes; that will matter when we look back.
 
 
 # %%
 #| export tensors
-class Tensor(Operators, Buffer):
+class Tensor(Operators, Protocols, Buffer):
     """An immutable buffer."""
 
     __slots__ = ()
 
 
+# %% [markdown]
+# A **variable** is a name for a tensor that may be replaced by another one, as the weights are after each step.
+
+# %%
+#| export tensors
 VARIABLES = weakref.WeakValueDictionary()  # id -> every variable that is alive
 
 
-class Variable(Operators):
+class Variable(Operators, Protocols):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
     __slots__ = ("value", "name", "grad", "__weakref__")
@@ -177,6 +228,12 @@ class Variable(Operators):
         self.value = renamed(value)
 
 
+# %% [markdown]
+# What it names is a tensor of its own, even where the numbers are another's:
+
+
+# %%
+#| export tensors
 def renamed(x):
     """The same numbers as another tensor. A tape knows a variable by its tensor, so no two things may share one."""
     x.device.used += x.spec.nbytes
@@ -186,23 +243,9 @@ def renamed(x):
 # %% [markdown]
 # Numbers come in through `constant`. Python's floats become float32, as in both frameworks; an array keeps its dtype.
 
-
 # %%
 #| export tensors
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
-DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
-
-
-@contextmanager
-def device(name):
-    """Inside this `with` block, new tensors and variables are placed on that device."""
-    if name not in pool():
-        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
-    try:
-        yield
-    finally:
-        DEVICES.pop()
 
 
 def constant(values, dtype=None):
@@ -222,6 +265,16 @@ def constant(values, dtype=None):
     return DEVICES[-1].put(array if array.dtype == to else in_range(array, to), Tensor)
 
 
+tensor = constant  # PyTorch's name
+
+
+# %% [markdown]
+# A number may be too large for float32, and is refused. And a tensor lies on the device of the moment, cpu:0 unless another is
+# named:
+
+
+# %%
+#| export tensors
 def in_range(array, dtype):
     """The array in that dtype. Raises OverflowError where a finite number would become infinite."""
     with np.errstate(over="ignore"):
@@ -231,12 +284,26 @@ def in_range(array, dtype):
     return result
 
 
-tensor = constant  # PyTorch's name
+DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
 
+
+@contextmanager
+def device(name):
+    """Inside this `with` block, new tensors and variables are placed on that device."""
+    if name not in pool():
+        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
+    DEVICES.append(pool()[name])
+    try:
+        yield
+    finally:
+        DEVICES.pop()
+
+
+# %%
+constant([1.0, 2.0]), constant(np.array([1.0, 2.0]))
 
 # %% [markdown]
-# Beside a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence. Numbers such as
-# 1.0 come back again and again, so each is made once.
+# Beside a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence.
 
 
 # %%
@@ -248,17 +315,6 @@ def as_tensor(value, like=None):
     if isinstance(value, Variable):
         return value.value
     return value if isinstance(value, Tensor) else constant(value)
-
-
-@functools.lru_cache(maxsize=1024)
-def number_tensor(value, kind, name, spec):
-    """A single number as a tensor of that Spec's dtype and device. Tensors never change, so one serves every use.
-
-    (0.0, -0.0, 0 and False are equal, so the kind and the name of a zero tell them apart.)
-    """
-    if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
-        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
-    return spec.device.put(in_range(np.asarray(value), spec.dtype), Tensor)
 
 
 def as_tensors(values):
@@ -273,6 +329,23 @@ def as_tensors(values):
         kind = type(x)
         tensors.append(x if kind is Tensor else x.value if kind is Variable else as_tensor(x, like))
     return tensors
+
+
+# %% [markdown]
+# Numbers such as 1.0 come back again and again, so each is made once.
+
+
+# %%
+#| export tensors
+@functools.lru_cache(maxsize=1024)
+def number_tensor(value, kind, name, spec):
+    """A single number as a tensor of that Spec's dtype and device. Tensors never change, so one serves every use.
+
+    (0.0, -0.0, 0 and False are equal, so the kind and the name of a zero tell them apart.)
+    """
+    if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
+        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
+    return spec.device.put(in_range(np.asarray(value), spec.dtype), Tensor)
 
 
 # %% [markdown]
@@ -353,6 +426,8 @@ def gather(x, rows):
     return apply("gather", x, rows)
 
 
+# %%
+#| export tensors
 def exp(x):
     return apply("exp", x)
 
@@ -368,6 +443,12 @@ def clip(x, low, high):
     return apply("clip", x, low=float(low), high=float(high))
 
 
+# %% [markdown]
+# Reductions take one axis, several, or none, which means all.
+
+
+# %%
+#| export tensors
 def whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays."""
     if axis is None or type(axis) is int:
@@ -509,24 +590,24 @@ class GradientTape:
             elif place is not None:
                 TAPES.insert(place, self)
 
-    def backward(self, loss):
-        """Add to the `grad` of every variable that was used the gradient of this loss."""
-        if self.assigned:
-            raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
-        used = {as_tensor(loss)}
-        for _, inputs, _, y in reversed(self.records or ()):
-            used.update(inputs if y in used else ())
-        variables = [v for v in VARIABLES.values() if v.value in used and v.dtype.kind == "f"]
-        for variable, gradient in zip(variables, self.gradient(loss, variables)):
-            variable.grad = gradient if variable.grad is None else variable.grad + gradient
-
     def __repr__(self):
-        names, lines = {}, []
-        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
-            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
-            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
-            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
-        return "\n".join(lines) if self.records is not None else "GradientTape, read"
+        return "GradientTape, read" if self.records is None else printed(self.records)
+
+
+# %% [markdown]
+# When it is printed, each record is a line, and each tensor has a number, in the order in which they were met:
+
+
+# %%
+#| export autodiff
+def printed(records):
+    """The records as text: `  0  t2 = multiply(t0, t1)   (10, 1)`."""
+    names, lines = {}, []
+    for i, (op, inputs, attrs, y) in enumerate(records):
+        *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
+        call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
+        lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
+    return "\n".join(lines)
 
 
 # %% [markdown]
@@ -681,28 +762,18 @@ tape_drawing(tape.records, dict(x=x, y=y, w=w, b=b, error=error, loss=loss), dic
 # %% [markdown]
 # **Walk it step by step.** Move `step` and watch where each gradient goes. Then choose with `bump` one of the four inputs. It is
 # raised by a millionth, and the green numbers show how far each value moves. Where green meets blue, gradient times move is
-# what the loss moves by, at every step. (The first function below only takes the tensors out of the tape, for the picture.)
+# what the loss moves by, at every step.
 
 
 # %%
-def plain(records, names):
-    """A tape of single numbers without its tensors: (op, names of the inputs, name of the output, slopes), and all values."""
-    name, steps, values = {id(t): n for n, t in names.items()}, [], {}
-    for op, inputs, attrs, y in records:
-        slopes = [float(vjp(constant(1.0, "f8"), y, *inputs, **attrs)) for vjp in VJPS[op]]
-        steps.append((op, [name[id(t)] for t in inputs], name[id(y)], slopes))
-        values |= {name[id(t)]: float(t) for t in [*inputs, y]}
-    return steps, values
-
-
-def squared_error(**leaves):
-    x, w, b, y = (constant(leaves[name], "f8") for name in "xwby")
+def squared_error(x, w, b, y):
+    x, w, b, y = (constant(number, "f8") for number in (x, w, b, y))
     with GradientTape() as tape:
         p = x * w
         z = p + b
         e = z - y
         l = e * e
-    return plain(tape.records, dict(x=x, w=w, b=b, y=y, p=p, z=z, e=e, l=l))
+    return figures.tape_of_numbers(tape.records, dict(x=x, w=w, b=b, y=y, p=p, z=z, e=e, l=l), VJPS)
 
 
 # %%
@@ -775,12 +846,8 @@ def meets_nudge(function, *arrays, nudge=1e-6):
 
 # %%
 draw = np.random.default_rng(0)
-a, b, row, m = (
-    draw.uniform(0.5, 2, (3, 2)),
-    draw.uniform(0.5, 2, (3, 2)),
-    draw.normal(size=(1, 2)),
-    draw.normal(size=(2, 4)),
-)
+a, b = draw.uniform(0.5, 2, (2, 3, 2))
+row, m = draw.normal(size=(1, 2)), draw.normal(size=(2, 4))
 cases = {
     "add": (lambda x, y: x + y, a, row),
     "subtract": (lambda x, y: x - y, a, row),
@@ -799,9 +866,24 @@ cases = {
     "gather": (lambda x: gather(x, [2, 0, 2]) * b, a),
     "matmul": (lambda x, y: (x @ y) * (x @ y), a, m),
 }
+
+# %%
 assert {*cases} == {*VJPS}, {*cases} ^ {*VJPS}
 worst = {op: meets_nudge(*case) for op, case in cases.items()}
 print(f"{len(cases)} rules, all within 1e-6:", all(difference < 1e-6 for difference in worst.values()))
+
+# %% [markdown]
+# And the product of matrices once more, for each way in which its operands may be given:
+
+
+# %%
+def product(p, q):
+    return lambda x, w: apply("matmul", x, w, transpose_x=p, transpose_w=q) ** 2
+
+
+ways = [(p, q) for p in (False, True) for q in (False, True)]
+worst = [meets_nudge(product(p, q), a.T if p else a, m.T if q else m) for p, q in ways]
+print(f"{len(ways)} ways, all within 1e-6:", all(difference < 1e-6 for difference in worst))
 
 # %% [markdown]
 # ### Tapes in tapes
@@ -846,26 +928,58 @@ with GradientTape() as tape:
 print(float(tape.gradient(y, x)), "and not", float(2 * x))
 
 # %% [markdown]
-# PyTorch spells the same walk in two other ways. It always records; here the innermost open tape does.
+# PyTorch spells the same walk in two other ways. It always records; here the innermost open tape does. `grad` hands the
+# gradients out:
+
+
+# %%
+#| export tensors
+def innermost(asked):
+    """The innermost open tape, for the function that asked."""
+    if not TAPES:
+        raise RuntimeError(f"{asked}: no tape is open; compute inside `with GradientTape():`")
+    return TAPES[-1]
 
 
 # %%
 #| export autodiff
 def grad(outputs, inputs):
     """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape."""
-    if not TAPES:
-        raise RuntimeError("grad: no tape is open; compute inside `with GradientTape():`")
+    tape = innermost("grad")
     if math.prod(outputs.shape) != 1:
         raise ValueError(f"grad: the output has shape {outputs.shape}; expected one number")
-    return TAPES[-1].gradient(outputs, inputs)
+    return tape.gradient(outputs, inputs)
+
+
+# %% [markdown]
+# `loss.backward()` names no variables. It asks for all that the loss was made from, and leaves with each its gradient. Where one
+# lies there already, the two are added, so that several losses can share a step. (The operators call it, so it lives in their
+# room.)
+
+
+# %%
+#| export tensors
+def backward(loss):
+    """Add the gradients of this loss to the `grad` of the variables that it was made from."""
+    tape = innermost("backward")
+    if tape.assigned:
+        raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
+    used = {as_tensor(loss)}
+    for _, inputs, _, y in reversed(tape.records):
+        used.update(inputs if y in used else ())
+    variables = [v for v in VARIABLES.values() if v.value in used and v.dtype.kind == "f"]
+    for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+        variable.grad = gradient if variable.grad is None else variable.grad + gradient
 
 
 # %%
 x = Variable(np.array(2.0))
 with GradientTape():
-    (x * x).backward()
-with GradientTape():
-    print(float(x.grad), float(grad(x * x, x)))
+    print("grad  ", float(grad(x * x, x)))
+for _ in range(2):
+    with GradientTape():
+        (x * x).backward()
+    print("x.grad", float(x.grad))
 
 # %% [markdown]
 # ## A part that owns variables (2 min)
@@ -878,6 +992,19 @@ with GradientTape():
 """A module finds its variables."""
 
 
+def parts(value):
+    """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
+    if isinstance(value, (Module, dict)):
+        return [*(vars(value) if isinstance(value, Module) else value).items()]
+    return [*enumerate(value)] if isinstance(value, (list, tuple)) else []
+
+
+# %% [markdown]
+# What was found is not entered again, so a part may name its parent, and two layers may share a variable:
+
+
+# %%
+#| export module
 class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
@@ -901,13 +1028,6 @@ class Module:
     def count(self):
         """How many numbers the variables hold."""
         return sum(math.prod(variable.shape) for variable in self.variables)
-
-
-def parts(value):
-    """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
-    if isinstance(value, (Module, dict)):
-        return [*(vars(value) if isinstance(value, Module) else value).items()]
-    return [*enumerate(value)] if isinstance(value, (list, tuple)) else []
 
 
 # %%
@@ -1028,6 +1148,12 @@ def dnn(x, weights):
     return sigmoid(h2 @ w3 + b3)
 
 
+# %% [markdown]
+# The step around it is the one from above: gather, record, read back, assign. But there are six weights now, so they are a list.
+
+
+# %%
+#| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
@@ -1125,6 +1251,12 @@ def reshape(x, shape):
     return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
 
 
+# %% [markdown]
+# Some join tensors, choose between them, or change their dtype:
+
+
+# %%
+#| export tensors
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis."""
     values, axis = as_tensors(list(values)), whole(axis)
@@ -1148,7 +1280,7 @@ def cast(x, dtype):
 
 
 # %% [markdown]
-# And more functions of numbers, and of rows of them:
+# More functions of single numbers:
 
 
 # %%
@@ -1169,6 +1301,12 @@ def minimum(x, y):
     return apply("minimum", x, y)
 
 
+# %% [markdown]
+# And of rows of them:
+
+
+# %%
+#| export tensors
 def reduce_max(x, axis=None, keepdims=False):
     """The largest number along one axis, or of all."""
     return apply("reduce_max", x, axis=whole(axis), keepdims=keepdims)
@@ -1190,21 +1328,31 @@ def one_hot(x, depth, dtype=np.float32):
 
 
 # %% [markdown]
-# `x[1:, ::2]`, `x[..., 0]` and `x[:, None]` mean what they mean in NumPy.
+# `x[1:, ::2]`, `x[..., 0]` and `x[:, None]` mean what they mean in NumPy. First `...` becomes the slices that it stands for:
+
+
+# %%
+#| export tensors
+def without_dots(index, shape):
+    """The index with a `slice(None)` for each axis that its `...`, or else its end, stands for."""
+    index = index if isinstance(index, tuple) else (index,)
+    missing = len(shape) - sum(part is not None and part is not Ellipsis for part in index)
+    dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
+    if missing < 0 or len(dots) > 1:
+        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {shape}")
+    return (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
+
+
+# %% [markdown]
+# Then each axis has its slice. An integer is a slice of one, whose axis is dropped; `None` is a new axis of one.
 
 
 # %%
 #| export tensors
 def slice_of(x, index):
     """x[index] for integers, slices, `...` and `None`, as in NumPy."""
-    index = index if isinstance(index, tuple) else (index,)
-    missing = len(x.shape) - sum(part is not None and part is not Ellipsis for part in index)
-    dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
-    if missing < 0 or len(dots) > 1:
-        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {x.shape}")
-    index = (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
     sizes, slices, shape = iter(x.shape), [], []
-    for part in index:
+    for part in without_dots(index, x.shape):
         size = 1 if part is None else next(sizes)
         if isinstance(part, slice):
             slices.append((part.start, part.stop, part.step))
@@ -1216,9 +1364,8 @@ def slice_of(x, index):
                 raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
             slices.append((part % size, part % size + 1, 1))
         else:
-            raise TypeError(
-                f"index {reprlib.repr(part)}: expected integers and slices; for rows by number there is gather, for masks where"
-            )
+            cure = "for rows by number there is gather, for masks where"
+            raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
     y = apply("slice", x, slices=tuple(slices))
     return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 
@@ -1243,7 +1390,7 @@ def moved(x, name):
 # %% [markdown]
 # ### More rules
 #
-# Most are one line. Where several numbers are the largest, they share the gradient.
+# Where several numbers are the largest, they share the gradient. What was joined gets its part of `dy` back.
 
 
 # %%
@@ -1265,6 +1412,11 @@ def part_of_join(k):
     return vjp
 
 
+# %% [markdown]
+# Most are one line:
+
+# %%
+#| export autodiff
 VJPS.update(
     {
         "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
@@ -1293,6 +1445,31 @@ VJPS.update(
 VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "one_hot"), (None, None)))
 
 # %% [markdown]
+# These have a case each as well. (`cube` has met its nudge above, and `to` has a test.)
+
+# %%
+m, n = a > 1.2, constant(np.array([2, 0, 2]))
+cases |= {
+    "sqrt": (sqrt, a),
+    "tanh": (tanh, row),
+    "power": (lambda x, y: x**y, a, b),
+    "maximum": (maximum, a, row),
+    "minimum": (minimum, a, row),
+    "where": (lambda x, y: where(m, x, y), a, b),
+    "reduce_max": (lambda x: reduce_max(x, axis=1) * reduce_max(x), a),
+    "reduce_min": (lambda x: reduce_min(x, axis=0, keepdims=True) * x, a),
+    "softmax": (lambda x: softmax(x) * b, a),
+    "log_softmax": (lambda x: log_softmax(x) * b, a),
+    "transpose": (lambda x: transpose(x) * transpose(b), a),
+    "reshape": (lambda x: reshape(x, (2, -1)) * reshape(b, (2, 3)), a),
+    "concat": (lambda x, y: concat([x, y, x]) * concat([y, y, x]), a, b),
+    "slice": (lambda x: x[::2, 1] * x[0, ::-1], a),
+    "slice_grad": (lambda x: apply("slice_grad", x, shape=(5, 2), slices=((0, 5, 2), (0, 2, 1))) ** 2, a),
+    "cast": (lambda x: cast(cast(x, "f4"), "f8"), np.array([[1.0, 2.0]])),
+    "scatter_add": (lambda x: apply("scatter_add", x, n, count=4) ** 2, a),
+}
+
+# %% [markdown]
 # And the gradients of gradients, for second derivatives:
 
 # %%
@@ -1317,35 +1494,18 @@ VJPS.update(
 )
 
 # %% [markdown]
-# These meet their nudges as well. (A cast through float32 cannot see a nudge of a millionth, so it gets a larger one. `cube` has
-# met its own above, and `to` has a test.)
+# All meet their nudges. (A cast through float32 cannot see a nudge of a millionth, so it gets a larger one.)
 
 # %%
-m, n = a > 1.2, constant(np.array([2, 0, 2]))
 cases |= {
-    "sqrt": (sqrt, a),
-    "tanh": (tanh, row),
-    "power": (lambda x, y: x**y, a, b),
-    "maximum": (maximum, a, row),
-    "minimum": (minimum, a, row),
-    "where": (lambda x, y: where(m, x, y), a, b),
-    "reduce_max": (lambda x: reduce_max(x, axis=1) * reduce_max(x), a),
-    "reduce_min": (lambda x: reduce_min(x, axis=0, keepdims=True) * x, a),
-    "softmax": (lambda x: softmax(x) * b, a),
-    "log_softmax": (lambda x: log_softmax(x) * b, a),
-    "transpose": (lambda x: transpose(x) * transpose(b), a),
-    "reshape": (lambda x: reshape(x, (2, -1)) * reshape(b, (2, 3)), a),
-    "concat": (lambda x, y: concat([x, y, x]) * concat([y, y, x]), a, b),
-    "slice": (lambda x: x[::2, 1] * x[0, ::-1], a),
-    "slice_grad": (lambda x: apply("slice_grad", x, shape=(5, 2), slices=((0, 5, 2), (0, 2, 1))) ** 2, a),
-    "cast": (lambda x: cast(cast(x, "f4"), "f8"), np.array([[1.0, 2.0]])),
-    "scatter_add": (lambda x: apply("scatter_add", x, n, count=4) ** 2, a),
     "relu_grad": (lambda x: apply("relu_grad", x, constant(b)), a),
     "clip_grad": (lambda x: apply("clip_grad", x, constant(b), low=0.0, high=1.0), a),
     "sigmoid_grad": (lambda x, y: apply("sigmoid_grad", x, y), a, b),
     "softmax_grad": (lambda x, y: apply("softmax_grad", x, y) * a, a, b),
     "log_softmax_grad": (lambda x, y: apply("log_softmax_grad", x, y) * a, a, b),
 }
+
+# %%
 worst = {op: meets_nudge(*case, nudge=1e-2 if op == "cast" else 1e-6) for op, case in cases.items()}
 without = {op for op, rules in VJPS.items() if type(rules) is tuple and not any(rules)}
 print(f"{len(cases)} rules, all within 1e-5:", all(difference < 1e-5 for difference in worst.values()))
