@@ -49,7 +49,7 @@ class Explorer:
                 value=self.start[name],
                 description=name.replace("_", " "),
                 layout={"width": "480px"},
-                style={"description_width": f"{max(map(len, self.controls))}ch"},
+                style={"description_width": f"{max(map(len, self.controls)) + 2}ch"},
             )
             for name, values in self.controls.items()
         }
