@@ -145,11 +145,12 @@ def plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
     dtype, count = same_dtype(op, x), math.prod(x.shape) / max(1, math.prod(total.spec.shape))
-    divide = compiled_loop(function, dtype, ((True,),), ("count",))
+    divide, one = compiled_loop(function, dtype, ((True,),), ("count",)), np.empty(0, dtype)
+    divide = compiled_for(divide, one, one, count)
 
     def run(out, x):
         total.run(out, x)
-        divide(out.ravel(), out.ravel(), count)
+        divide(numbers := out.ravel(), numbers, count)
 
     return make(total.spec.shape, dtype, [x], run)
 

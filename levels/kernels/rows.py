@@ -23,7 +23,8 @@ def plan_gather(op, function, x, rows):
         loop(out.reshape(rows.size, width), x.reshape(x.shape[0], width), rows.reshape(rows.size))
 
     spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
-    return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, run)
+    matrix = len(x.shape) == 2 and len(rows.shape) == 1  # no need to reshape
+    return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, loop if matrix else run)
 
 
 @kernel("gather", planner=plan_gather)

@@ -220,8 +220,8 @@ class Variable(Operators, Protocols):
 
     def assign(self, value):
         """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
-        value = as_tensor(value, self)
-        if value.spec is not self.spec:
+        value = value if type(value) is Tensor else as_tensor(value, self)
+        if value.spec is not self.value.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         for tape in TAPES:
             tape.assigned.append(self)
@@ -436,9 +436,12 @@ def log(x):
     return apply("log", x)
 
 
+NUMBER = int, float, np.number
+
+
 def clip(x, low, high):
     """x, but no less than low and no more than high."""
-    if not all(isinstance(v, (int, float, np.number)) for v in (low, high)) or not low <= high:
+    if not isinstance(low, NUMBER) or not isinstance(high, NUMBER) or not low <= high:
         raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
 
