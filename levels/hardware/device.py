@@ -21,6 +21,8 @@ class Spec:
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
 
+    spec = property(lambda self: self)  # so that who asks only for these may be given a buffer or its Spec
+
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
@@ -106,7 +108,7 @@ class Device:
         self.used -= buffer.spec.nbytes
         buffer.data, buffer.spec = (
             None,
-            Spec(self, buffer.shape, buffer.dtype),
+            Spec(self, buffer.spec.shape, buffer.dtype),
         )  # a Spec of its own: what was looked up by the shared one fits no freed buffer
 
     def measure(self, what):

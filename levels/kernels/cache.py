@@ -110,6 +110,8 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
 
 def compiled_for(program, *arguments):
     """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
+    if not hasattr(program, "compile"):  # it is Python: `COMPILERS` may hold a compiler that compiles nothing
+        return program
     import numba
 
     return program.compile(tuple(map(numba.typeof, arguments)))

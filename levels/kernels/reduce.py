@@ -12,7 +12,7 @@ from levels.hardware import exp, log, select
 
 from .cache import STANDS, compiled_for
 from .elementwise import TRIALS, compiled_loop, llvm_function, scalar
-from .registry import COMPILERS, kernel, make, plan, same_dtype
+from .registry import COMPILERS, KERNELS, kernel, make, same_dtype
 
 
 def combine(total, x):
@@ -143,7 +143,7 @@ def reduce_min(smallest, x):
 
 def plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
-    total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
+    total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
     dtype, count = same_dtype(op, x), math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide, one = compiled_loop(function, dtype, ((True,),), ("count",)), np.empty(0, dtype)
     divide = compiled_for(divide, one, one, count)

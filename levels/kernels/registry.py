@@ -91,11 +91,12 @@ def plan(op, inputs, attrs):
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
     function = KERNELS[op, kind]
+    specs = [buffer.spec for buffer in inputs]
     try:
-        inspect.signature(PLANNERS[op]).bind(op, function, *inputs, **attrs)
+        inspect.signature(PLANNERS[op]).bind(op, function, *specs, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
-    made = PLANNERS[op](op, function, *inputs, **attrs)
+    made = PLANNERS[op](op, function, *specs, **attrs)
     made.watched = watched(function)
     return made
 

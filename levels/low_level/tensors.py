@@ -132,7 +132,7 @@ class Variable(Operators, Protocols):
 def renamed(x):
     """The same numbers as another tensor. A tape knows a variable by its tensor, so no two things may share one."""
     x.device.used += x.spec.nbytes
-    return Tensor(x.spec, x.data)
+    return type(x)(x.spec, x.data)
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know

@@ -255,6 +255,8 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
 
 def compiled_for(program, *arguments):
     """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
+    if not hasattr(program, "compile"):  # it is Python: `COMPILERS` may hold a compiler that compiles nothing
+        return program
     import numba
 
     return program.compile(tuple(map(numba.typeof, arguments)))
@@ -444,11 +446,12 @@ def plan(op, inputs, attrs):
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
     function = KERNELS[op, kind]
+    specs = [buffer.spec for buffer in inputs]
     try:
-        inspect.signature(PLANNERS[op]).bind(op, function, *inputs, **attrs)
+        inspect.signature(PLANNERS[op]).bind(op, function, *specs, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
-    made = PLANNERS[op](op, function, *inputs, **attrs)
+    made = PLANNERS[op](op, function, *specs, **attrs)
     made.watched = watched(function)
     return made
 
@@ -2199,7 +2202,7 @@ def reduce_min(smallest, x):
 #| export reduce
 def plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
-    total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
+    total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
     dtype, count = same_dtype(op, x), math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide, one = compiled_loop(function, dtype, ((True,),), ("count",)), np.empty(0, dtype)
     divide = compiled_for(divide, one, one, count)

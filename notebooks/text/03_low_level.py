@@ -237,7 +237,7 @@ class Variable(Operators, Protocols):
 def renamed(x):
     """The same numbers as another tensor. A tape knows a variable by its tensor, so no two things may share one."""
     x.device.used += x.spec.nbytes
-    return Tensor(x.spec, x.data)
+    return type(x)(x.spec, x.data)
 
 
 # %% [markdown]
