@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from html import escape
 
 CONSTANT, VARIABLE, OP = "#D3E6F4", "#FBE0AC", "#F4F4F4"  # fills: tints of the course's blue, orange and grey
+PHASES = {"forward": OP, "backward": "#CBE9DD", "update": "#F3D9E8"}  # and of its green and purple
 FONT, CHARACTER, LINE, PAD = 12, 7.4, 16, 6  # px: a letter's height, its width or more, a line, the room around lines
 GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and what the boxes of one layer may fill
 
@@ -66,6 +67,61 @@ def tape_drawing(records, names=(), gradients=()):
     leaves = [lines[0] for lines, fill in boxes.values() if fill != OP]
     ends = [named.get(key) or op for key, op in made.items() if key not in used]
     return Drawing(boxes, arrows, f"A tape of {len(records)} ops, from {', '.join(leaves)} to {', '.join(ends)}.")
+
+
+def graph_drawing(graph, names=("x", "y")):
+    """A traced step as a graph: a box for each node, ops grey going forward, green backward, purple in the update.
+
+    `names` are those of the inputs, in order. A number is drawn beside each op that uses it. Where the nodes lie on more
+    than one device, each box names its own."""
+    ways, devices = phases(graph), {node.spec.device.name for node in graph.nodes}
+    new = {id(node): getattr(v, "name", None) or "a variable" for v, node in graph.updates.items()}
+    boxes, arrows = {}, []
+
+    def add(key, node):
+        of = None if node.inputs else node.attrs["of"]
+        lines, fill = [node.op], PHASES.get(ways.get(id(node)))
+        if node.op == "input":
+            lines, fill = [names[of]], CONSTANT
+        elif node.op == "variable":
+            lines, fill = [of.name or "a variable"], VARIABLE
+        elif node.op == "constant":
+            lines, fill = [numbers(of) or shape(of)], CONSTANT
+        elif id(node) in new:
+            lines.append(f"new {new[id(node)]}")
+        if not node.inputs and node.op != "constant" or any(node is out for out in graph.outputs):
+            lines.append(shape(node.spec))
+        boxes[key] = lines + [node.spec.device.name] * (len(devices) > 1), fill
+
+    for k, node in enumerate(graph.ops):
+        for x in node.inputs:
+            key = (id(x), k) if x.op == "constant" else id(x)
+            add(key, x)
+            arrows.append((key, id(node), shape(x.spec) if x.inputs and x.spec.shape else ""))
+        add(id(node), node)
+    counts = Counter(ways.values())
+    text = ", ".join(f"{counts[way]} {'in the ' * (way == 'update')}{way}" for way in PHASES if counts[way])
+    return Drawing(boxes, arrows, f"A graph of {len(graph.ops)} ops: {text}.")
+
+
+def phases(graph):
+    """{id of an op: "forward", "backward" or "update"}. Forward is what the results need. The update is what comes last
+    before a variable's new value, elementwise and in the variable's shape."""
+    ways, waiting = {}, list(graph.outputs)
+    while waiting:
+        node = waiting.pop()
+        if node.inputs and id(node) not in ways:
+            ways[id(node)] = "forward"
+            waiting += node.inputs
+    for variable, last in graph.updates.items():
+        waiting = [last]
+        while waiting:
+            node = waiting.pop()
+            alike = all(x.spec.shape in (variable.shape, ()) for x in node.inputs)
+            if node.inputs and id(node) not in ways and node.spec.shape == variable.shape and alike:
+                ways[id(node)] = "update"
+                waiting += node.inputs
+    return {id(node): ways.get(id(node), "backward") for node in graph.ops}
 
 
 def identified(records, names):

@@ -13,6 +13,12 @@ from .cache import compile_cpu, rebound, watched
 class Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
 
+    version = 0  # grows with every change
+
+    def __setitem__(self, key, function):
+        super().__setitem__(key, function)
+        self.version += 1
+
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
         rows = [
@@ -82,7 +88,7 @@ def plan(op, inputs, attrs):
     if not inputs:
         raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
-        if buffer.data is None:
+        if getattr(buffer, "data", buffer) is None:  # (a Spec will do)
             raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
     devices = sorted({buffer.device.name for buffer in inputs})
     if len(devices) > 1:

@@ -8,6 +8,16 @@ from .autodiff import (
     VJPS, GradientTape, grad, matmul_vjp_w, matmul_vjp_x, part_of_join, printed, share_back, size, spread_back,
     stop_gradient, unbroadcast, walk_back
 )
+from .compiler import (
+    ALONE, EAGER, LIMIT, NOTHING, OWN, PASSES, Call, Function, Launches, NotByRows, Pen, Rows, Split, address,
+    adds_rows, argument, computed, depth, eager, elementwise_values, function, fused, guards, homes, in_programs,
+    keeps_rows, loop_of, loop_program, new_tensor, one_dtype, packed_like, placed, product_values, reduced_values,
+    references, refs, resized, row_kernel_values, row_numbers, running_launch, running_loop, shares, stacked, terms,
+    with_rows, write_loop, write_step, zeros_around
+)
+from .graph import (
+    Graph, Node, Symbol, Tracer, each, folded, numbers_of, rebuilt, results_of, shared, trace, without_dead
+)
 from .module import Module, parts
 from .nn import log_softmax, relu, sigmoid, softmax
 from .tasks import dnn, dnn_classifier, linear_regression
@@ -19,12 +29,19 @@ from .tensors import (
 )
 
 __all__ = [
-    "DEVICES", "DTYPES", "ENGINES", "NUMBER", "TAPES", "VARIABLES", "VJPS", "GradientTape", "Module", "Operators",
-    "Protocols", "Tensor", "Variable", "apply", "arg_max", "as_tensor", "as_tensors", "at_once", "backward", "blank",
-    "cast", "cat", "clip", "concat", "constant", "device", "dnn", "dnn_classifier", "empty", "exp", "gather", "grad",
-    "in_range", "innermost", "linear_regression", "log", "log_softmax", "matmul", "matmul_vjp_w", "matmul_vjp_x",
-    "maximum", "method", "minimum", "moved", "number_tensor", "one_hot", "part_of_join", "parts", "printed",
-    "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "relu", "renamed", "reshape", "share_back", "sigmoid",
-    "size", "slice_of", "softmax", "spread_back", "sqrt", "stop_gradient", "tanh", "tensor", "transpose",
-    "unbroadcast", "walk_back", "where", "whole", "without_dots"
+    "ALONE", "DEVICES", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NOTHING", "NUMBER", "OWN", "PASSES", "TAPES",
+    "VARIABLES", "VJPS", "Call", "Function", "GradientTape", "Graph", "Launches", "Module", "Node", "NotByRows",
+    "Operators", "Pen", "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer", "Variable", "address", "adds_rows",
+    "apply", "arg_max", "argument", "as_tensor", "as_tensors", "at_once", "backward", "blank", "cast", "cat", "clip",
+    "computed", "concat", "constant", "depth", "device", "dnn", "dnn_classifier", "each", "eager",
+    "elementwise_values", "empty", "exp", "folded", "function", "fused", "gather", "grad", "guards", "homes",
+    "in_programs", "in_range", "innermost", "keeps_rows", "linear_regression", "log", "log_softmax", "loop_of",
+    "loop_program", "matmul", "matmul_vjp_w", "matmul_vjp_x", "maximum", "method", "minimum", "moved", "new_tensor",
+    "number_tensor", "numbers_of", "one_dtype", "one_hot", "packed_like", "part_of_join", "parts", "placed", "printed",
+    "product_values", "rebuilt", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reduced_values",
+    "references", "refs", "relu", "renamed", "reshape", "resized", "results_of", "row_kernel_values", "row_numbers",
+    "running_launch", "running_loop", "share_back", "shared", "shares", "sigmoid", "size", "slice_of", "softmax",
+    "spread_back", "sqrt", "stacked", "stop_gradient", "tanh", "tensor", "terms", "trace", "transpose", "unbroadcast",
+    "walk_back", "where", "whole", "with_rows", "without_dead", "without_dots", "write_loop", "write_step",
+    "zeros_around"
 ]

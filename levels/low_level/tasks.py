@@ -1,23 +1,22 @@
-"""The two tasks as tensors: the formula forward, the tape backward."""
+"""The two tasks as tensors: the formula forward, the tape backward, all steps in one program."""
 
 # Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
-
-import numpy as np
 
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 from .autodiff import GradientTape
+from .compiler import function
 from .nn import relu, sigmoid
-from .tensors import Variable, clip, constant, gather, log, reduce_mean
+from .tensors import Variable, clip, constant, log, reduce_mean
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    x_, y_, (w, b), losses = constant(x), constant(y), map(Variable, weights), []
-    for numbers in batches:
-        i = constant(np.asarray(numbers, np.int64))
-        rows, target = gather(x_, i), gather(y_, i)
+    w, b = map(Variable, weights)
+
+    @function
+    def step(rows, target):
         with GradientTape() as tape:
             prediction = rows @ w + b  # forward
             error = prediction - target
@@ -25,13 +24,15 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
         dw, db = tape.gradient(loss, [w, b])  # backward
         w.assign(w - learning_rate * dw)  # update
         b.assign(b - learning_rate * db)
-        losses.append(loss.numpy())
+        return loss
+
+    losses = step.over(constant(x), constant(y), batches).numpy()
 
     def predict(x):
         check_inputs(x, w.dtype, w.shape[0])
         return (constant(x) @ w + b).numpy()
 
-    return Fit(np.array(losses), [w.numpy(), b.numpy()], predict)
+    return Fit(losses, [w.numpy(), b.numpy()], predict)
 
 
 def dnn(x, weights):
@@ -45,10 +46,10 @@ def dnn(x, weights):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    x_, y_, weights, losses = constant(x), constant(y), [Variable(w) for w in weights], []
-    for numbers in batches:
-        i = constant(np.asarray(numbers, np.int64))
-        rows, target = gather(x_, i), gather(y_, i)
+    weights = [Variable(w) for w in weights]
+
+    @function
+    def step(rows, target):
         with GradientTape() as tape:
             prediction = dnn(rows, weights)  # forward
             c = clip(prediction, 1e-7, 1.0 - 1e-7)
@@ -56,10 +57,12 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         gradients = tape.gradient(loss, weights)  # backward
         for w, dw in zip(weights, gradients):  # update
             w.assign(w - learning_rate * dw)
-        losses.append(loss.numpy())
+        return loss
+
+    losses = step.over(constant(x), constant(y), batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, weights[0].shape[0])
         return dnn(constant(x), weights).numpy()
 
-    return Fit(np.array(losses), [w.numpy() for w in weights], predict)
+    return Fit(losses, [w.numpy() for w in weights], predict)

@@ -1,0 +1,699 @@
+"""A graph becomes a program: by rows where it splits so, else launch by launch."""
+
+# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+
+import ctypes
+import functools
+import math
+import sys
+import types
+import warnings
+from contextlib import ExitStack, contextmanager, nullcontext
+from operator import itemgetter
+
+import numpy as np
+
+from levels.hardware import PAGE, REAL, Assembler, Spec, Value, aligned, dot, host_lanes, select
+from levels.kernels import (
+    ELEMENTWISE,
+    KERNELS,
+    PLANNERS,
+    REDUCTIONS,
+    as_slices,
+    globals_read,
+    merged_axes,
+    plan_rows,
+    planned,
+    rebound,
+    reduced,
+)
+
+from .autodiff import size
+from .graph import each, folded, numbers_of, results_of, shared, trace, without_dead
+from .tensors import ENGINES, TAPES, Tensor, Variable, as_tensor, at_once, concat, constant, empty, gather, renamed
+
+
+def adds_rows(node, by_row):
+    """Whether this op adds up what the rows have."""
+    if node.op in ("reduce_sum", "reduce_mean"):
+        return 0 in reduced(node.op, node.inputs[0].spec.shape, node.attrs.get("axis"))[0]
+    return node.op == "matmul" and all(by_row) and node.attrs.get("transpose_x") and not node.attrs.get("transpose_w")
+
+
+def keeps_rows(node, by_row):
+    """Whether a row of the result needs only the same row of those inputs that have rows."""
+    op, attrs, axes, first = node.op, node.attrs, len(node.spec.shape), node.inputs[0].spec.shape
+    if op in ELEMENTWISE:
+        shapes = [(x.spec.shape, row) for x, row in zip(node.inputs, by_row)]
+        return all(len(shape) == axes if row else len(shape) < axes or shape[0] == 1 for shape, row in shapes)
+    if op == "matmul":
+        return by_row == [True, False] and not attrs.get("transpose_x")
+    if op in REDUCTIONS or op == "reduce_mean":
+        return 0 not in reduced(op, first, attrs.get("axis"))[0]
+    if op in ("slice", "slice_grad"):
+        return attrs["slices"][0] == (None, None, None)
+    if op == "reshape":
+        return node.spec.shape[:1] == first[:1]
+    own = op == "cast" or op == "concat" and attrs["axis"] > 0 or PLANNERS.get(op) is plan_rows and axes > 1
+    return all(by_row) and own
+
+
+class NotByRows(Exception):
+    """Says why a graph is no map over rows."""
+
+
+class Split:
+    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
+
+    def __init__(self, graph, batch):
+        self.graph, self.batch, self.free = graph, batch, batch != 1  # free: it holds for any number of rows
+        self.rows, self.sums, self.stage = set(), set(), {}
+        for node in graph.nodes:
+            by_row = [x in self.rows for x in node.inputs]
+            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
+            if node.op == "input" and node.spec.shape[:1] == (batch,):
+                self.rows.add(node)
+            elif any(by_row) and adds_rows(node, by_row):
+                self.sums.add(node)
+                self.stage[node] += 1
+            elif any(by_row):
+                if not keeps_rows(node, by_row):
+                    raise NotByRows(f"{node!r} takes more than the same row of its inputs")
+                self.rows.add(node)
+                shares = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
+                self.free = self.free and not shares and node.op != "reshape"
+        self.dtype = one_dtype(graph, self.rows)
+
+
+LIMIT = 5000  # operations on single numbers that a program writes out for one row
+OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
+
+
+def one_dtype(graph, rows):
+    """The dtype of all numbers. Raises NotByRows for what one program cannot hold."""
+    floats = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
+    leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
+    if len(floats) != 1 or {n.spec.dtype for n in (*leaves, *graph.outputs, *graph.updates.values())} - floats:
+        raise NotByRows(f"it holds {', '.join(sorted(map(str, floats)))}; expected one dtype")
+    if floats.isdisjoint(REAL) or not rows.isdisjoint(graph.updates.values()):
+        raise NotByRows("it holds integers, or a variable would become rows")
+    for node in graph.ops:
+        if node.op not in ELEMENTWISE and OWN.get((node.op, "cpu")) is not KERNELS[node.op, "cpu"]:
+            raise NotByRows(f"{node.op} has a kernel of its own")
+    work = sum(math.prod(node.spec.shape[node in rows :]) * depth(node) for node in graph.nodes)
+    if work > LIMIT:
+        raise NotByRows(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
+    return floats.pop()
+
+
+def depth(node):
+    """How many products make one number of this node."""
+    return node.inputs[0].spec.shape[-1] if node.op == "matmul" else 1
+
+
+def elementwise_values(node, inputs, by_row, row, batch):
+    """The op's scalar function of each number; what has no rows is repeated for all."""
+    numbers, axes = numbers_of(node), len(node.spec.shape)
+    if node.op == "spread" and row > by_row[0] and numbers["count"] != 1.0:
+        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # the batch of the call, not of the trace
+    inputs = [x[0] if row > own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
+    scalar = functools.partial(KERNELS[node.op, "cpu"], **numbers)
+    return np.broadcast_to(each(scalar, *inputs), node.spec.shape[row:])
+
+
+def product_values(node, x, w):
+    x, w = (v.T if node.attrs.get(name) else v for v, name in ((np.atleast_2d(x), "transpose_x"), (w, "transpose_w")))
+    return np.array([dot(line, column) for line in x for column in w.T], object)
+
+
+def reduced_values(node, x, row):
+    """The op's function takes in one number after the other, in order."""
+    axes = tuple(axis - row for axis in reduced(node.op, node.inputs[0].spec.shape, node.attrs.get("axis"))[0])
+    op, (before, within, after) = node.op.replace("mean", "sum"), reduced(node.op, x.shape, axes)[1]
+    total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
+    for k in range(within):
+        total = each(KERNELS[op, "cpu"], total, x[:, k])
+    return total if op == node.op else each(lambda t: t / float(within), total)
+
+
+def row_kernel_values(node, inputs, shape):
+    out = np.empty((math.prod(shape[:-1]), shape[-1]), object)
+    KERNELS[node.op, "cpu"](out, *(x.reshape(out.shape) for x in inputs))
+    return out
+
+
+def zeros_around(dy, shape, index):
+    out = np.full(shape, 0.0, object)
+    out[index] = dy
+    return out
+
+
+def computed(node, inputs, by_row, row, batch):
+    """The values of a node: arrays of what one row has (row=1) or of all there is (row=0). `batch` counts the rows."""
+    op, attrs, shape, x = node.op, node.attrs, node.spec.shape[row:], inputs[0]
+    if op in ELEMENTWISE:
+        return elementwise_values(node, inputs, by_row, row, batch)
+    if op in REDUCTIONS or op == "reduce_mean":
+        return reduced_values(node, x, row).reshape(shape)
+    if PLANNERS[op] is plan_rows:
+        return row_kernel_values(node, inputs, shape).reshape(shape)
+    index = as_slices(attrs.get("slices", ()))[row:]
+    others = {
+        "matmul": lambda: product_values(node, *inputs).reshape(shape),
+        "cast": lambda: each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x,
+        "reshape": lambda: x.reshape(shape),
+        "transpose": lambda: x.transpose(attrs.get("axes")),
+        "concat": lambda: np.concatenate(inputs, attrs["axis"] - row),
+        "slice": lambda: x[index],
+        "slice_grad": lambda: zeros_around(x, shape, index),
+    }
+    if op not in others:
+        raise NotByRows(f"{op} has no form for single numbers")
+    return others[op]()
+
+
+def write_step(pen, step):
+    """Write one step: stage after stage, what all rows share first, then the loop over the rows; then the stores."""
+    graph, split, known = pen.split.graph, pen.split, {}
+    for stage in range(max(split.stage.values(), default=0) + 1):
+        for node in graph.nodes:
+            if split.stage[node] == stage and node not in split.rows and node not in split.sums:
+                if node.op == "constant":
+                    known[node] = node.attrs["of"].numpy().astype(object)
+                else:
+                    known[node] = pen.value(node, known, 0) if node.inputs else pen.loaded(node)
+        sums = [node for node in graph.nodes if node in split.sums and split.stage[node] == stage + 1]
+        ends = [k for k, node in enumerate(graph.outputs) if node in split.rows and split.stage[node] == stage]
+        if sums or ends:
+            known |= write_loop(pen, step, known, sums, ends)
+    for k, node in enumerate(graph.outputs):
+        if node not in split.rows:
+            pen.stored(known[node], pen.outs[k], *([step] if pen.over else []))
+    variables = {node.attrs["of"]: array for node, array in pen.arrays.items() if node.op == "variable"}
+    for variable, node in graph.updates.items():
+        pen.stored(known[node], variables[variable])
+
+
+def write_loop(pen, step, known, sums, ends):
+    """Write the loop over rows: what these sums and these results need. Returns the values of the sums."""
+    a, graph, split = pen.a, pen.split.graph, pen.split
+    needed = {*(graph.outputs[k] for k in ends)}.union(*(node.inputs for node in sums))
+    for node in reversed(graph.nodes):
+        if node in needed and node in split.rows:
+            needed.update(node.inputs)
+    totals = {node: each(lambda _: a.sum(), np.zeros(node.spec.shape)) for node in sums}
+    with a.loop(pen.extent, a.lanes) as r:
+        row, here = a.load(pen.batches, step, r) if pen.over else r, dict(known)
+        for node in graph.nodes:
+            if node in needed and node in split.rows:
+                here[node] = pen.value(node, here, 1) if node.inputs else pen.loaded(node, row)
+        for node in sums:
+            for total, term in terms(node, [here[x] for x in node.inputs], totals[node]):
+                total += term
+        for k in ends:
+            pen.stored(here[graph.outputs[k]], pen.outs[k], r)
+    return {node: each(lambda t: t.total() / shares(node, pen.count), totals[node]) for node in sums}
+
+
+def terms(node, inputs, totals):
+    """[(a sum, what this row adds to it), …], in order."""
+    if node.op == "matmul":
+        return [(totals[i, j], x * y) for i, x in enumerate(inputs[0]) for j, y in enumerate(inputs[1])]
+    totals = totals.ravel()
+    return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
+
+
+def shares(node, batch):
+    """By what a sum of rows is divided: 1.0, or for a mean how many numbers it is made of."""
+    x = node.inputs[0]
+    return batch * (size(x) / x.spec.shape[0] / size(node)) if node.op == "reduce_mean" else 1.0
+
+
+class Pen:
+    """Writes the program of a split graph: of one step on rows as they lie or, with `over`, of many on rows by number."""
+
+    def __init__(self, split, over):
+        graph, self.split, self.over, self.extent = split.graph, split, over, "batch" if over else "rows"
+        self.a = a = Assembler("steps" if over else "step", split.dtype)
+        leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
+        self.arrays = {node: a.array(f"{node.op}{k}", *self.sizes(node)) for k, node in enumerate(leaves)}
+        self.batches = a.array("batches", "steps", "batch", rows_of="rows") if over else None
+        self.outs = [a.array(f"out{k}", *(["steps"] if over else self.sizes(n))) for k, n in enumerate(graph.outputs)]
+        with a.loop("steps") if over else nullcontext() as step:
+            self.count = a.count(self.extent) if over or split.rows else None
+            write_step(self, step)
+        self.program = a.assemble()
+
+    def sizes(self, node):
+        return ("rows", *node.spec.shape[1:]) if node in self.split.rows else node.spec.shape or (1,)
+
+    def loaded(self, node, *row):
+        """What an array, or one row of it, holds: an array of values."""
+        values = np.empty(node.spec.shape[len(row) :], object)
+        for index in np.ndindex(values.shape):
+            values[index] = self.a.load(self.arrays[node], *([*row, *index] or [0]))
+        return values
+
+    def stored(self, values, array, *place):
+        for index in np.ndindex(values.shape):
+            self.a.store(values[index], array, *([*place, *index][: len(array.shape)] or [0]))
+
+    def value(self, node, known, row):
+        """The values of a node, from those of its inputs."""
+        by_row = [x in self.split.rows for x in node.inputs]
+        return computed(node, [known[x] for x in node.inputs], by_row, row, self.count)
+
+
+NOTHING, refs = ctypes.c_char * 0, sys.getrefcount
+
+
+def address(array):
+    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
+    return ctypes.addressof(NOTHING.from_buffer(array))
+
+
+def new_tensor(spec):
+    return spec.device.new(spec, empty, Tensor)
+
+
+def with_rows(spec, rows):
+    """The Spec of as many rows like these."""
+    return spec.device.spec((rows, *spec.shape[1:]), spec.dtype)
+
+
+class Call:
+    """A program, the block of words it is called with, and where in the block what stands."""
+
+    def __init__(self, split, over):
+        pen, given, updates = Pen(split, over), {}, split.graph.updates
+        self.program, self.places = pen.program, {name: k for k, (_, name) in enumerate(pen.program.words)}
+        self.block = (ctypes.c_int64 * len(self.places))()
+        self.start, self.current = ctypes.addressof(self.block), False  # does the block hold the variables' addresses?
+        for node, array in pen.arrays.items():
+            given[node.op, node.attrs["of"]] = self.places[array.name]
+        self.inputs = [(place, of) for (op, of), place in given.items() if op == "input"]
+        self.reads = [(place, of) for (op, of), place in given.items() if op == "variable" and of not in updates]
+        self.writes = [given["variable", variable] for variable in updates]
+        self.outs = [self.places[array.name] for array in pen.outs]
+
+
+class Rows:
+    """A graph as one program by rows: `run` does one step, `over` any number of them."""
+
+    def __init__(self, graph, batch):
+        self.graph, self.split, self.changed = graph, Split(graph, batch), [*graph.updates]
+        self.specs, self.free = [(node.spec, node in self.split.rows) for node in graph.outputs], self.split.free
+        self.values, self.addresses = [None] * len(self.changed), [0] * len(self.changed)
+        self.calls = {False: Call(self.split, False)}
+        self.first = next((node.attrs["of"] for node in graph.nodes if node in self.split.rows), None)  # who has rows
+
+    def launch(self, call, args, outs, **words):
+        """Fill in the block and run."""
+        block = call.block
+        for name, word in words.items():
+            block[call.places[name]] = word
+        for place, k in call.inputs:
+            block[place] = address(args[k].data)
+        for place, variable in call.reads:
+            block[place] = address(variable.value.data)
+        for k, variable in enumerate(self.changed):
+            value = variable.value
+            if value is not self.values[k] or refs(value) > 4 or refs(value.data) > 2:  # somebody else sees it
+                variable.value = self.values[k] = value = value.device.put(value.data, Tensor)
+                self.addresses[k] = address(value.data)
+                for each_call in self.calls.values():
+                    each_call.current = False
+        if not call.current:
+            call.current = True
+            for place, where_it_is in zip(call.writes, self.addresses):
+                block[place] = where_it_is
+        for place, out in zip(call.outs, outs):
+            block[place] = address(out.data)
+        call.program.run(call.start)
+        return outs
+
+    def run(self, args):
+        """One step. Returns the results as new tensors."""
+        if not self.split.rows:
+            return self.launch(self.calls[False], args, [new_tensor(spec) for spec, _ in self.specs])
+        rows = args[self.first].spec.shape[0]
+        outs = [new_tensor(with_rows(spec, rows) if by_row else spec) for spec, by_row in self.specs]
+        return self.launch(self.calls[False], args, outs, rows=rows)
+
+    def over(self, args, batches):
+        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        if True not in self.calls:
+            self.calls[True] = Call(self.split, True)
+        device, (steps, batch), rows = args[0].device, batches.shape, args[0].spec.shape[0]
+        outs = [new_tensor(device.spec((steps,), self.split.dtype)) for _ in self.specs]
+        return self.launch(self.calls[True], args, outs, rows=rows, steps=steps, batch=batch, batches=address(batches))
+
+
+@functools.cache
+def in_programs(function, masks, floats, numbers):
+    """Whether a scalar function can be written into a program: not if it asks `if`, or calls what knows only numbers."""
+    a = Assembler("trial", np.float32)
+    x = a.number("x")
+    try:
+        result = function(*[x < x] * masks, *[x] * floats, **dict.fromkeys(numbers, 0.5))
+    except Exception:  # whatever it is that it cannot do
+        return False
+    return isinstance(result, Value)
+
+
+def loop_of(node):
+    """What two nodes of one loop have in common: the Spec of its floats. None for a node that can be in no loop of ours."""
+    dtype, (results, _, _, masks) = node.inputs[-1].spec.dtype, ELEMENTWISE.get(node.op, (0, "", None, 0))
+    if results != 1 or dtype not in REAL or not 0 < node.spec.nbytes < 2**31:
+        return None
+    function, floats = KERNELS[node.op, node.spec.device.kind], len(node.inputs) - masks
+    if not in_programs(function, masks, floats, tuple(numbers_of(node))):
+        return None
+    return node.spec.device.spec(node.spec.shape, dtype)
+
+
+def homes(graph, alone):
+    """{node: its unit}. A node joins the units that it reads, of the same loop, if nobody outside has read them so far.
+
+    So whoever reads a unit comes after its last node. A mask is never stored, so it is read in its own unit only.
+    """
+    home, loops, closed = {}, {}, set()
+    for node in graph.ops:
+        loop = None if node in alone else loop_of(node)
+        joins = [x for x in node.inputs if loop and loops.get(x) is loop and x not in closed]
+        if any(x.spec.dtype == np.bool_ and x not in joins for x in node.inputs):
+            loop, joins = None, []
+        for x in node.inputs:
+            if x not in joins:
+                closed.update(home.get(x, ()))
+        unit = home[joins[0]] if joins else []
+        for other in [home[x] for x in joins]:
+            if other is not unit and home[other[0]] is other:
+                unit += other
+                home.update(dict.fromkeys(other, unit))
+        unit.append(node)
+        home[node], loops[node] = unit, loop
+    return home
+
+
+def fused(graph):
+    """The units of a graph, lists of nodes, in an order in which they can run: by their last nodes."""
+    kept = *graph.outputs, *graph.updates.values()
+    alone, wrong = None, {x for x in kept if x.spec.dtype == np.bool_}
+    while wrong != alone:  # a mask that somebody outside its unit needs becomes a launch; then we begin anew
+        alone, home = wrong, homes(graph, wrong)
+        crossing = (x for node in graph.ops for x in node.inputs if x in home and home[x] is not home[node])
+        wrong = alone.union(x for x in crossing if x.spec.dtype == np.bool_)
+    order = {node: n for n, node in enumerate(graph.ops)}
+    units = [sorted(unit, key=order.get) for node, unit in home.items() if unit[-1] is node]
+    return sorted(units, key=lambda unit: order[unit[-1]])
+
+
+def loop_program(nodes, results):
+    """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: what it reads, its results.
+
+    Each element is loaded once, all nodes are computed in registers, and only results are stored. Lanes do not reorder
+    anything here, so float64 has them too.
+    """
+    inputs = list(dict.fromkeys(x for node in nodes for x in node.inputs if x not in nodes))
+    shape, dtype = nodes[0].spec.shape, inputs[0].spec.dtype
+    sizes, owners = zip(*merged_axes(shape, [x.spec.shape for x in inputs]))
+    owned = dict(zip(inputs, zip(*owners))) | dict.fromkeys(results, (True,) * len(sizes))
+    a = Assembler("a loop", dtype, host_lanes() * 4 // dtype.itemsize)
+    arrays = {
+        x: a.array(f"x{n}", *[size for size, has in zip(sizes, own) if has] or [1])
+        for n, (x, own) in enumerate(owned.items())
+    }
+    values, index = {}, []
+    with ExitStack() as loops:
+        for depth in range(len(sizes) + 1):
+            if depth:
+                lanes = a.lanes if depth == len(sizes) else 1
+                index.append(loops.enter_context(a.loop(sizes[depth - 1], lanes)))
+            for x in inputs:  # a row or a number is loaded no further inside than it changes
+                if not any(owned[x][depth:]) and x not in values:
+                    values[x] = a.load(arrays[x], *[i for i, has in zip(index, owned[x]) if has] or [0])
+        for node in nodes:
+            function = KERNELS[node.op, node.spec.device.kind]
+            values[node] = function(*map(values.get, node.inputs), **numbers_of(node))
+        for node in results:
+            a.store(values[node], arrays[node], *index)
+    return a.assemble(), list(arrays)
+
+
+def placed(units, kept):
+    """{node: its buffer} for what passes from unit to unit and is not kept.
+
+    A buffer whose last reader has run is given to the next value of as many bytes.
+    """
+    last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
+    buffers, free = {}, {}
+    for n, unit in enumerate(units):
+        for node in unit:
+            if node not in kept and last[node] > n:
+                again = free.get(node.spec.nbytes)
+                buffers[node] = again.pop() if again else node.spec.device.alloc((node.spec.nbytes,), np.uint8)
+        for x in dict.fromkeys(x for node in unit for x in node.inputs):
+            if x in buffers and last[x] == n:
+                free.setdefault(x.spec.nbytes, []).append(buffers[x])
+    return buffers
+
+
+def running_loop(nodes, results, fixed):
+    """A unit as a function of {node: array}: its program, the addresses of `fixed` arrays filled in for good. And its bytes."""
+    program, taken = loop_program(nodes, results)
+    block = (ctypes.c_int64 * len(taken))(*(address(fixed[x]) if x in fixed else 0 for x in taken))
+    changing = [(n, x) for n, x in enumerate(taken) if x not in fixed]
+
+    def run(arrays):
+        for n, x in changing:
+            block[n] = address(arrays[x])
+        program.run(block)
+
+    return run, sum(x.spec.nbytes for x in taken)
+
+
+def running_launch(node):
+    """A node as a function of {node: array}: the program of its plan. And its bytes."""
+    plan = planned(node.op, [x.spec for x in node.inputs], node.attrs)
+    run, numbers, take = plan.run, [node.attrs[name] for name in plan.numbers], itemgetter(node, *node.inputs)
+    return lambda arrays: run(*take(arrays), *numbers), plan.nbytes
+
+
+def references(variable):
+    """How many refer to the tensor of a variable, to its array, and to the memory behind that."""
+    tensor = variable.value
+    return sys.getrefcount(tensor), sys.getrefcount(tensor.data), sys.getrefcount(tensor.data.base)
+
+
+ALONE = references(Variable(np.zeros(PAGE)))  # (an array under a page has no base; to make another one costs little)
+
+
+class Launches:
+    """A graph, ready to run: a program for each unit, and memory for what passes between them."""
+
+    def __init__(self, graph, why):
+        self.graph, self.why, self.free = graph, why, False  # why: what kept it from being a program by rows
+        kept, self.units = {*graph.outputs, *graph.updates.values()}, fused(graph)
+        self.buffers, self.runs, self.nbytes, self.spare = placed(self.units, kept), [], 0, {}
+        self.fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
+        self.leaves = [x for x in graph.nodes if not x.inputs]
+        self.fixed |= {x: x.attrs["of"].data for x in self.leaves if x.op == "constant"}
+        self.made = [x for x in graph.ops if x in kept]
+        for unit in self.units:
+            results = [x for x in unit if x in kept or x in self.buffers]
+            run, nbytes = running_launch(*unit) if len(unit) == 1 else running_loop(unit, results, self.fixed)
+            self.runs.append(run)
+            self.nbytes += nbytes
+
+    launches = property(lambda self: len(self.runs))
+
+    @property
+    def saved(self):
+        """The bytes that values save by sharing buffers."""
+        return sum(x.spec.nbytes for x in self.buffers) - sum(b.spec.nbytes for b in {*self.buffers.values()})
+
+    def compute(self, args):
+        """Run all units. Returns tensors: the outputs, and the new values of the variables."""
+        tensors = {}
+        for x in self.leaves:
+            of = x.attrs["of"]
+            tensors[x] = args[of] if x.op == "input" else of.value if x.op == "variable" else of
+        for x in self.made:
+            tensors[x] = self.spare.pop(x, None)
+            if tensors[x] is None:
+                tensors[x] = x.spec.device.new(x.spec, aligned, Tensor)
+        arrays = {**self.fixed, **{x: tensor.data for x, tensor in tensors.items()}}
+        for run in self.runs:
+            run(arrays)
+        return [tensors[x] for x in self.graph.outputs], [tensors[x] for x in self.graph.updates.values()]
+
+    def run(self, args):
+        """Compute, then assign all variables. The memory of an old value that nobody else knows is for the next call."""
+        outputs, values = self.compute(args)
+        for (variable, x), value in zip(self.graph.updates.items(), values):
+            old = variable.value if references(variable) == ALONE else None
+            variable.assign(value)
+            if old is not None and x.inputs:
+                self.spare[x] = old
+        return [renamed(y) for y in outputs]
+
+    def over(self, args, batches):
+        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
+
+    def __repr__(self):
+        kinds = [unit[0].op if len(unit) == 1 else f"loop({', '.join(x.op for x in unit)})" for unit in self.units]
+        return f"Launches({self.launches} of {len(self.graph.ops)} ops, {self.saved:,} bytes saved):\n" + "\n".join(kinds)
+
+
+def stacked(steps):
+    """Each of the results, a number in each step, as a tensor of all steps."""
+    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
+
+
+EAGER = []  # not empty: what `function` decorates runs as it stands
+PASSES = [without_dead, shared, folded]
+
+
+@contextmanager
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    EAGER.append(True)
+    try:
+        yield
+    finally:
+        EAGER.pop()
+
+
+def guards(functions):
+    """((scope, name, value), …): the globals that these functions read, and the functions among them in turn."""
+    found, waiting = {}, [f for f in functions if isinstance(f, types.FunctionType)]
+    while waiting:
+        function = waiting.pop()
+        scope, values = function.__globals__, [cell.cell_contents for cell in function.__closure__ or ()]
+        for name in globals_read(function.__code__) & scope.keys():
+            if (id(scope), name) not in found:
+                found[id(scope), name] = scope, name, scope[name]
+                values.append(scope[name])
+        waiting += [v for v in values if isinstance(v, types.FunctionType) and not v.__module__.startswith("levels.")]
+    return tuple(found.values())
+
+
+def argument(x):
+    """What a function is called with, as a tensor if it can be one."""
+    return constant(x) if isinstance(x, np.ndarray) else x.value if isinstance(x, Variable) else x
+
+
+def resized(signature, batch, rows):
+    """The signature with another number of rows; with None, a key for any number."""
+
+    def one(x):
+        if type(x) is not Spec or x.shape[:1] != (batch,):
+            return x
+        return (x.device, x.dtype, x.shape[1:]) if rows is None else with_rows(x, rows)
+
+    return tuple(map(one, signature))
+
+
+def packed_like(result):
+    """A function that makes of a list of tensors what the traced function returned."""
+    if result is None:
+        return lambda outs: None
+    return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
+
+
+def row_numbers(batches, rows):
+    """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
+    parts = [batches]
+    if not isinstance(batches, np.ndarray) and len({len(batch) for batch in batches}) > 1:
+        parts = [batches[:-1], batches[-1:]]
+    parts = [np.asarray(part) for part in parts]
+    for part in parts:
+        if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
+            raise ValueError(f"over: batches are {part.dtype}{part.shape}; expected whole numbers [steps, batch]")
+        if part.min() < 0 or part.max() >= rows:
+            wrong = part.min() if part.min() < 0 else part.max()
+            raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
+    return [np.ascontiguousarray(part, np.int64) for part in parts]
+
+
+class Function:
+    """A function of tensors that is traced once for each signature and then runs as a program."""
+
+    def __init__(self, python):
+        functools.update_wrapper(self, python)
+        self.python, self.programs, self.traces, self.version, self.guards = python, {}, 0, None, ()
+
+    def __call__(self, *args):
+        if TAPES or EAGER or ENGINES[-1] is not at_once:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else argument(x) for x in args]
+        program, pack = self.compiled(tuple([x.spec if type(x) is Tensor else (type(x), x) for x in args]))
+        return pack(program.run(args))
+
+    def over(self, *args):
+        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
+
+        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
+        """
+        *args, batches = args
+        args = [as_tensor(x) for x in args]
+        rows = {x.spec.shape[:1] for x in args}
+        if len(rows) != 1 or () in rows:
+            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
+        parts = row_numbers(batches, *rows.pop())
+        if TAPES or EAGER or ENGINES[-1] is not at_once:
+            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            return packed_like(results[-1])(stacked(map(results_of, results)))
+        outs = []
+        for part in parts:
+            program, pack = self.compiled(tuple(with_rows(x.spec, part.shape[1]) for x in args))
+            if wrong := [str(node.spec) for node in program.graph.outputs if size(node) != 1]:
+                raise ValueError(f"over: a step returns {wrong[0]}; expected one number, such as the mean of the rows")
+            outs.append(program.over(args, part))
+        return pack([concat(parts) for parts in zip(*outs)] if len(outs) > 1 else outs[0])
+
+    def compiled(self, signature):
+        """The program for arguments like these, and what puts its results together."""
+        if self.version != KERNELS.version or rebound(self.guards):
+            self.programs.clear()
+            self.version, self.guards = KERNELS.version, ()
+        if signature not in self.programs:
+            batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
+            found = self.programs.get(resized(signature, batch, None))
+            self.programs[signature] = found or self.compile(signature, batch)
+        return self.programs[signature]
+
+    def compile(self, signature, batch):
+        """Trace and build. What holds for any number of rows is kept for all."""
+        self.traces += 1
+        if self.traces % 10 == 0:
+            message = f"{self.__name__} was traced {self.traces} times, once for each new shape, dtype or value"
+            warnings.warn(message, stacklevel=4)
+        for rows in [2, 1] if batch == 1 else [batch]:  # one row looks like something to repeat, so two are tried first
+            try:
+                made, free = self.built(resized(signature, batch, rows), rows)
+            except Exception:
+                if rows == batch:
+                    raise
+                continue
+            if free:
+                self.programs[resized(signature, batch, None)] = made
+            if free or rows == batch:
+                return made
+
+    def built(self, signature, batch):
+        """((a program, what puts its results together), does it hold for any number of rows)"""
+        graph, result, free = trace(self.python, signature, batch)
+        for one_pass in PASSES:
+            graph = one_pass(graph)
+        self.guards += guards([self.python, *(KERNELS[node.op, "cpu"] for node in graph.ops)])
+        try:
+            program = Rows(graph, batch)
+        except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
+            program = Launches(graph, why)
+        return (program, packed_like(result)), free and program.free
+
+
+function = Function

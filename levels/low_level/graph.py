@@ -1,0 +1,178 @@
+"""A function of tensors, run once on symbols, becomes a graph; passes make the graph smaller."""
+
+# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+
+import functools
+from contextlib import suppress
+
+import numpy as np
+
+from levels.hardware import Spec
+from levels.kernels import COMPILERS, ELEMENTWISE, KERNELS, PLANS
+
+from .tensors import ENGINES, VARIABLES, Tensor, as_tensor, constant
+
+
+class Node:
+    """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
+
+    __slots__ = ("op", "inputs", "attrs", "spec")
+
+    def __init__(self, op, inputs, attrs, spec):
+        self.op, self.inputs, self.attrs, self.spec = op, tuple(inputs), attrs, spec
+
+    def __repr__(self):
+        return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
+
+
+class Symbol(Tensor):
+    """A tensor whose numbers are not known yet; its `data` is the node that will compute them."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self):
+        if self.spec.shape[:1] == (getattr(ENGINES[-1], "batch", None),):
+            ENGINES[-1].free = False  # who asks for the size of the batch gets a graph for this size alone
+        return self.spec.shape
+
+    def numpy(self):
+        raise TypeError(f"{self!r}: its numbers are not known while a function is traced; `if` becomes where(mask, x, y)")
+
+    def __repr__(self):
+        return f"Symbol({self.spec})"
+
+
+class Tracer:
+    """The engine that runs nothing and writes each op down as a node."""
+
+    def __init__(self, batch):
+        self.batch, self.free, self.nodes, self.constants = batch, True, [], {}
+        self.symbols, self.before = [], {v: v.value for v in VARIABLES.values()}
+
+    def __call__(self, op, plan, inputs, attrs):
+        return self.symbol(op, [self.node(x) for x in inputs], attrs, plan.spec)
+
+    def symbol(self, op, inputs, attrs, spec):
+        """A new node, and the tensor that stands for it."""
+        self.nodes.append(Node(op, inputs, attrs, spec))
+        spec.device.used += spec.nbytes  # taken off again when the symbol is freed
+        self.symbols.append(Symbol(spec, self.nodes[-1]))
+        return self.symbols[-1]
+
+    def node(self, x):
+        """The node of a tensor. One that has numbers is a constant, or a variable that was made since the trace began."""
+        if type(x) is Symbol:
+            return x.data
+        if x not in self.constants:
+            made = next((v for v in VARIABLES.values() if v.value is x), None)
+            self.constants[x] = Node(*("constant", (), {"of": x}) if made is None else ("variable", (), {"of": made}), x.spec)
+            self.nodes.append(self.constants[x])
+            if made is not None:
+                self.before[made] = x
+        return self.constants[x]
+
+
+class Graph:
+    """Nodes in an order in which they can be computed, the results among them, and the new values {variable: node}."""
+
+    def __init__(self, nodes, outputs, updates):
+        self.nodes, self.outputs, self.updates = nodes, outputs, updates
+
+    ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
+
+    def __repr__(self):
+        names, lines = {}, []
+        for node in self.nodes:
+            of = None if node.inputs else node.attrs["of"]
+            names[node] = getattr(of, "name", None) or f"t{len(names)}"
+            given = [*map(names.get, node.inputs), *(f"{k}={v}" for k, v in node.attrs.items())]
+            if node.inputs:
+                lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
+        return "\n".join(lines)
+
+
+def trace(python, signature, batch=None):
+    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value).
+
+    Returns its Graph, what it returned, and whether it never asked for the size of the batch.
+    """
+    tracer, plans, compiler = Tracer(batch), dict(PLANS), COMPILERS["cpu"]
+    ENGINES.append(tracer)
+    COMPILERS["cpu"] = lambda *_: print
+    try:
+        for variable, value in tracer.before.items():
+            variable.value = tracer.symbol("variable", (), {"of": variable}, value.spec)
+        inputs = [tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)]
+        result = python(*inputs)
+        outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
+        updates = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
+    finally:
+        ENGINES.pop()
+        COMPILERS["cpu"] = compiler
+        PLANS.clear()
+        PLANS.update(plans)
+        for variable, value in tracer.before.items():
+            variable.value = value
+        for symbol in tracer.symbols:
+            symbol.device.free(symbol)
+    updates = {v: node for v, node in updates.items() if node.attrs.get("of") is not v}
+    return Graph(tracer.nodes, outputs, updates), result, tracer.free
+
+
+def results_of(result):
+    """The tensors that a function returns: none, one, or those of a list or a tuple."""
+    return [] if result is None else [*result] if isinstance(result, (list, tuple)) else [result]
+
+
+def without_dead(graph):
+    """Only what a result or a new value needs."""
+    needed = {*graph.outputs, *graph.updates.values()}
+    for node in reversed(graph.nodes):
+        if node in needed:
+            needed.update(node.inputs)
+    return Graph([node for node in graph.nodes if node in needed], graph.outputs, graph.updates)
+
+
+def rebuilt(graph, change):
+    """The graph with change(node, new inputs) in the place of each op."""
+    new = {}
+    for node in graph.nodes:
+        new[node] = change(node, tuple(new[x] for x in node.inputs)) if node.inputs else node
+    updates = {variable: new[node] for variable, node in graph.updates.items()}
+    return Graph([*dict.fromkeys(new.values())], [new[node] for node in graph.outputs], updates)
+
+
+def shared(graph):
+    """The same op on the same inputs is done once."""
+    seen = {}
+
+    def change(node, inputs):
+        return seen.setdefault((node.op, inputs, *node.attrs.items()), Node(node.op, inputs, node.attrs, node.spec))
+
+    return rebuilt(graph, change)
+
+
+def folded(graph):
+    """What depends on constants alone is computed now, in Python's floats."""
+
+    def change(node, inputs):
+        if node.op in ELEMENTWISE and node.spec.dtype.kind == "f" and all(x.op == "constant" for x in inputs):
+            scalar = functools.partial(KERNELS[node.op, "cpu"], **numbers_of(node))
+            with suppress(ArithmeticError):  # a division by zero is left to the kernels
+                value = each(scalar, *(x.attrs["of"].numpy().astype(object) for x in inputs))
+                value = np.broadcast_to(value.astype(node.spec.dtype), node.spec.shape)
+                return Node("constant", (), {"of": constant(value)}, node.spec)
+        return Node(node.op, inputs, node.attrs, node.spec)
+
+    return rebuilt(graph, change)
+
+
+def each(function, *arrays):
+    """The function of every number of these arrays of Python's objects, broadcast."""
+    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
+
+
+def numbers_of(node):
+    """The attributes of an elementwise op that are numbers. (The shape of broadcast_to is none.)"""
+    return {name: value for name, value in node.attrs.items() if name != "shape"}
