@@ -62,29 +62,6 @@ class NotByRows(Exception):
     """Says why a graph is no map over rows."""
 
 
-class Split:
-    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
-
-    def __init__(self, graph, batch):
-        self.graph, self.batch, self.free = graph, batch, batch != 1  # free: it holds for any number of rows
-        self.rows, self.sums, self.stage = set(), set(), {}
-        for node in graph.nodes:
-            by_row = [x in self.rows for x in node.inputs]
-            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
-            if node.op == "input" and node.spec.shape[:1] == (batch,):
-                self.rows.add(node)
-            elif any(by_row) and adds_rows(node, by_row):
-                self.sums.add(node)
-                self.stage[node] += 1
-            elif any(by_row):
-                if not keeps_rows(node, by_row):
-                    raise NotByRows(f"{node!r} takes more than the same row of its inputs")
-                self.rows.add(node)
-                shares = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
-                self.free = self.free and not shares and node.op != "reshape"
-        self.dtype = one_dtype(graph, self.rows)
-
-
 LIMIT = 5000  # operations on single numbers that a program writes out for one row
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
@@ -109,6 +86,29 @@ def one_dtype(graph, rows):
 def depth(node):
     """How many products make one number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" else 1
+
+
+class Split:
+    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
+
+    def __init__(self, graph, batch):
+        self.graph, self.batch, self.free = graph, batch, batch != 1  # free: it holds for any number of rows
+        self.rows, self.sums, self.stage = set(), set(), {}
+        for node in graph.nodes:
+            by_row = [x in self.rows for x in node.inputs]
+            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
+            if node.op == "input" and node.spec.shape[:1] == (batch,):
+                self.rows.add(node)
+            elif any(by_row) and adds_rows(node, by_row):
+                self.sums.add(node)
+                self.stage[node] += 1
+            elif any(by_row):
+                if not keeps_rows(node, by_row):
+                    raise NotByRows(f"{node!r} takes more than the same row of its inputs")
+                self.rows.add(node)
+                counted = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
+                self.free = self.free and not counted and node.op != "reshape"
+        self.dtype = one_dtype(graph, self.rows)
 
 
 def elementwise_values(node, inputs, by_row, row, batch):
@@ -212,7 +212,9 @@ def write_loop(pen, step, known, sums, ends):
                 total += term
         for k in ends:
             pen.stored(here[graph.outputs[k]], pen.outs[k], r)
-    return {node: each(lambda t: t.total() / shares(node, pen.count), totals[node]) for node in sums}
+    for node in sums:
+        totals[node] = each(lambda total, count: total.total() / count, totals[node], shares(node, pen.count))
+    return totals
 
 
 def terms(node, inputs, totals):
@@ -544,7 +546,9 @@ class Launches:
 
     def __repr__(self):
         kinds = [unit[0].op if len(unit) == 1 else f"loop({', '.join(x.op for x in unit)})" for unit in self.units]
-        return f"Launches({self.launches} of {len(self.graph.ops)} ops, {self.saved:,} bytes saved):\n" + "\n".join(kinds)
+        return f"Launches({self.launches} of {len(self.graph.ops)} ops, {self.saved:,} bytes saved):\n" + "\n".join(
+            kinds
+        )
 
 
 def stacked(steps):

@@ -37,7 +37,9 @@ class Symbol(Tensor):
         return self.spec.shape
 
     def numpy(self):
-        raise TypeError(f"{self!r}: its numbers are not known while a function is traced; `if` becomes where(mask, x, y)")
+        raise TypeError(
+            f"{self!r}: its numbers are not known while a function is traced; `if` becomes where(mask, x, y)"
+        )
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -66,7 +68,9 @@ class Tracer:
             return x.data
         if x not in self.constants:
             made = next((v for v in VARIABLES.values() if v.value is x), None)
-            self.constants[x] = Node(*("constant", (), {"of": x}) if made is None else ("variable", (), {"of": made}), x.spec)
+            self.constants[x] = Node(
+                *("constant", (), {"of": x}) if made is None else ("variable", (), {"of": made}), x.spec
+            )
             self.nodes.append(self.constants[x])
             if made is not None:
                 self.before[made] = x
@@ -103,7 +107,9 @@ def trace(python, signature, batch=None):
     try:
         for variable, value in tracer.before.items():
             variable.value = tracer.symbol("variable", (), {"of": variable}, value.spec)
-        inputs = [tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)]
+        inputs = [
+            tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)
+        ]
         result = python(*inputs)
         outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
         updates = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}

@@ -1181,7 +1181,9 @@ class Symbol(Tensor):
         return self.spec.shape
 
     def numpy(self):
-        raise TypeError(f"{self!r}: its numbers are not known while a function is traced; `if` becomes where(mask, x, y)")
+        raise TypeError(
+            f"{self!r}: its numbers are not known while a function is traced; `if` becomes where(mask, x, y)"
+        )
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -1217,7 +1219,9 @@ class Tracer:
             return x.data
         if x not in self.constants:
             made = next((v for v in VARIABLES.values() if v.value is x), None)
-            self.constants[x] = Node(*("constant", (), {"of": x}) if made is None else ("variable", (), {"of": made}), x.spec)
+            self.constants[x] = Node(
+                *("constant", (), {"of": x}) if made is None else ("variable", (), {"of": made}), x.spec
+            )
             self.nodes.append(self.constants[x])
             if made is not None:
                 self.before[made] = x
@@ -1268,7 +1272,9 @@ def trace(python, signature, batch=None):
     try:
         for variable, value in tracer.before.items():
             variable.value = tracer.symbol("variable", (), {"of": variable}, value.spec)
-        inputs = [tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)]
+        inputs = [
+            tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)
+        ]
         result = python(*inputs)
         outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
         updates = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
@@ -1456,8 +1462,8 @@ def keeps_rows(node, by_row):
 
 
 # %% [markdown]
-# What is computed after the sums belongs to the next **stage**: the update comes after stage 0. (A mean over the batch that is
-# used by the rows again makes two loops over the rows.)
+# Not every graph fits into one program: it must stay with one dtype, and everything that a row needs is written out, number by
+# number, so there may not be too much of it. An op whose kernel you have replaced is left to your kernel.
 
 
 # %%
@@ -1466,42 +1472,6 @@ class NotByRows(Exception):
     """Says why a graph is no map over rows."""
 
 
-class Split:
-    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
-
-    def __init__(self, graph, batch):
-        self.graph, self.batch, self.free = graph, batch, batch != 1  # free: it holds for any number of rows
-        self.rows, self.sums, self.stage = set(), set(), {}
-        for node in graph.nodes:
-            by_row = [x in self.rows for x in node.inputs]
-            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
-            if node.op == "input" and node.spec.shape[:1] == (batch,):
-                self.rows.add(node)
-            elif any(by_row) and adds_rows(node, by_row):
-                self.sums.add(node)
-                self.stage[node] += 1
-            elif any(by_row):
-                if not keeps_rows(node, by_row):
-                    raise NotByRows(f"{node!r} takes more than the same row of its inputs")
-                self.rows.add(node)
-                shares = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
-                self.free = self.free and not shares and node.op != "reshape"
-        self.dtype = one_dtype(graph, self.rows)
-
-
-# %%
-split = Split(graph, batch=10)
-print("by row:  ", *(node.op for node in graph.ops if node in split.rows))
-print("sums:    ", *(node.op for node in graph.ops if node in split.sums))
-print("after it:", *(node.op for node in graph.ops if node not in split.rows and split.stage[node] == 1))
-
-# %% [markdown]
-# Not every graph fits into one program: it must stay with one dtype, and everything that a row needs is written out, number by
-# number, so there may not be too much of it. An op whose kernel you have replaced is left to your kernel.
-
-
-# %%
-#| export compiler
 LIMIT = 5000  # operations on single numbers that a program writes out for one row
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
@@ -1527,6 +1497,42 @@ def depth(node):
     """How many products make one number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" else 1
 
+
+# %% [markdown]
+# What is computed after the sums belongs to the next **stage**: the update comes after stage 0. (A mean over the batch that is
+# used by the rows again makes two loops over the rows.)
+
+
+# %%
+#| export compiler
+class Split:
+    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
+
+    def __init__(self, graph, batch):
+        self.graph, self.batch, self.free = graph, batch, batch != 1  # free: it holds for any number of rows
+        self.rows, self.sums, self.stage = set(), set(), {}
+        for node in graph.nodes:
+            by_row = [x in self.rows for x in node.inputs]
+            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
+            if node.op == "input" and node.spec.shape[:1] == (batch,):
+                self.rows.add(node)
+            elif any(by_row) and adds_rows(node, by_row):
+                self.sums.add(node)
+                self.stage[node] += 1
+            elif any(by_row):
+                if not keeps_rows(node, by_row):
+                    raise NotByRows(f"{node!r} takes more than the same row of its inputs")
+                self.rows.add(node)
+                counted = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
+                self.free = self.free and not counted and node.op != "reshape"
+        self.dtype = one_dtype(graph, self.rows)
+
+
+# %%
+split = Split(graph, batch=10)
+print("by row:  ", *(node.op for node in graph.ops if node in split.rows))
+print("sums:    ", *(node.op for node in graph.ops if node in split.sums))
+print("after it:", *(node.op for node in graph.ops if node not in split.rows and split.stage[node] == 1))
 
 # %% [markdown]
 # Now each op must be written for one row. Remember that a scalar function runs on anything that has operators: on floats, in
@@ -1657,7 +1663,9 @@ def write_loop(pen, step, known, sums, ends):
                 total += term
         for k in ends:
             pen.stored(here[graph.outputs[k]], pen.outs[k], r)
-    return {node: each(lambda t: t.total() / shares(node, pen.count), totals[node]) for node in sums}
+    for node in sums:
+        totals[node] = each(lambda total, count: total.total() / count, totals[node], shares(node, pen.count))
+    return totals
 
 
 def terms(node, inputs, totals):
@@ -2048,7 +2056,9 @@ class Launches:
 
     def __repr__(self):
         kinds = [unit[0].op if len(unit) == 1 else f"loop({', '.join(x.op for x in unit)})" for unit in self.units]
-        return f"Launches({self.launches} of {len(self.graph.ops)} ops, {self.saved:,} bytes saved):\n" + "\n".join(kinds)
+        return f"Launches({self.launches} of {len(self.graph.ops)} ops, {self.saved:,} bytes saved):\n" + "\n".join(
+            kinds
+        )
 
 
 def stacked(steps):
@@ -2414,7 +2424,12 @@ print("µs a step of the net")
 print(f"3 eager {op_by_op:8.3g}   3 compiled {one_program:8.3g}   1 by hand {by_hand:8.3g}")
 
 # %%
-print(compare.lines(dnn_classifier, dnn), "lines on this level,", compare.lines(hardware.tasks.dnn_program), "and more on level 1")
+print(
+    compare.lines(dnn_classifier, dnn),
+    "lines on this level,",
+    compare.lines(hardware.tasks.dnn_program),
+    "and more on level 1",
+)
 
 # %% [markdown]
 # The seven rounds of "a few lines more" that level 2 cost, the tape and its dictionaries: all of it happens once, while we trace.
@@ -2647,7 +2662,7 @@ VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max"
 # These have a case each as well. (`cube` has met its nudge above, and `to` has a test.)
 
 # %%
-m, n = a > 1.2, constant(np.array([2, 0, 2]))
+b, m, n = draw.uniform(0.5, 2, (3, 2)), a > 1.2, constant(np.array([2, 0, 2]))
 cases |= {
     "sqrt": (sqrt, a),
     "tanh": (tanh, row),
