@@ -278,6 +278,7 @@ def new_tensor(spec):
     return spec.device.new(spec, empty, Tensor)
 
 
+@functools.lru_cache
 def with_rows(spec, rows):
     """The Spec of as many rows like these."""
     return spec.device.spec((rows, *spec.shape[1:]), spec.dtype)
@@ -290,7 +291,7 @@ class Call:
         pen, given, updates = Pen(split, over), {}, split.graph.updates
         self.program, self.places = pen.program, {name: k for k, (_, name) in enumerate(pen.program.words)}
         self.block = (ctypes.c_int64 * len(self.places))()
-        self.start, self.current = ctypes.addressof(self.block), False  # does the block hold the variables' addresses?
+        self.start, self.rows = ctypes.addressof(self.block), self.places.get("rows")
         for node, array in pen.arrays.items():
             given[node.op, node.attrs["of"]] = self.places[array.name]
         self.inputs = [(place, of) for (op, of), place in given.items() if op == "input"]
@@ -303,52 +304,55 @@ class Rows:
     """A graph as one program by rows: `run` does one step, `over` any number of them."""
 
     def __init__(self, graph, batch):
-        self.graph, self.split, self.changed = graph, Split(graph, batch), [*graph.updates]
-        self.specs, self.free = [(node.spec, node in self.split.rows) for node in graph.outputs], self.split.free
-        self.values, self.addresses = [None] * len(self.changed), [0] * len(self.changed)
+        self.graph, self.split = graph, Split(graph, batch)
+        self.free, self.changed, self.values = self.split.free, [*graph.updates], [None] * len(graph.updates)
+        self.specs = [(node.spec, node in self.split.rows) for node in graph.outputs]
         self.calls = {False: Call(self.split, False)}
         self.first = next((node.attrs["of"] for node in graph.nodes if node in self.split.rows), None)  # who has rows
 
-    def launch(self, call, args, outs, **words):
+    def settle(self):
+        """Give the variables that change values in memory which nobody else sees, and tell the programs where it is."""
+        self.values = [variable.value.device.put(variable.value.data, Tensor) for variable in self.changed]
+        for variable, value in zip(self.changed, self.values):
+            variable.value = value
+        for call in self.calls.values():
+            for place, value in zip(call.writes, self.values):
+                call.block[place] = address(value.data)
+
+    def launch(self, call, args, outs, rows):
         """Fill in the block and run."""
         block = call.block
-        for name, word in words.items():
-            block[call.places[name]] = word
         for place, k in call.inputs:
             block[place] = address(args[k].data)
         for place, variable in call.reads:
             block[place] = address(variable.value.data)
-        for k, variable in enumerate(self.changed):
-            value = variable.value
-            if value is not self.values[k] or refs(value) > 4 or refs(value.data) > 2:  # somebody else sees it
-                variable.value = self.values[k] = value = value.device.put(value.data, Tensor)
-                self.addresses[k] = address(value.data)
-                for each_call in self.calls.values():
-                    each_call.current = False
-        if not call.current:
-            call.current = True
-            for place, where_it_is in zip(call.writes, self.addresses):
-                block[place] = where_it_is
         for place, out in zip(call.outs, outs):
             block[place] = address(out.data)
+        if call.rows is not None:
+            block[call.rows] = rows
+        for variable, value in zip(self.changed, self.values):
+            if variable.value is not value or refs(value) > 5 or refs(value.data) > 2:  # somebody else holds it
+                self.settle()
+                break
         call.program.run(call.start)
         return outs
 
     def run(self, args):
         """One step. Returns the results as new tensors."""
-        if not self.split.rows:
-            return self.launch(self.calls[False], args, [new_tensor(spec) for spec, _ in self.specs])
-        rows = args[self.first].spec.shape[0]
+        rows = None if self.first is None else args[self.first].spec.shape[0]
         outs = [new_tensor(with_rows(spec, rows) if by_row else spec) for spec, by_row in self.specs]
-        return self.launch(self.calls[False], args, outs, rows=rows)
+        return self.launch(self.calls[False], args, outs, rows)
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         if True not in self.calls:
             self.calls[True] = Call(self.split, True)
-        device, (steps, batch), rows = args[0].device, batches.shape, args[0].spec.shape[0]
-        outs = [new_tensor(device.spec((steps,), self.split.dtype)) for _ in self.specs]
-        return self.launch(self.calls[True], args, outs, rows=rows, steps=steps, batch=batch, batches=address(batches))
+            self.settle()
+        call, (steps, batch) = self.calls[True], batches.shape
+        for name, word in (("steps", steps), ("batch", batch), ("batches", address(batches))):
+            call.block[call.places[name]] = word
+        outs = [new_tensor(with_rows(args[0].device.spec((1,), spec.dtype), steps)) for spec, _ in self.specs]
+        return self.launch(call, args, outs, args[0].spec.shape[0])
 
 
 @functools.cache
@@ -616,10 +620,12 @@ def row_numbers(batches, rows):
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
             raise ValueError(f"over: batches are {part.dtype}{part.shape}; expected whole numbers [steps, batch]")
-        if part.min() < 0 or part.max() >= rows:
+    parts = [np.ascontiguousarray(part, np.int64) for part in parts]
+    for part in parts:
+        if part.view(np.uint64).max() >= rows:  # as unsigned numbers the negative ones are very large
             wrong = part.min() if part.min() < 0 else part.max()
             raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
-    return [np.ascontiguousarray(part, np.int64) for part in parts]
+    return parts
 
 
 class Function:
