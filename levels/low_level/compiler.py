@@ -24,7 +24,6 @@ from levels.kernels import (
     merged_axes,
     plan_rows,
     planned,
-    rebound,
     reduced,
 )
 
@@ -50,10 +49,8 @@ def keeps_rows(node, by_row):
         return by_row == [True, False] and not attrs.get("transpose_x")
     if op in REDUCTIONS or op == "reduce_mean":
         return 0 not in reduced(op, first, attrs.get("axis"))[0]
-    if op in ("slice", "slice_grad"):
+    if op == "slice":
         return attrs["slices"][0] == (None, None, None)
-    if op == "reshape":
-        return node.spec.shape[:1] == first[:1]
     own = op == "cast" or op == "concat" and attrs["axis"] > 0 or PLANNERS.get(op) is plan_rows and axes > 1
     return all(by_row) and own
 
@@ -74,6 +71,8 @@ def one_dtype(graph, rows):
         raise NotByRows(f"it holds {', '.join(sorted(map(str, floats)))}; expected one dtype")
     if floats.isdisjoint(REAL) or not rows.isdisjoint(graph.updates.values()):
         raise NotByRows("it holds integers, or a variable would become rows")
+    if any(node.spec.device.kind != "cpu" for node in graph.nodes):
+        raise NotByRows("the assembler writes for CPUs")
     for node in graph.ops:
         if node.op not in ELEMENTWISE and OWN.get((node.op, "cpu")) is not KERNELS[node.op, "cpu"]:
             raise NotByRows(f"{node.op} has a kernel of its own")
@@ -107,7 +106,7 @@ class Split:
                     raise NotByRows(f"{node!r} takes more than the same row of its inputs")
                 self.rows.add(node)
                 counted = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
-                self.free = self.free and not counted and node.op != "reshape"
+                self.free = self.free and not counted
         self.dtype = one_dtype(graph, self.rows)
 
 
@@ -142,12 +141,6 @@ def row_kernel_values(node, inputs, shape):
     return out
 
 
-def zeros_around(dy, shape, index):
-    out = np.full(shape, 0.0, object)
-    out[index] = dy
-    return out
-
-
 def computed(node, inputs, by_row, row, batch):
     """The values of a node: arrays of what one row has (row=1) or of all there is (row=0). `batch` counts the rows."""
     op, attrs, shape, x = node.op, node.attrs, node.spec.shape[row:], inputs[0]
@@ -157,15 +150,11 @@ def computed(node, inputs, by_row, row, batch):
         return reduced_values(node, x, row).reshape(shape)
     if PLANNERS[op] is plan_rows:
         return row_kernel_values(node, inputs, shape).reshape(shape)
-    index = as_slices(attrs.get("slices", ()))[row:]
     others = {
         "matmul": lambda: product_values(node, *inputs).reshape(shape),
         "cast": lambda: each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x,
-        "reshape": lambda: x.reshape(shape),
-        "transpose": lambda: x.transpose(attrs.get("axes")),
         "concat": lambda: np.concatenate(inputs, attrs["axis"] - row),
-        "slice": lambda: x[index],
-        "slice_grad": lambda: zeros_around(x, shape, index),
+        "slice": lambda: x[as_slices(attrs["slices"])[row:]],
     }
     if op not in others:
         raise NotByRows(f"{op} has no form for single numbers")
@@ -368,77 +357,68 @@ def in_programs(function, masks, floats, numbers):
 
 
 def loop_of(node):
-    """What two nodes of one loop have in common: the Spec of its floats. None for a node that can be in no loop of ours."""
-    dtype, (results, _, _, masks) = node.inputs[-1].spec.dtype, ELEMENTWISE.get(node.op, (0, "", None, 0))
-    if results != 1 or dtype not in REAL or not 0 < node.spec.nbytes < 2**31:
+    """The Spec, a shape and a dtype of floats, that all nodes of a loop share. None for a node that fits in none."""
+    results, _, _, masks = ELEMENTWISE.get(node.op, (0, None, None, 0))
+    loop = node.spec.device.spec(node.spec.shape, node.inputs[-1].spec.dtype)
+    if results != 1 or loop.dtype not in REAL or not 0 < loop.nbytes < 2**31:
         return None
-    function, floats = KERNELS[node.op, node.spec.device.kind], len(node.inputs) - masks
-    if not in_programs(function, masks, floats, tuple(numbers_of(node))):
-        return None
-    return node.spec.device.spec(node.spec.shape, dtype)
+    function, floats = KERNELS[node.op, loop.device.kind], len(node.inputs) - masks
+    return loop if in_programs(function, masks, floats, tuple(numbers_of(node))) else None
 
 
-def homes(graph, alone):
-    """{node: its unit}. A node joins the units that it reads, of the same loop, if nobody outside has read them so far.
+def fused(graph, alone=frozenset()):
+    """The units of a graph: lists of nodes, in an order in which they can run. Those of `alone` are units of their own.
 
-    So whoever reads a unit comes after its last node. A mask is never stored, so it is read in its own unit only.
+    In the order of the nodes: an elementwise node joins the units that it reads, if their loop is its own, and makes
+    them one. A unit that anything else reads is closed: no node joins it any more. So all that a unit reads ends before
+    its last node, and the last nodes give the order. (Units that read nothing of each other stay apart: with more arrays
+    than registers for their addresses, a loop is slower.) A mask lives in registers only; where another unit needs one,
+    we begin again, and it is alone.
     """
-    home, loops, closed = {}, {}, set()
+    home, closed = {}, set()  # node -> its unit; nodes of units that are closed
     for node in graph.ops:
         loop = None if node in alone else loop_of(node)
-        joins = [x for x in node.inputs if loop and loops.get(x) is loop and x not in closed]
-        if any(x.spec.dtype == np.bool_ and x not in joins for x in node.inputs):
-            loop, joins = None, []
+        joined = [x for x in node.inputs if loop and x in home and x not in closed and loop_of(x) is loop]
+        if any(x.spec.dtype == np.bool_ and x not in joined for x in node.inputs):
+            loop, joined = None, []
         for x in node.inputs:
-            if x not in joins:
+            if x not in joined:
                 closed.update(home.get(x, ()))
-        unit = home[joins[0]] if joins else []
-        for other in [home[x] for x in joins]:
-            if other is not unit and home[other[0]] is other:
-                unit += other
-                home.update(dict.fromkeys(other, unit))
-        unit.append(node)
-        home[node], loops[node] = unit, loop
-    return home
-
-
-def fused(graph):
-    """The units of a graph, lists of nodes, in an order in which they can run: by their last nodes."""
-    kept = *graph.outputs, *graph.updates.values()
-    alone, wrong = None, {x for x in kept if x.spec.dtype == np.bool_}
-    while wrong != alone:  # a mask that somebody outside its unit needs becomes a launch; then we begin anew
-        alone, home = wrong, homes(graph, wrong)
-        crossing = (x for node in graph.ops for x in node.inputs if x in home and home[x] is not home[node])
-        wrong = alone.union(x for x in crossing if x.spec.dtype == np.bool_)
-    order = {node: n for n, node in enumerate(graph.ops)}
-    units = [sorted(unit, key=order.get) for node, unit in home.items() if unit[-1] is node]
-    return sorted(units, key=lambda unit: order[unit[-1]])
+        if not loop:
+            closed.add(node)
+        unit = [*dict.fromkeys(member for x in joined for member in home[x]), node]
+        home.update(dict.fromkeys(unit, unit))
+    read = {x for node in home for x in node.inputs if home.get(x) is not home[node]}
+    read.update(graph.outputs, graph.updates.values())
+    if masks := {x for x in read if x.spec.dtype == np.bool_ and len(home.get(x, ())) > 1}:
+        return fused(graph, alone | masks)
+    return [unit for node, unit in home.items() if unit[-1] is node]
 
 
 def loop_program(nodes, results):
-    """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: what it reads, its results.
+    """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results.
 
-    Each element is loaded once, all nodes are computed in registers, and only results are stored. Lanes do not reorder
-    anything here, so float64 has them too.
+    Each number is loaded once, all nodes are computed in registers, and only results are stored. Lanes reorder nothing
+    here, so float64 has them too.
     """
     inputs = list(dict.fromkeys(x for node in nodes for x in node.inputs if x not in nodes))
-    shape, dtype = nodes[0].spec.shape, inputs[0].spec.dtype
-    sizes, owners = zip(*merged_axes(shape, [x.spec.shape for x in inputs]))
+    sizes, owners = zip(*merged_axes(results[0].spec.shape, [x.spec.shape for x in inputs]))
     owned = dict(zip(inputs, zip(*owners))) | dict.fromkeys(results, (True,) * len(sizes))
-    a = Assembler("a loop", dtype, host_lanes() * 4 // dtype.itemsize)
-    arrays = {
-        x: a.array(f"x{n}", *[size for size, has in zip(sizes, own) if has] or [1])
-        for n, (x, own) in enumerate(owned.items())
-    }
+
+    def own(x, parts):
+        return [part for part, has in zip(parts, owned[x]) if has]
+
+    dtype = inputs[0].spec.dtype
+    a = Assembler("fused loop", dtype, host_lanes() * 4 // dtype.itemsize)
+    arrays = {x: a.array(f"x{n}", *own(x, sizes) or [1]) for n, x in enumerate(owned)}
     values, index = {}, []
     with ExitStack() as loops:
         for depth in range(len(sizes) + 1):
             if depth:
-                lanes = a.lanes if depth == len(sizes) else 1
-                index.append(loops.enter_context(a.loop(sizes[depth - 1], lanes)))
-            for x in inputs:  # a row or a number is loaded no further inside than it changes
-                if not any(owned[x][depth:]) and x not in values:
-                    values[x] = a.load(arrays[x], *[i for i, has in zip(index, owned[x]) if has] or [0])
+                index.append(loops.enter_context(a.loop(sizes[depth - 1], a.lanes if depth == len(sizes) else 1)))
+            for x in inputs:  # a row's number, or a lone one, is loaded before the loops in which it stays the same
+                if x not in values and not any(owned[x][depth:]):
+                    values[x] = a.load(arrays[x], *own(x, index) or [0])
         for node in nodes:
             function = KERNELS[node.op, node.spec.device.kind]
             values[node] = function(*map(values.get, node.inputs), **numbers_of(node))
@@ -448,25 +428,25 @@ def loop_program(nodes, results):
 
 
 def placed(units, kept):
-    """{node: its buffer} for what passes from unit to unit and is not kept.
+    """{node: a buffer} for what passes from unit to unit and is not kept.
 
     A buffer whose last reader has run is given to the next value of as many bytes.
     """
     last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
     buffers, free = {}, {}
     for n, unit in enumerate(units):
-        for node in unit:
-            if node not in kept and last[node] > n:
-                again = free.get(node.spec.nbytes)
-                buffers[node] = again.pop() if again else node.spec.device.alloc((node.spec.nbytes,), np.uint8)
+        for x in unit:
+            if x not in kept and last[x] > n:
+                again = free.get(x.spec.nbytes)
+                buffers[x] = again.pop() if again else x.spec.device.alloc((x.spec.nbytes,), np.uint8)
         for x in dict.fromkeys(x for node in unit for x in node.inputs):
             if x in buffers and last[x] == n:
                 free.setdefault(x.spec.nbytes, []).append(buffers[x])
     return buffers
 
 
-def running_loop(nodes, results, fixed):
-    """A unit as a function of {node: array}: its program, the addresses of `fixed` arrays filled in for good. And its bytes."""
+def run_loop(nodes, results, fixed):
+    """A unit of several nodes as a function of {node: array}, and the bytes it moves. `fixed` arrays never change."""
     program, taken = loop_program(nodes, results)
     block = (ctypes.c_int64 * len(taken))(*(address(fixed[x]) if x in fixed else 0 for x in taken))
     changing = [(n, x) for n, x in enumerate(taken) if x not in fixed]
@@ -479,40 +459,38 @@ def running_loop(nodes, results, fixed):
     return run, sum(x.spec.nbytes for x in taken)
 
 
-def running_launch(node):
-    """A node as a function of {node: array}: the program of its plan. And its bytes."""
+def run_launch(node):
+    """A unit of one node as a function of {node: array}, and the bytes it moves."""
     plan = planned(node.op, [x.spec for x in node.inputs], node.attrs)
     run, numbers, take = plan.run, [node.attrs[name] for name in plan.numbers], itemgetter(node, *node.inputs)
     return lambda arrays: run(*take(arrays), *numbers), plan.nbytes
 
 
 def references(variable):
-    """How many refer to the tensor of a variable, to its array, and to the memory behind that."""
+    """How many know the tensor of a variable, its array, and the memory behind that."""
     tensor = variable.value
     return sys.getrefcount(tensor), sys.getrefcount(tensor.data), sys.getrefcount(tensor.data.base)
 
 
-ALONE = references(Variable(np.zeros(PAGE)))  # (an array under a page has no base; to make another one costs little)
+ALONE = references(Variable(np.zeros(PAGE)))  # (an array under a page has nothing behind it; a new one costs little)
 
 
 class Launches:
-    """A graph, ready to run: a program for each unit, and memory for what passes between them."""
+    """A graph, ready to run: a function for each unit, and memory for what passes between them. One call at a time."""
 
-    def __init__(self, graph, why):
+    def __init__(self, graph, why=None):
         self.graph, self.why, self.free = graph, why, False  # why: what kept it from being a program by rows
-        kept, self.units = {*graph.outputs, *graph.updates.values()}, fused(graph)
-        self.buffers, self.runs, self.nbytes, self.spare = placed(self.units, kept), [], 0, {}
-        self.fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
-        self.leaves = [x for x in graph.nodes if not x.inputs]
-        self.fixed |= {x: x.attrs["of"].data for x in self.leaves if x.op == "constant"}
-        self.made = [x for x in graph.ops if x in kept]
-        for unit in self.units:
-            results = [x for x in unit if x in kept or x in self.buffers]
-            run, nbytes = running_launch(*unit) if len(unit) == 1 else running_loop(unit, results, self.fixed)
-            self.runs.append(run)
-            self.nbytes += nbytes
+        kept, self.units, self.spare = {*graph.outputs, *graph.updates.values()}, fused(graph), {}
+        self.leaves, self.made = [x for x in graph.nodes if not x.inputs], [x for x in graph.ops if x in kept]
+        self.buffers = placed(self.units, kept)
+        fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
+        fixed |= {x: x.attrs["of"].data for x in self.leaves if x.op == "constant"}
+        results = [[x for x in unit if x in kept or x in fixed] for unit in self.units]
+        pairs = zip(self.units, results)
+        runs = [run_loop(unit, out, fixed) if len(unit) > 1 else run_launch(*unit) for unit, out in pairs]
+        self.fixed, self.runs, self.nbytes = fixed, [run for run, _ in runs], sum(nbytes for _, nbytes in runs)
 
-    launches = property(lambda self: len(self.runs))
+    launches = property(lambda self: len(self.units))
 
     @property
     def saved(self):
@@ -526,16 +504,15 @@ class Launches:
             of = x.attrs["of"]
             tensors[x] = args[of] if x.op == "input" else of.value if x.op == "variable" else of
         for x in self.made:
-            tensors[x] = self.spare.pop(x, None)
-            if tensors[x] is None:
-                tensors[x] = x.spec.device.new(x.spec, aligned, Tensor)
-        arrays = {**self.fixed, **{x: tensor.data for x, tensor in tensors.items()}}
+            again = self.spare.pop(x, None)
+            tensors[x] = x.spec.device.new(x.spec, aligned, Tensor) if again is None else again
+        arrays = self.fixed | {x: tensor.data for x, tensor in tensors.items()}
         for run in self.runs:
             run(arrays)
         return [tensors[x] for x in self.graph.outputs], [tensors[x] for x in self.graph.updates.values()]
 
     def run(self, args):
-        """Compute, then assign all variables. The memory of an old value that nobody else knows is for the next call."""
+        """Compute, then assign all variables. The memory of an old value that nobody else knows is used again."""
         outputs, values = self.compute(args)
         for (variable, x), value in zip(self.graph.updates.items(), values):
             old = variable.value if references(variable) == ALONE else None
@@ -549,10 +526,8 @@ class Launches:
         return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
-        kinds = [unit[0].op if len(unit) == 1 else f"loop({', '.join(x.op for x in unit)})" for unit in self.units]
-        return f"Launches({self.launches} of {len(self.graph.ops)} ops, {self.saved:,} bytes saved):\n" + "\n".join(
-            kinds
-        )
+        names = [unit[0].op if len(unit) == 1 else f"loop of {' '.join(x.op for x in unit)}" for unit in self.units]
+        return f"Launches({len(self.graph.ops)} ops in {self.launches}: {', '.join(names)})"
 
 
 def stacked(steps):
@@ -574,23 +549,42 @@ def eager():
         EAGER.pop()
 
 
-def guards(functions):
-    """((scope, name, value), …): the globals that these functions read, and the functions among them in turn."""
-    found, waiting = {}, [f for f in functions if isinstance(f, types.FunctionType)]
+def read_outside(python, kernels):
+    """{…: (scope, name, value)}: what a function and these kernels read from outside, and the functions among that in turn.
+
+    The scope is a dictionary of globals or, without a name, a cell of the function around. Our own rooms do not change.
+    """
+    found, waiting = {}, [python, *filter(of_the_reader, kernels)]
     while waiting:
         function = waiting.pop()
-        scope, values = function.__globals__, [cell.cell_contents for cell in function.__closure__ or ()]
-        for name in globals_read(function.__code__) & scope.keys():
-            if (id(scope), name) not in found:
-                found[id(scope), name] = scope, name, scope[name]
-                values.append(scope[name])
-        waiting += [v for v in values if isinstance(v, types.FunctionType) and not v.__module__.startswith("levels.")]
-    return tuple(found.values())
+        scope = function.__globals__
+        new = {(id(scope), name): (scope, name, scope[name]) for name in globals_read(function.__code__) & scope.keys()}
+        new |= {(id(cell), None): (cell, None, cell.cell_contents) for cell in function.__closure__ or ()}
+        waiting += [value for key, (_, _, value) in new.items() if key not in found and of_the_reader(value)]
+        found |= new
+    return found
+
+
+def of_the_reader(value):
+    """Whether this is a function that no room of ours defines."""
+    return isinstance(value, types.FunctionType) and not value.__module__.startswith("levels.")
+
+
+def stale(outside):
+    """Whether any of that is another object now."""
+    for scope, name, value in outside.values():  # noqa: SIM110 (any(…) is slower, and this stands in the way of every call)
+        if (scope.cell_contents if name is None else scope.get(name)) is not value:
+            return True
+    return False
 
 
 def argument(x):
-    """What a function is called with, as a tensor if it can be one."""
-    return constant(x) if isinstance(x, np.ndarray) else x.value if isinstance(x, Variable) else x
+    """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
+    if isinstance(x, (np.ndarray, Variable)):
+        return as_tensor(x)
+    if type(x).__hash__ is None:
+        raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
+    return x
 
 
 def resized(signature, batch, rows):
@@ -633,7 +627,7 @@ class Function:
 
     def __init__(self, python):
         functools.update_wrapper(self, python)
-        self.python, self.programs, self.traces, self.version, self.guards = python, {}, 0, None, ()
+        self.python, self.programs, self.traces, self.version, self.outside = python, {}, 0, None, {}
 
     def __call__(self, *args):
         if TAPES or EAGER or ENGINES[-1] is not at_once:  # a tape or a trace wants to hear of every op
@@ -666,9 +660,9 @@ class Function:
 
     def compiled(self, signature):
         """The program for arguments like these, and what puts its results together."""
-        if self.version != KERNELS.version or rebound(self.guards):
+        if self.version != KERNELS.version or stale(self.outside):
             self.programs.clear()
-            self.version, self.guards = KERNELS.version, ()
+            self.version, self.outside = KERNELS.version, {}
         if signature not in self.programs:
             batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
             found = self.programs.get(resized(signature, batch, None))
@@ -698,7 +692,8 @@ class Function:
         graph, result, free = trace(self.python, signature, batch)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.guards += guards([self.python, *(KERNELS[node.op, "cpu"] for node in graph.ops)])
+        kernels = [KERNELS[node.op, node.spec.device.kind] for node in graph.ops]
+        self.outside |= read_outside(self.python, kernels)
         try:
             program = Rows(graph, batch)
         except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold

@@ -87,13 +87,19 @@ class Graph:
 
     def __repr__(self):
         names, lines = {}, []
-        for node in self.nodes:
-            of = None if node.inputs else node.attrs["of"]
-            names[node] = getattr(of, "name", None) or f"t{len(names)}"
+        for node in self.ops:
+            for x in (*node.inputs, node):
+                names.setdefault(x, leaf_name(x) or f"t{len(names)}")
             given = [*map(names.get, node.inputs), *(f"{k}={v}" for k, v in node.attrs.items())]
-            if node.inputs:
-                lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
+            lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
         return "\n".join(lines)
+
+
+def leaf_name(node):
+    """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
+    if node.op == "constant" and not node.spec.shape:
+        return str(node.attrs["of"].numpy())
+    return {"variable": lambda of: of.name, "input": "x{}".format}.get(node.op, lambda of: None)(node.attrs.get("of"))
 
 
 def trace(python, signature, batch=None):
@@ -113,6 +119,10 @@ def trace(python, signature, batch=None):
         result = python(*inputs)
         outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
         updates = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
+        if updates.keys() - tracer.before.keys():
+            raise ValueError(
+                "a variable that is made inside a function needs numbers, and is read before it is assigned"
+            )
     finally:
         ENGINES.pop()
         COMPILERS["cpu"] = compiler
@@ -135,8 +145,8 @@ def without_dead(graph):
     """Only what a result or a new value needs."""
     needed = {*graph.outputs, *graph.updates.values()}
     for node in reversed(graph.nodes):
-        if node in needed:
-            needed.update(node.inputs)
+        if node in needed or node.attrs.get("of") in graph.updates:  # (where the new value goes is needed, too)
+            needed.update((node, *node.inputs))
     return Graph([node for node in graph.nodes if node in needed], graph.outputs, graph.updates)
 
 
