@@ -10,8 +10,8 @@ from .autodiff import (
 )
 from .compiler import (
     ALONE, EAGER, LIMIT, NOTHING, OWN, PASSES, Call, Function, Launches, NotByRows, Pen, Rows, Split, address,
-    adds_rows, argument, computed, depth, eager, elementwise_values, function, fused, in_programs, keeps_rows, loop_of,
-    loop_program, new_tensor, of_the_reader, one_dtype, packed_like, placed, product_values, read_outside,
+    adds_rows, argument, built, computed, depth, eager, elementwise_values, function, fused, in_programs, keeps_rows,
+    loop_of, loop_program, new_tensor, of_the_reader, one_dtype, packed_like, placed, product_values, read_outside,
     reduced_values, references, refs, resized, row_kernel_values, row_numbers, run_launch, run_loop, shares, stacked,
     stale, terms, with_rows, write_loop, write_step
 )
@@ -32,8 +32,8 @@ __all__ = [
     "ALONE", "DEVICES", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NOTHING", "NUMBER", "OWN", "PASSES", "TAPES",
     "VARIABLES", "VJPS", "Call", "Function", "GradientTape", "Graph", "Launches", "Module", "Node", "NotByRows",
     "Operators", "Pen", "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer", "Variable", "address", "adds_rows",
-    "apply", "arg_max", "argument", "as_tensor", "as_tensors", "at_once", "backward", "blank", "cast", "cat", "clip",
-    "computed", "concat", "constant", "depth", "device", "dnn", "dnn_classifier", "each", "eager",
+    "apply", "arg_max", "argument", "as_tensor", "as_tensors", "at_once", "backward", "blank", "built", "cast", "cat",
+    "clip", "computed", "concat", "constant", "depth", "device", "dnn", "dnn_classifier", "each", "eager",
     "elementwise_values", "empty", "exp", "folded", "function", "fused", "gather", "grad", "in_programs", "in_range",
     "innermost", "keeps_rows", "leaf_name", "linear_regression", "log", "log_softmax", "loop_of", "loop_program",
     "matmul", "matmul_vjp_w", "matmul_vjp_x", "maximum", "method", "minimum", "moved", "new_tensor", "number_tensor",

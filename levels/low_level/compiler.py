@@ -8,7 +8,7 @@ import math
 import sys
 import types
 import warnings
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from operator import itemgetter
 
 import numpy as np
@@ -622,6 +622,18 @@ def row_numbers(batches, rows):
     return parts
 
 
+def built(python, signature, batch):
+    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
+    graph, result, free = trace(python, signature, batch)
+    for one_pass in PASSES:
+        graph = one_pass(graph)
+    try:
+        program = Rows(graph, batch)
+    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
+        program = Launches(graph, why)
+    return program, packed_like(result), free and program.free
+
+
 class Function:
     """A function of tensors that is traced once for each signature and then runs as a program."""
 
@@ -675,30 +687,16 @@ class Function:
         if self.traces % 10 == 0:
             message = f"{self.__name__} was traced {self.traces} times, once for each new shape, dtype or value"
             warnings.warn(message, stacklevel=4)
-        for rows in [2, 1] if batch == 1 else [batch]:  # one row looks like something to repeat, so two are tried first
-            try:
-                made, free = self.built(resized(signature, batch, rows), rows)
-            except Exception:
-                if rows == batch:
-                    raise
-                continue
-            if free:
-                self.programs[resized(signature, batch, None)] = made
-            if free or rows == batch:
-                return made
-
-    def built(self, signature, batch):
-        """((a program, what puts its results together), does it hold for any number of rows)"""
-        graph, result, free = trace(self.python, signature, batch)
-        for one_pass in PASSES:
-            graph = one_pass(graph)
-        kernels = [KERNELS[node.op, node.spec.device.kind] for node in graph.ops]
-        self.outside |= read_outside(self.python, kernels)
-        try:
-            program = Rows(graph, batch)
-        except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
-            program = Launches(graph, why)
-        return (program, packed_like(result)), free and program.free
+        free = False
+        if batch == 1:  # one row looks like something to repeat, so two are tried first
+            with suppress(Exception):
+                program, pack, free = built(self.python, resized(signature, 1, 2), 2)
+        if not free:
+            program, pack, free = built(self.python, signature, batch)
+        self.outside |= read_outside(self.python, [KERNELS[x.op, x.spec.device.kind] for x in program.graph.ops])
+        if free:
+            self.programs[resized(signature, batch, None)] = program, pack
+        return program, pack
 
 
 function = Function
