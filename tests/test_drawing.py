@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from course import build, drawing
-from course.drawing import CONSTANT, OP, VARIABLE, Drawing, tape_drawing
+from course.drawing import CONSTANT, OP, PHASES, VARIABLE, Drawing, graph_drawing, tape_drawing
 from levels import low_level
+from levels.hardware import pool
 
 # What an SVG says, read back from it.
 
@@ -256,3 +257,43 @@ def test_the_tape_of_level_3_is_drawn():
     (dw,) = tape.gradient(loss, [w])
     lines = [box.lines for box in boxes(tape_drawing(tape.records, dict(x=x, w=w, loss=loss), dict(w=dw)).svg)]
     assert lines == [["x", "[1, 2]"], ["w", "[3, 4]", "grad [1, 2]"], ["matmul", "11"], ["loss = reduce_sum", "11"]]
+
+
+def traced_step():
+    """A step of a linear regression without a bias, traced and made smaller."""
+    w = low_level.Variable(np.ones((2, 1)), "w")
+
+    def step(rows, target):
+        with low_level.GradientTape() as tape:
+            error = rows @ w - target
+            loss = low_level.reduce_mean(error * error)
+        w.assign(w - 0.5 * tape.gradient(loss, w))
+        return loss
+
+    cpu = pool()["cpu:0"]
+    graph = low_level.trace(step, (cpu.spec((4, 2), "f8"), cpu.spec((4, 1), "f8")), 4)[0]
+    return low_level.without_dead(graph)
+
+
+def test_a_traced_step_is_drawn_with_its_phases():
+    graph = traced_step()
+    drawn = graph_drawing(graph, ["rows", "target"])
+    found = {fill: [box.lines[0] for box in boxes(drawn.svg) if box.fill == fill] for fill in PHASES.values()}
+    assert Counter(found[PHASES["forward"]]) == Counter(["matmul", "subtract", "multiply", "reduce_mean"])
+    assert Counter(found[PHASES["backward"]]) == Counter(["spread", "multiply", "multiply", "add", "matmul"])
+    assert found[PHASES["update"]] == ["multiply", "subtract"]
+    leaves = {box.lines[0]: box.fill for box in boxes(drawn.svg) if box.fill in (CONSTANT, VARIABLE)}
+    assert leaves == {"rows": CONSTANT, "target": CONSTANT, "w": VARIABLE, "0.5": CONSTANT, "1": CONSTANT}
+    assert [box.lines for box in boxes(drawn.svg) if "new w" in box.lines] == [["subtract", "new w"]]
+    assert repr(drawn) == "A graph of 11 ops: 4 forward, 5 backward, 2 in the update."
+    assert drawn.svg == graph_drawing(traced_step(), ["rows", "target"]).svg  # an equal graph is an equal text
+
+
+def test_a_graph_on_two_devices_names_them():
+    graph = traced_step()
+    pool(cpus=2)
+    moved = graph.ops[0]
+    moved.spec = pool()["cpu:1"].spec(moved.spec.shape, moved.spec.dtype)
+    assert [box.lines[-1] for box in boxes(graph_drawing(graph, "xy").svg) if box.lines[0] == "matmul"].count(
+        "cpu:1"
+    ) == 1
