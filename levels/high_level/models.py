@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from levels.low_level import GradientTape, as_tensor
+from levels.low_level import GradientTape, as_tensor, function
 from levels.mid_level import SGD, BinaryCrossentropy, Dataset, MeanSquaredError
 
 LOSSES = {
@@ -89,10 +89,10 @@ class Sequential:
         """Train on arrays x, y in batches, in a new order each epoch; or on a Dataset, as it comes."""
         if self.loss is None:
             raise RuntimeError("fit: the model is not compiled; call model.compile(optimizer, loss) first")
-        history, order = History(), random.Random(seed)
+        history, order, step = History(), random.Random(seed), function(self.train_step)
         for _ in range(epochs):
             data = x if isinstance(x, Dataset) else batches_of(x, y, batch_size, order)
-            losses = [float(self.train_step(rows, target)) for rows, target in data]
+            losses = step.over(data.x, data.y, data.batches).numpy().tolist()
             history.losses += losses
             history.epochs.append(sum(losses) / len(losses))
         return history

@@ -2,10 +2,8 @@
 
 # Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
 
-import numpy as np
-
 from levels.hardware.tasks import Fit, check_inputs, check_task
-from levels.low_level import GradientTape
+from levels.low_level import GradientTape, function
 
 from .data import Dataset
 from .layers import Dense
@@ -15,7 +13,7 @@ from .optimizers import SGD
 
 def train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
-    sgd, losses = SGD(learning_rate), []
+    sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
     for layer, kernel, bias in zip(layers, weights[::2], weights[1::2]):
         layer.build(kernel.shape[:1], kernel.dtype)
         layer.set_weights([kernel, bias])
@@ -26,19 +24,22 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
             rows = layer(rows)
         return rows
 
-    for rows, target in Dataset.from_batches(x, y, batches):
+    @function
+    def step(rows, target):
         with GradientTape() as tape:
             prediction = model(rows)  # forward
             loss = loss_of(target, prediction)  # loss
         gradients = tape.gradient(loss, variables)  # backward
         sgd.apply_gradients(zip(gradients, variables))  # update
-        losses.append(loss.numpy())
+        return loss
+
+    losses = step.over(data.x, data.y, data.batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
         return model(x).numpy()
 
-    return Fit(np.array(losses), [v.numpy() for v in variables], predict)
+    return Fit(losses, [v.numpy() for v in variables], predict)
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):

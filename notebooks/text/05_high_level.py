@@ -42,7 +42,7 @@ import random
 
 import numpy as np
 
-from levels.low_level import GradientTape, as_tensor
+from levels.low_level import GradientTape, as_tensor, function
 from levels.mid_level import SGD, BinaryCrossentropy, Dataset, MeanSquaredError
 
 LOSSES = {
@@ -133,10 +133,10 @@ class Sequential:
         """Train on arrays x, y in batches, in a new order each epoch; or on a Dataset, as it comes."""
         if self.loss is None:
             raise RuntimeError("fit: the model is not compiled; call model.compile(optimizer, loss) first")
-        history, order = History(), random.Random(seed)
+        history, order, step = History(), random.Random(seed), function(self.train_step)
         for _ in range(epochs):
             data = x if isinstance(x, Dataset) else batches_of(x, y, batch_size, order)
-            losses = [float(self.train_step(rows, target)) for rows, target in data]
+            losses = step.over(data.x, data.y, data.batches).numpy().tolist()
             history.losses += losses
             history.epochs.append(sum(losses) / len(losses))
         return history
@@ -289,18 +289,19 @@ compare.side_by_side(*(level.tasks.dnn_classifier for level in levels), dnn_clas
 from levels.kernels import counted
 
 short = task._replace(batches=task.batches[:1000])
-launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
-print(f"{compare.lines(train, linear_regression)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+with low_level.eager():
+    launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
+print(f"{compare.lines(train, linear_regression)} lines; eager {launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["nbval-ignore-output"]
 for level in (hardware, kernels, low_level, mid_level):
-    measured = compare.microseconds(level.tasks.linear_regression, task)
+    measured = compare.microseconds(level.tasks.linear_regression, task, steps=8000, repeats=3)
     print(f"{level.__name__:18} {measured:8.2f} µs a step")
-print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task):8.2f} µs a step")
+print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task, steps=8000):8.2f} µs a step")
 
 # %% [markdown]
-# One answer, and a factor of hundreds between the ground and the floors above it. (Among the upper three the differences are
-# noise.) What they lack is a way to hand the whole loop down to the ground: a compiler.
+# One answer. Level 2, where we launch kernel by kernel, is the slow one now. The floors above it are compiled: they hand the whole
+# loop down to the ground, and take as long as it does, but for the milliseconds in which a step is traced.
 #
 # ## More of the same kind (optional)
 #
