@@ -59,39 +59,40 @@ class NotByRows(Exception):
     """Says why a graph is no map over rows."""
 
 
-LIMIT = 5000  # operations on single numbers that a program writes out for one row
+LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
 
-def one_dtype(graph, rows):
-    """The dtype of all numbers. Raises NotByRows for what one program cannot hold."""
-    floats = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
+def check_fits(graph, rows):
+    """Raise NotByRows for what one program cannot hold."""
+    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
-    if len(floats) != 1 or {n.spec.dtype for n in (*leaves, *graph.outputs, *graph.updates.values())} - floats:
-        raise NotByRows(f"it holds {', '.join(sorted(map(str, floats)))}; expected one dtype")
-    if floats.isdisjoint(REAL) or not rows.isdisjoint(graph.updates.values()):
-        raise NotByRows("it holds integers, or a variable would become rows")
-    if any(node.spec.device.kind != "cpu" for node in graph.nodes):
-        raise NotByRows("the assembler writes for CPUs")
+    masks = [node for node in (*leaves, *graph.outputs, *graph.updates.values()) if node.spec.dtype == bool]
+    if masks or len(dtypes) != 1 or dtypes.isdisjoint(REAL):
+        raise NotByRows(
+            f"it has {', '.join(sorted(map(str, dtypes)))}{' and bools' * bool(masks)}; expected one float dtype"
+        )
+    if not rows.isdisjoint(graph.updates.values()):
+        raise NotByRows("a variable would become rows")
     for node in graph.ops:
-        if node.op not in ELEMENTWISE and OWN.get((node.op, "cpu")) is not KERNELS[node.op, "cpu"]:
-            raise NotByRows(f"{node.op} has a kernel of its own")
+        kind = node.spec.device.kind
+        if kind != "cpu" or node.op not in ELEMENTWISE and OWN.get((node.op, kind)) is not KERNELS[node.op, kind]:
+            raise NotByRows(f"{node.op} on {kind} is left to its kernel")
     work = sum(math.prod(node.spec.shape[node in rows :]) * depth(node) for node in graph.nodes)
     if work > LIMIT:
         raise NotByRows(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
-    return floats.pop()
 
 
 def depth(node):
-    """How many products make one number of this node."""
-    return node.inputs[0].spec.shape[-1] if node.op == "matmul" else 1
+    """How many products each row adds to a number of this node."""
+    return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
 
 
 class Split:
     """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
 
     def __init__(self, graph, batch):
-        self.graph, self.batch, self.free = graph, batch, batch != 1  # free: it holds for any number of rows
+        self.graph, self.batch, self.any_batch = graph, batch, batch != 1  # does it hold for any number of rows?
         self.rows, self.sums, self.stage = set(), set(), {}
         for node in graph.nodes:
             by_row = [x in self.rows for x in node.inputs]
@@ -105,17 +106,18 @@ class Split:
                 if not keeps_rows(node, by_row):
                     raise NotByRows(f"{node!r} takes more than the same row of its inputs")
                 self.rows.add(node)
-                counted = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
-                self.free = self.free and not counted
-        self.dtype = one_dtype(graph, self.rows)
+                if node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0:
+                    self.any_batch = False  # each row has a share already, of a mean over this very batch
+        check_fits(graph, self.rows)
+        self.dtype = next(node.spec.dtype for node in graph.nodes if node.spec.dtype != bool)
 
 
 def elementwise_values(node, inputs, by_row, row, batch):
     """The op's scalar function of each number; what has no rows is repeated for all."""
     numbers, axes = numbers_of(node), len(node.spec.shape)
-    if node.op == "spread" and row > by_row[0] and numbers["count"] != 1.0:
+    if node.op == "spread" and row and not by_row[0] and numbers["count"] != 1.0:
         numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # the batch of the call, not of the trace
-    inputs = [x[0] if row > own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
+    inputs = [x[0] if row and not own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
     scalar = functools.partial(KERNELS[node.op, "cpu"], **numbers)
     return np.broadcast_to(each(scalar, *inputs), node.spec.shape[row:])
 
@@ -150,59 +152,62 @@ def computed(node, inputs, by_row, row, batch):
         return reduced_values(node, x, row).reshape(shape)
     if PLANNERS[op] is plan_rows:
         return row_kernel_values(node, inputs, shape).reshape(shape)
-    others = {
-        "matmul": lambda: product_values(node, *inputs).reshape(shape),
-        "cast": lambda: each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x,
-        "concat": lambda: np.concatenate(inputs, attrs["axis"] - row),
-        "slice": lambda: x[as_slices(attrs["slices"])[row:]],
-    }
-    if op not in others:
-        raise NotByRows(f"{op} has no form for single numbers")
-    return others[op]()
+    if op == "matmul":
+        return product_values(node, *inputs).reshape(shape)
+    if op == "cast":
+        return each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x
+    if op == "concat":
+        return np.concatenate(inputs, attrs["axis"] - row)
+    if op == "slice":
+        return x[as_slices(attrs["slices"])[row:]]
+    raise NotByRows(f"{op} has no form for single numbers")
 
 
-def write_step(pen, step):
+def write_step(writer, step):
     """Write one step: stage after stage, what all rows share first, then the loop over the rows; then the stores."""
-    graph, split, known = pen.split.graph, pen.split, {}
+    graph, split, known = writer.split.graph, writer.split, {}
     for stage in range(max(split.stage.values(), default=0) + 1):
         for node in graph.nodes:
             if split.stage[node] == stage and node not in split.rows and node not in split.sums:
                 if node.op == "constant":
                     known[node] = node.attrs["of"].numpy().astype(object)
                 else:
-                    known[node] = pen.value(node, known, 0) if node.inputs else pen.loaded(node)
+                    known[node] = writer.value(node, known, 0) if node.inputs else writer.loaded(node)
         sums = [node for node in graph.nodes if node in split.sums and split.stage[node] == stage + 1]
         ends = [k for k, node in enumerate(graph.outputs) if node in split.rows and split.stage[node] == stage]
         if sums or ends:
-            known |= write_loop(pen, step, known, sums, ends)
+            known |= write_loop(writer, step, known, sums, ends)
     for k, node in enumerate(graph.outputs):
         if node not in split.rows:
-            pen.stored(known[node], pen.outs[k], *([step] if pen.over else []))
-    variables = {node.attrs["of"]: array for node, array in pen.arrays.items() if node.op == "variable"}
+            writer.stored(known[node], writer.outs[k], *([step] if writer.over else []))
+    variables = {node.attrs["of"]: array for node, array in writer.arrays.items() if node.op == "variable"}
     for variable, node in graph.updates.items():
-        pen.stored(known[node], variables[variable])
+        writer.stored(known[node], variables[variable])
 
 
-def write_loop(pen, step, known, sums, ends):
+def write_loop(writer, step, known, sums, ends):
     """Write the loop over rows: what these sums and these results need. Returns the values of the sums."""
-    a, graph, split = pen.a, pen.split.graph, pen.split
+    a, graph, split = writer.a, writer.split.graph, writer.split
     needed = {*(graph.outputs[k] for k in ends)}.union(*(node.inputs for node in sums))
     for node in reversed(graph.nodes):
         if node in needed and node in split.rows:
             needed.update(node.inputs)
     totals = {node: each(lambda _: a.sum(), np.zeros(node.spec.shape)) for node in sums}
-    with a.loop(pen.extent, a.lanes) as r:
-        row, here = a.load(pen.batches, step, r) if pen.over else r, dict(known)
+    with a.loop(writer.extent, a.lanes) as r:
+        row, here = a.load(writer.batches, step, r) if writer.over else r, dict(known)
         for node in graph.nodes:
             if node in needed and node in split.rows:
-                here[node] = pen.value(node, here, 1) if node.inputs else pen.loaded(node, row)
+                here[node] = writer.value(node, here, 1) if node.inputs else writer.loaded(node, row)
         for node in sums:
             for total, term in terms(node, [here[x] for x in node.inputs], totals[node]):
                 total += term
         for k in ends:
-            pen.stored(here[graph.outputs[k]], pen.outs[k], r)
+            writer.stored(here[graph.outputs[k]], writer.outs[k], r)
     for node in sums:
-        totals[node] = each(lambda total, count: total.total() / count, totals[node], shares(node, pen.count))
+        totals[node] = each(lambda total: total.total(), totals[node])
+        if node.op == "reduce_mean":
+            many = writer.count * (size(node.inputs[0]) / node.inputs[0].spec.shape[0] / size(node))
+            totals[node] = each(lambda total, n: total / n, totals[node], many)
     return totals
 
 
@@ -214,13 +219,7 @@ def terms(node, inputs, totals):
     return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
 
 
-def shares(node, batch):
-    """By what a sum of rows is divided: 1.0, or for a mean how many numbers it is made of."""
-    x = node.inputs[0]
-    return batch * (size(x) / x.spec.shape[0] / size(node)) if node.op == "reduce_mean" else 1.0
-
-
-class Pen:
+class Writer:
     """Writes the program of a split graph: of one step on rows as they lie or, with `over`, of many on rows by number."""
 
     def __init__(self, split, over):
@@ -277,16 +276,16 @@ class Call:
     """A program, the block of words it is called with, and where in the block what stands."""
 
     def __init__(self, split, over):
-        pen, given, updates = Pen(split, over), {}, split.graph.updates
-        self.program, self.places = pen.program, {name: k for k, (_, name) in enumerate(pen.program.words)}
+        writer, given, updates = Writer(split, over), {}, split.graph.updates
+        self.program, self.places = writer.program, {name: k for k, (_, name) in enumerate(writer.program.words)}
         self.block = (ctypes.c_int64 * len(self.places))()
         self.start, self.rows = ctypes.addressof(self.block), self.places.get("rows")
-        for node, array in pen.arrays.items():
+        for node, array in writer.arrays.items():
             given[node.op, node.attrs["of"]] = self.places[array.name]
         self.inputs = [(place, of) for (op, of), place in given.items() if op == "input"]
         self.reads = [(place, of) for (op, of), place in given.items() if op == "variable" and of not in updates]
         self.writes = [given["variable", variable] for variable in updates]
-        self.outs = [self.places[array.name] for array in pen.outs]
+        self.outs = [self.places[array.name] for array in writer.outs]
 
 
 class Rows:
@@ -294,16 +293,18 @@ class Rows:
 
     def __init__(self, graph, batch):
         self.graph, self.split = graph, Split(graph, batch)
-        self.free, self.changed, self.values = self.split.free, [*graph.updates], [None] * len(graph.updates)
+        self.any_batch, self.changed, self.values = self.split.any_batch, [*graph.updates], [None] * len(graph.updates)
         self.specs = [(node.spec, node in self.split.rows) for node in graph.outputs]
         self.calls = {False: Call(self.split, False)}
         self.first = next((node.attrs["of"] for node in graph.nodes if node in self.split.rows), None)  # who has rows
 
     def settle(self):
         """Give the variables that change values in memory which nobody else sees, and tell the programs where it is."""
-        self.values = [variable.value.device.put(variable.value.data, Tensor) for variable in self.changed]
+        self.values = [new_tensor(variable.value.spec) for variable in self.changed]
         for variable, value in zip(self.changed, self.values):
+            np.copyto(value.data, variable.value.data)
             variable.value = value
+            self.alone = refs(value), refs(value.data)  # as many refer to it and to its array when nobody else does
         for call in self.calls.values():
             for place, value in zip(call.writes, self.values):
                 call.block[place] = address(value.data)
@@ -320,7 +321,7 @@ class Rows:
         if call.rows is not None:
             block[call.rows] = rows
         for variable, value in zip(self.changed, self.values):
-            if variable.value is not value or refs(value) > 5 or refs(value.data) > 2:  # somebody else holds it
+            if variable.value is not value or refs(value) > self.alone[0] or refs(value.data) > self.alone[1]:
                 self.settle()
                 break
         call.program.run(call.start)
@@ -367,14 +368,7 @@ def loop_of(node):
 
 
 def fused(graph, alone=frozenset()):
-    """The units of a graph: lists of nodes, in an order in which they can run. Those of `alone` are units of their own.
-
-    In the order of the nodes: an elementwise node joins the units that it reads, if their loop is its own, and makes
-    them one. A unit that anything else reads is closed: no node joins it any more. So all that a unit reads ends before
-    its last node, and the last nodes give the order. (Units that read nothing of each other stay apart: with more arrays
-    than registers for their addresses, a loop is slower.) A mask lives in registers only; where another unit needs one,
-    we begin again, and it is alone.
-    """
+    """The units of a graph: lists of nodes, in an order in which they can run. Those of `alone` are units of their own."""
     home, closed = {}, set()  # node -> its unit; nodes of units that are closed
     for node in graph.ops:
         loop = None if node in alone else loop_of(node)
@@ -398,8 +392,7 @@ def fused(graph, alone=frozenset()):
 def loop_program(nodes, results):
     """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results.
 
-    Each number is loaded once, all nodes are computed in registers, and only results are stored. Lanes reorder nothing
-    here, so float64 has them too.
+    Lanes reorder nothing here, so float64 has them too.
     """
     inputs = list(dict.fromkeys(x for node in nodes for x in node.inputs if x not in nodes))
     sizes, owners = zip(*merged_axes(results[0].spec.shape, [x.spec.shape for x in inputs]))
@@ -428,10 +421,7 @@ def loop_program(nodes, results):
 
 
 def placed(units, kept):
-    """{node: a buffer} for what passes from unit to unit and is not kept.
-
-    A buffer whose last reader has run is given to the next value of as many bytes.
-    """
+    """{node: a buffer} for what passes from unit to unit and is not kept."""
     last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
     buffers, free = {}, {}
     for n, unit in enumerate(units):
@@ -479,7 +469,7 @@ class Launches:
     """A graph, ready to run: a function for each unit, and memory for what passes between them. One call at a time."""
 
     def __init__(self, graph, why=None):
-        self.graph, self.why, self.free = graph, why, False  # why: what kept it from being a program by rows
+        self.graph, self.why, self.any_batch = graph, why, False  # why: what kept it from being a program by rows
         kept, self.units, self.spare = {*graph.outputs, *graph.updates.values()}, fused(graph), {}
         self.leaves, self.made = [x for x in graph.nodes if not x.inputs], [x for x in graph.ops if x in kept]
         self.buffers = placed(self.units, kept)
@@ -526,8 +516,8 @@ class Launches:
         return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
-        names = [unit[0].op if len(unit) == 1 else f"loop of {' '.join(x.op for x in unit)}" for unit in self.units]
-        return f"Launches({len(self.graph.ops)} ops in {self.launches}: {', '.join(names)})"
+        names = [unit[0].op if len(unit) == 1 else f"loop: {' '.join(x.op for x in unit)}" for unit in self.units]
+        return "\n".join([f"{len(self.graph.ops)} ops in {self.launches} launches", *names])
 
 
 def stacked(steps):
@@ -624,14 +614,14 @@ def row_numbers(batches, rows):
 
 def built(python, signature, batch):
     """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
-    graph, result, free = trace(python, signature, batch)
+    graph, result, any_batch = trace(python, signature, batch)
     for one_pass in PASSES:
         graph = one_pass(graph)
     try:
         program = Rows(graph, batch)
     except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
         program = Launches(graph, why)
-    return program, packed_like(result), free and program.free
+    return program, packed_like(result), any_batch and program.any_batch
 
 
 class Function:
@@ -687,14 +677,14 @@ class Function:
         if self.traces % 10 == 0:
             message = f"{self.__name__} was traced {self.traces} times, once for each new shape, dtype or value"
             warnings.warn(message, stacklevel=4)
-        free = False
+        any_batch = False
         if batch == 1:  # one row looks like something to repeat, so two are tried first
             with suppress(Exception):
-                program, pack, free = built(self.python, resized(signature, 1, 2), 2)
-        if not free:
-            program, pack, free = built(self.python, signature, batch)
+                program, pack, any_batch = built(self.python, resized(signature, 1, 2), 2)
+        if not any_batch:
+            program, pack, any_batch = built(self.python, signature, batch)
         self.outside |= read_outside(self.python, [KERNELS[x.op, x.spec.device.kind] for x in program.graph.ops])
-        if free:
+        if any_batch:
             self.programs[resized(signature, batch, None)] = program, pack
         return program, pack
 

@@ -3,7 +3,7 @@
 # Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Symbol(Tensor):
     @property
     def shape(self):
         if self.spec.shape[:1] == (getattr(ENGINES[-1], "batch", None),):
-            ENGINES[-1].free = False  # who asks for the size of the batch gets a graph for this size alone
+            ENGINES[-1].any_batch = False
         return self.spec.shape
 
     def numpy(self):
@@ -49,7 +49,7 @@ class Tracer:
     """The engine that runs nothing and writes each op down as a node."""
 
     def __init__(self, batch):
-        self.batch, self.free, self.nodes, self.constants = batch, True, [], {}
+        self.batch, self.any_batch, self.nodes, self.constants = batch, True, [], {}
         self.symbols, self.before = [], {v: v.value for v in VARIABLES.values()}
 
     def __call__(self, op, plan, inputs, attrs):
@@ -68,12 +68,12 @@ class Tracer:
             return x.data
         if x not in self.constants:
             made = next((v for v in VARIABLES.values() if v.value is x), None)
-            self.constants[x] = Node(
-                *("constant", (), {"of": x}) if made is None else ("variable", (), {"of": made}), x.spec
-            )
-            self.nodes.append(self.constants[x])
-            if made is not None:
-                self.before[made] = x
+            if made is None:
+                node = Node("constant", (), {"of": x}, x.spec)
+            else:
+                node, self.before[made] = Node("variable", (), {"of": made}, x.spec), x
+            self.nodes.append(node)
+            self.constants[x] = node
         return self.constants[x]
 
 
@@ -89,7 +89,7 @@ class Graph:
         names, lines = {}, []
         for node in self.ops:
             for x in (*node.inputs, node):
-                names.setdefault(x, leaf_name(x) or f"t{len(names)}")
+                names.setdefault(x, leaf_name(x) or f"t{len(lines)}")
             given = [*map(names.get, node.inputs), *(f"{k}={v}" for k, v in node.attrs.items())]
             lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
         return "\n".join(lines)
@@ -97,32 +97,24 @@ class Graph:
 
 def leaf_name(node):
     """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
-    if node.op == "constant" and not node.spec.shape:
-        return str(node.attrs["of"].numpy())
-    return {"variable": lambda of: of.name, "input": "x{}".format}.get(node.op, lambda of: None)(node.attrs.get("of"))
+    of = node.attrs.get("of")
+    if node.op == "variable":
+        return of.name
+    if node.op == "input":
+        return f"x{of}"
+    return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
-def trace(python, signature, batch=None):
-    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value).
-
-    Returns its Graph, what it returned, and whether it never asked for the size of the batch.
-    """
-    tracer, plans, compiler = Tracer(batch), dict(PLANS), COMPILERS["cpu"]
+@contextmanager
+def on_duty(tracer):
+    """Inside this `with` block ops are written down, and variables hold symbols."""
+    plans, compiler = dict(PLANS), COMPILERS["cpu"]
     ENGINES.append(tracer)
-    COMPILERS["cpu"] = lambda *_: print
+    COMPILERS["cpu"] = lambda function, *_: function  # a compiler that leaves the function as it is
     try:
         for variable, value in tracer.before.items():
             variable.value = tracer.symbol("variable", (), {"of": variable}, value.spec)
-        inputs = [
-            tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)
-        ]
-        result = python(*inputs)
-        outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
-        updates = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
-        if updates.keys() - tracer.before.keys():
-            raise ValueError(
-                "a variable that is made inside a function needs numbers, and is read before it is assigned"
-            )
+        yield
     finally:
         ENGINES.pop()
         COMPILERS["cpu"] = compiler
@@ -132,13 +124,30 @@ def trace(python, signature, batch=None):
             variable.value = value
         for symbol in tracer.symbols:
             symbol.device.free(symbol)
-    updates = {v: node for v, node in updates.items() if node.attrs.get("of") is not v}
-    return Graph(tracer.nodes, outputs, updates), result, tracer.free
+
+
+def trace(python, signature, batch=None):
+    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value).
+
+    Returns its Graph, what it returned, and whether it never asked for the size of the batch.
+    """
+    tracer = Tracer(batch)
+    with on_duty(tracer):
+        args = [tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)]
+        result = python(*args)
+        outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
+        values = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
+    if values.keys() - tracer.before.keys():
+        raise ValueError("a variable that is made inside a function needs numbers, and is read before it is assigned")
+    updates = {v: node for v, node in values.items() if node.attrs.get("of") is not v}
+    return Graph(tracer.nodes, outputs, updates), result, tracer.any_batch
 
 
 def results_of(result):
     """The tensors that a function returns: none, one, or those of a list or a tuple."""
-    return [] if result is None else [*result] if isinstance(result, (list, tuple)) else [result]
+    if result is None:
+        return []
+    return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
 def without_dead(graph):

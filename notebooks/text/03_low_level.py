@@ -554,7 +554,7 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
 
 
 class GradientTape:
-    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+    """Writes down every op while it is owriter. `gradient` reads it once, a persistent tape any number of times."""
 
     def __init__(self, persistent=False):
         self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables
@@ -1170,14 +1170,15 @@ print(f"{launches} launches and {nbytes:,} bytes a step")
 # made 4 and the tape 6: it shares 1/n out over the rows in each step, and multiplies twice where the hand added a product to
 # itself. The update took 2 launches and takes 4, products and differences instead of `sgd`.
 #
-# So comfort has a price: more launches, and a larger cost for each. Level 1 took 0.3 µs for this very step. In the rest of this
+# So comfort has a price: more launches, and a larger cost for each. Level 1 took 0.05 µs for this very step. In the rest of this
 # notebook we buy that back.
 #
 # ## Written down, not run (5 min)
 #
 # Who stands at the door decides what is done. So far an engine ran each op at once. Let another engine run *nothing* and write
 # each op down: a **node**, with the nodes it reads. What it gives back is a **symbol**, a tensor without numbers. The program
-# cannot tell the difference, as long as it never asks for a number.
+# cannot tell the difference, as long as it never asks for a number. And a graph made for ten rows serves twelve, if the program
+# never asked how many there are. So a symbol reports when somebody looks at the size of its batch.
 
 
 # %%
@@ -1210,7 +1211,7 @@ class Symbol(Tensor):
     @property
     def shape(self):
         if self.spec.shape[:1] == (getattr(ENGINES[-1], "batch", None),):
-            ENGINES[-1].free = False  # who asks for the size of the batch gets a graph for this size alone
+            ENGINES[-1].any_batch = False
         return self.spec.shape
 
     def numpy(self):
@@ -1233,7 +1234,7 @@ class Tracer:
     """The engine that runs nothing and writes each op down as a node."""
 
     def __init__(self, batch):
-        self.batch, self.free, self.nodes, self.constants = batch, True, [], {}
+        self.batch, self.any_batch, self.nodes, self.constants = batch, True, [], {}
         self.symbols, self.before = [], {v: v.value for v in VARIABLES.values()}
 
     def __call__(self, op, plan, inputs, attrs):
@@ -1252,12 +1253,12 @@ class Tracer:
             return x.data
         if x not in self.constants:
             made = next((v for v in VARIABLES.values() if v.value is x), None)
-            self.constants[x] = Node(
-                *("constant", (), {"of": x}) if made is None else ("variable", (), {"of": made}), x.spec
-            )
-            self.nodes.append(self.constants[x])
-            if made is not None:
-                self.before[made] = x
+            if made is None:
+                node = Node("constant", (), {"of": x}, x.spec)
+            else:
+                node, self.before[made] = Node("variable", (), {"of": made}, x.spec), x
+            self.nodes.append(node)
+            self.constants[x] = node
         return self.constants[x]
 
 
@@ -1280,7 +1281,7 @@ class Graph:
         names, lines = {}, []
         for node in self.ops:
             for x in (*node.inputs, node):
-                names.setdefault(x, leaf_name(x) or f"t{len(names)}")
+                names.setdefault(x, leaf_name(x) or f"t{len(lines)}")
             given = [*map(names.get, node.inputs), *(f"{k}={v}" for k, v in node.attrs.items())]
             lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
         return "\n".join(lines)
@@ -1288,39 +1289,31 @@ class Graph:
 
 def leaf_name(node):
     """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
-    if node.op == "constant" and not node.spec.shape:
-        return str(node.attrs["of"].numpy())
-    return {"variable": lambda of: of.name, "input": "x{}".format}.get(node.op, lambda of: None)(node.attrs.get("of"))
+    of = node.attrs.get("of")
+    if node.op == "variable":
+        return of.name
+    if node.op == "input":
+        return f"x{of}"
+    return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
 # %% [markdown]
-# To **trace** a function: put the tracer on duty, hand the function symbols, and afterwards put everything back as it was. Level 2
-# is told to compile nothing meanwhile, as we want only the shapes of its plans.
+# While the tracer is on duty, every variable holds a symbol. Level 2 is told to compile nothing, as we want only the shapes of its
+# plans. Afterwards everything is put back as it was.
 
 
 # %%
 #| export graph
-def trace(python, signature, batch=None):
-    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value).
-
-    Returns its Graph, what it returned, and whether it never asked for the size of the batch.
-    """
-    tracer, plans, compiler = Tracer(batch), dict(PLANS), COMPILERS["cpu"]
+@contextmanager
+def on_duty(tracer):
+    """Inside this `with` block ops are written down, and variables hold symbols."""
+    plans, compiler = dict(PLANS), COMPILERS["cpu"]
     ENGINES.append(tracer)
-    COMPILERS["cpu"] = lambda *_: print
+    COMPILERS["cpu"] = lambda function, *_: function  # a compiler that leaves the function as it is
     try:
         for variable, value in tracer.before.items():
             variable.value = tracer.symbol("variable", (), {"of": variable}, value.spec)
-        inputs = [
-            tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)
-        ]
-        result = python(*inputs)
-        outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
-        updates = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
-        if updates.keys() - tracer.before.keys():
-            raise ValueError(
-                "a variable that is made inside a function needs numbers, and is read before it is assigned"
-            )
+        yield
     finally:
         ENGINES.pop()
         COMPILERS["cpu"] = compiler
@@ -1330,13 +1323,36 @@ def trace(python, signature, batch=None):
             variable.value = value
         for symbol in tracer.symbols:
             symbol.device.free(symbol)
-    updates = {v: node for v, node in updates.items() if node.attrs.get("of") is not v}
-    return Graph(tracer.nodes, outputs, updates), result, tracer.free
+
+
+# %% [markdown]
+# To **trace** a function is to run it on symbols.
+
+
+# %%
+#| export graph
+def trace(python, signature, batch=None):
+    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value).
+
+    Returns its Graph, what it returned, and whether it never asked for the size of the batch.
+    """
+    tracer = Tracer(batch)
+    with on_duty(tracer):
+        args = [tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)]
+        result = python(*args)
+        outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
+        values = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
+    if values.keys() - tracer.before.keys():
+        raise ValueError("a variable that is made inside a function needs numbers, and is read before it is assigned")
+    updates = {v: node for v, node in values.items() if node.attrs.get("of") is not v}
+    return Graph(tracer.nodes, outputs, updates), result, tracer.any_batch
 
 
 def results_of(result):
     """The tensors that a function returns: none, one, or those of a list or a tuple."""
-    return [] if result is None else [*result] if isinstance(result, (list, tuple)) else [result]
+    if result is None:
+        return []
+    return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
 # %% [markdown]
@@ -1345,12 +1361,13 @@ def results_of(result):
 # %%
 cpu = pool()["cpu:0"]
 signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
-graph, result, free = trace(step, signature, batch=10)
+graph, result, any_batch = trace(step, signature, batch=10)
 print(graph)
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Forward, gradient and update, all in one list: the walk of the tape passed the door as well. x0 and x1 are the arguments.
+# Forward, gradient and update, all in one list: the walk of the tape passed the door as well. x0 and x1 are the arguments. The
+# `spread` is the gradient of the mean, a tenth of 1 for each row.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1374,7 +1391,7 @@ trace(talks, signature)[0]
 # ## Making it smaller (5 min)
 #
 # Now that the step is data, we can change it. A **pass** takes a graph and gives a graph that computes the same with less. The
-# first throws away what nothing needs.
+# first throws away what nothing needs: *dead-code elimination*.
 
 
 # %%
@@ -1398,8 +1415,9 @@ def rebuilt(graph, change):
 
 
 # %% [markdown]
-# The next does the same op on the same inputs only once. (*Common subexpressions*; here it finds `g·error`, which the tape
-# multiplied twice.) And the last computes what depends on constants alone.
+# The next does the same op on the same inputs only once: *common-subexpression elimination*. The last computes what depends on
+# constants alone: *constant folding*. It does so for elementwise ops, in Python's floats; a kernel would have to be compiled for
+# one number.
 
 
 # %%
@@ -1459,7 +1477,8 @@ print(before)
 smaller(before)
 
 # %% [markdown]
-# And the step, in which only one op was done twice:
+# Nine ops became five: `exp` was dead, the error was computed once, and 2·3 is 6. And the step? There the tape multiplied twice by
+# `error`, once for each factor of `error * error`:
 
 # %%
 graph = smaller(graph)
@@ -1532,32 +1551,33 @@ class NotByRows(Exception):
     """Says why a graph is no map over rows."""
 
 
-LIMIT = 5000  # operations on single numbers that a program writes out for one row
+LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
 
-def one_dtype(graph, rows):
-    """The dtype of all numbers. Raises NotByRows for what one program cannot hold."""
-    floats = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
+def check_fits(graph, rows):
+    """Raise NotByRows for what one program cannot hold."""
+    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
-    if len(floats) != 1 or {n.spec.dtype for n in (*leaves, *graph.outputs, *graph.updates.values())} - floats:
-        raise NotByRows(f"it holds {', '.join(sorted(map(str, floats)))}; expected one dtype")
-    if floats.isdisjoint(REAL) or not rows.isdisjoint(graph.updates.values()):
-        raise NotByRows("it holds integers, or a variable would become rows")
-    if any(node.spec.device.kind != "cpu" for node in graph.nodes):
-        raise NotByRows("the assembler writes for CPUs")
+    masks = [node for node in (*leaves, *graph.outputs, *graph.updates.values()) if node.spec.dtype == bool]
+    if masks or len(dtypes) != 1 or dtypes.isdisjoint(REAL):
+        raise NotByRows(
+            f"it has {', '.join(sorted(map(str, dtypes)))}{' and bools' * bool(masks)}; expected one float dtype"
+        )
+    if not rows.isdisjoint(graph.updates.values()):
+        raise NotByRows("a variable would become rows")
     for node in graph.ops:
-        if node.op not in ELEMENTWISE and OWN.get((node.op, "cpu")) is not KERNELS[node.op, "cpu"]:
-            raise NotByRows(f"{node.op} has a kernel of its own")
+        kind = node.spec.device.kind
+        if kind != "cpu" or node.op not in ELEMENTWISE and OWN.get((node.op, kind)) is not KERNELS[node.op, kind]:
+            raise NotByRows(f"{node.op} on {kind} is left to its kernel")
     work = sum(math.prod(node.spec.shape[node in rows :]) * depth(node) for node in graph.nodes)
     if work > LIMIT:
         raise NotByRows(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
-    return floats.pop()
 
 
 def depth(node):
-    """How many products make one number of this node."""
-    return node.inputs[0].spec.shape[-1] if node.op == "matmul" else 1
+    """How many products each row adds to a number of this node."""
+    return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
 
 
 # %% [markdown]
@@ -1571,7 +1591,7 @@ class Split:
     """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
 
     def __init__(self, graph, batch):
-        self.graph, self.batch, self.free = graph, batch, batch != 1  # free: it holds for any number of rows
+        self.graph, self.batch, self.any_batch = graph, batch, batch != 1  # does it hold for any number of rows?
         self.rows, self.sums, self.stage = set(), set(), {}
         for node in graph.nodes:
             by_row = [x in self.rows for x in node.inputs]
@@ -1585,16 +1605,20 @@ class Split:
                 if not keeps_rows(node, by_row):
                     raise NotByRows(f"{node!r} takes more than the same row of its inputs")
                 self.rows.add(node)
-                counted = node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0
-                self.free = self.free and not counted
-        self.dtype = one_dtype(graph, self.rows)
+                if node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0:
+                    self.any_batch = False  # each row has a share already, of a mean over this very batch
+        check_fits(graph, self.rows)
+        self.dtype = next(node.spec.dtype for node in graph.nodes if node.spec.dtype != bool)
 
 
 # %%
 split = Split(graph, batch=10)
 print("by row:  ", *(node.op for node in graph.ops if node in split.rows))
 print("sums:    ", *(node.op for node in graph.ops if node in split.sums))
-print("after it:", *(node.op for node in graph.ops if node not in split.rows and split.stage[node] == 1))
+print("after it:", *(node.op for node in graph.ops if node not in split.rows | split.sums))
+
+# %% [markdown]
+# Seven ops run for each row, three add up, and four update w and b. In the figure: grey and most of green, then purple.
 
 # %% [markdown]
 # Now each op must be written for one row. Remember that a scalar function runs on anything that has operators: on floats, in
@@ -1607,9 +1631,9 @@ print("after it:", *(node.op for node in graph.ops if node not in split.rows and
 def elementwise_values(node, inputs, by_row, row, batch):
     """The op's scalar function of each number; what has no rows is repeated for all."""
     numbers, axes = numbers_of(node), len(node.spec.shape)
-    if node.op == "spread" and row > by_row[0] and numbers["count"] != 1.0:
+    if node.op == "spread" and row and not by_row[0] and numbers["count"] != 1.0:
         numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # the batch of the call, not of the trace
-    inputs = [x[0] if row > own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
+    inputs = [x[0] if row and not own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
     scalar = functools.partial(KERNELS[node.op, "cpu"], **numbers)
     return np.broadcast_to(each(scalar, *inputs), node.spec.shape[row:])
 
@@ -1651,15 +1675,15 @@ def computed(node, inputs, by_row, row, batch):
         return reduced_values(node, x, row).reshape(shape)
     if PLANNERS[op] is plan_rows:
         return row_kernel_values(node, inputs, shape).reshape(shape)
-    others = {
-        "matmul": lambda: product_values(node, *inputs).reshape(shape),
-        "cast": lambda: each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x,
-        "concat": lambda: np.concatenate(inputs, attrs["axis"] - row),
-        "slice": lambda: x[as_slices(attrs["slices"])[row:]],
-    }
-    if op not in others:
-        raise NotByRows(f"{op} has no form for single numbers")
-    return others[op]()
+    if op == "matmul":
+        return product_values(node, *inputs).reshape(shape)
+    if op == "cast":
+        return each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x
+    if op == "concat":
+        return np.concatenate(inputs, attrs["axis"] - row)
+    if op == "slice":
+        return x[as_slices(attrs["slices"])[row:]]
+    raise NotByRows(f"{op} has no form for single numbers")
 
 
 # %% [markdown]
@@ -1669,26 +1693,26 @@ def computed(node, inputs, by_row, row, batch):
 
 # %%
 #| export compiler
-def write_step(pen, step):
+def write_step(writer, step):
     """Write one step: stage after stage, what all rows share first, then the loop over the rows; then the stores."""
-    graph, split, known = pen.split.graph, pen.split, {}
+    graph, split, known = writer.split.graph, writer.split, {}
     for stage in range(max(split.stage.values(), default=0) + 1):
         for node in graph.nodes:
             if split.stage[node] == stage and node not in split.rows and node not in split.sums:
                 if node.op == "constant":
                     known[node] = node.attrs["of"].numpy().astype(object)
                 else:
-                    known[node] = pen.value(node, known, 0) if node.inputs else pen.loaded(node)
+                    known[node] = writer.value(node, known, 0) if node.inputs else writer.loaded(node)
         sums = [node for node in graph.nodes if node in split.sums and split.stage[node] == stage + 1]
         ends = [k for k, node in enumerate(graph.outputs) if node in split.rows and split.stage[node] == stage]
         if sums or ends:
-            known |= write_loop(pen, step, known, sums, ends)
+            known |= write_loop(writer, step, known, sums, ends)
     for k, node in enumerate(graph.outputs):
         if node not in split.rows:
-            pen.stored(known[node], pen.outs[k], *([step] if pen.over else []))
-    variables = {node.attrs["of"]: array for node, array in pen.arrays.items() if node.op == "variable"}
+            writer.stored(known[node], writer.outs[k], *([step] if writer.over else []))
+    variables = {node.attrs["of"]: array for node, array in writer.arrays.items() if node.op == "variable"}
     for variable, node in graph.updates.items():
-        pen.stored(known[node], variables[variable])
+        writer.stored(known[node], variables[variable])
 
 
 # %% [markdown]
@@ -1697,26 +1721,29 @@ def write_step(pen, step):
 
 # %%
 #| export compiler
-def write_loop(pen, step, known, sums, ends):
+def write_loop(writer, step, known, sums, ends):
     """Write the loop over rows: what these sums and these results need. Returns the values of the sums."""
-    a, graph, split = pen.a, pen.split.graph, pen.split
+    a, graph, split = writer.a, writer.split.graph, writer.split
     needed = {*(graph.outputs[k] for k in ends)}.union(*(node.inputs for node in sums))
     for node in reversed(graph.nodes):
         if node in needed and node in split.rows:
             needed.update(node.inputs)
     totals = {node: each(lambda _: a.sum(), np.zeros(node.spec.shape)) for node in sums}
-    with a.loop(pen.extent, a.lanes) as r:
-        row, here = a.load(pen.batches, step, r) if pen.over else r, dict(known)
+    with a.loop(writer.extent, a.lanes) as r:
+        row, here = a.load(writer.batches, step, r) if writer.over else r, dict(known)
         for node in graph.nodes:
             if node in needed and node in split.rows:
-                here[node] = pen.value(node, here, 1) if node.inputs else pen.loaded(node, row)
+                here[node] = writer.value(node, here, 1) if node.inputs else writer.loaded(node, row)
         for node in sums:
             for total, term in terms(node, [here[x] for x in node.inputs], totals[node]):
                 total += term
         for k in ends:
-            pen.stored(here[graph.outputs[k]], pen.outs[k], r)
+            writer.stored(here[graph.outputs[k]], writer.outs[k], r)
     for node in sums:
-        totals[node] = each(lambda total, count: total.total() / count, totals[node], shares(node, pen.count))
+        totals[node] = each(lambda total: total.total(), totals[node])
+        if node.op == "reduce_mean":
+            many = writer.count * (size(node.inputs[0]) / node.inputs[0].spec.shape[0] / size(node))
+            totals[node] = each(lambda total, n: total / n, totals[node], many)
     return totals
 
 
@@ -1728,12 +1755,6 @@ def terms(node, inputs, totals):
     return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
 
 
-def shares(node, batch):
-    """By what a sum of rows is divided: 1.0, or for a mean how many numbers it is made of."""
-    x = node.inputs[0]
-    return batch * (size(x) / x.spec.shape[0] / size(node)) if node.op == "reduce_mean" else 1.0
-
-
 # %% [markdown]
 # What both hold on to, the assembler and its arrays, comes last. `over` is one more loop around the step, whose rows are picked
 # by number.
@@ -1741,7 +1762,7 @@ def shares(node, batch):
 
 # %%
 #| export compiler
-class Pen:
+class Writer:
     """Writes the program of a split graph: of one step on rows as they lie or, with `over`, of many on rows by number."""
 
     def __init__(self, split, over):
@@ -1777,8 +1798,15 @@ class Pen:
 
 
 # %%
-program = Pen(split, over=False).program
-print(len(program.text.splitlines()), "lines for LLVM,", len(program.listing().splitlines()), "instructions")
+text = Writer(split, over=False).program.text
+body = text.split("body")[2].split("br label")[0]  # from the label of the loop's body to its end
+print(
+    "\n".join(line for line in body.splitlines() if any(f" {op} " in line for op in ("fmul", "fadd", "fsub", "fdiv")))
+)
+
+# %% [markdown]
+# Forward, loss and backward of one row, then the four sums. It is the body of the loop that you wrote in notebook 01, and no line
+# of it was written by hand.
 
 # %% [markdown]
 # ### To call it
@@ -1811,21 +1839,22 @@ class Call:
     """A program, the block of words it is called with, and where in the block what stands."""
 
     def __init__(self, split, over):
-        pen, given, updates = Pen(split, over), {}, split.graph.updates
-        self.program, self.places = pen.program, {name: k for k, (_, name) in enumerate(pen.program.words)}
+        writer, given, updates = Writer(split, over), {}, split.graph.updates
+        self.program, self.places = writer.program, {name: k for k, (_, name) in enumerate(writer.program.words)}
         self.block = (ctypes.c_int64 * len(self.places))()
         self.start, self.rows = ctypes.addressof(self.block), self.places.get("rows")
-        for node, array in pen.arrays.items():
+        for node, array in writer.arrays.items():
             given[node.op, node.attrs["of"]] = self.places[array.name]
         self.inputs = [(place, of) for (op, of), place in given.items() if op == "input"]
         self.reads = [(place, of) for (op, of), place in given.items() if op == "variable" and of not in updates]
         self.writes = [given["variable", variable] for variable in updates]
-        self.outs = [self.places[array.name] for array in pen.outs]
+        self.outs = [self.places[array.name] for array in writer.outs]
 
 
 # %% [markdown]
 # A step and many steps are two programs, written when they are first needed. Both change the same variables, so both must know
-# where these are. Before each run we make sure that nobody else holds what the program is about to overwrite.
+# where these are. Before each run we make sure that nobody else holds what the program is about to overwrite: Python counts the
+# references to each object.
 
 
 # %%
@@ -1835,16 +1864,18 @@ class Rows:
 
     def __init__(self, graph, batch):
         self.graph, self.split = graph, Split(graph, batch)
-        self.free, self.changed, self.values = self.split.free, [*graph.updates], [None] * len(graph.updates)
+        self.any_batch, self.changed, self.values = self.split.any_batch, [*graph.updates], [None] * len(graph.updates)
         self.specs = [(node.spec, node in self.split.rows) for node in graph.outputs]
         self.calls = {False: Call(self.split, False)}
         self.first = next((node.attrs["of"] for node in graph.nodes if node in self.split.rows), None)  # who has rows
 
     def settle(self):
         """Give the variables that change values in memory which nobody else sees, and tell the programs where it is."""
-        self.values = [variable.value.device.put(variable.value.data, Tensor) for variable in self.changed]
+        self.values = [new_tensor(variable.value.spec) for variable in self.changed]
         for variable, value in zip(self.changed, self.values):
+            np.copyto(value.data, variable.value.data)
             variable.value = value
+            self.alone = refs(value), refs(value.data)  # as many refer to it and to its array when nobody else does
         for call in self.calls.values():
             for place, value in zip(call.writes, self.values):
                 call.block[place] = address(value.data)
@@ -1861,7 +1892,7 @@ class Rows:
         if call.rows is not None:
             block[call.rows] = rows
         for variable, value in zip(self.changed, self.values):
-            if variable.value is not value or refs(value) > 5 or refs(value.data) > 2:  # somebody else holds it
+            if variable.value is not value or refs(value) > self.alone[0] or refs(value.data) > self.alone[1]:
                 self.settle()
                 break
         call.program.run(call.start)
@@ -1885,7 +1916,15 @@ class Rows:
         return self.launch(call, args, outs, args[0].spec.shape[0])
 
 
+# %%
+for variable, value in zip([w, b], task.weights):
+    variable.assign(value)
+program = Rows(graph, 10)
+print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batches[:100]] == losses[:100])
+
 # %% [markdown]
+# The same hundred losses as before, to the last bit.
+#
 # ## When a step does not split (8 min)
 #
 # A net with hundreds of units is too much to write out number by number, and a big matrix product is better left to the tiles of
@@ -1918,21 +1957,16 @@ def loop_of(node):
 
 
 # %% [markdown]
-# Which nodes share a loop? One that reads an open **unit** of its own shape joins it. A unit that anybody else reads is closed: it
-# must have run by then.
+# Which nodes share a loop? We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of several.
+# A unit that anybody else reads is closed, for it must have run by then; so the last nodes of the units give an order in which
+# they can run. (Units that read nothing of each other stay apart: a loop with more arrays than registers is slower.) A mask has no
+# place in memory. If another unit needs one, we start again with it alone.
 
 
 # %%
 #| export compiler
 def fused(graph, alone=frozenset()):
-    """The units of a graph: lists of nodes, in an order in which they can run. Those of `alone` are units of their own.
-
-    In the order of the nodes: an elementwise node joins the units that it reads, if their loop is its own, and makes
-    them one. A unit that anything else reads is closed: no node joins it any more. So all that a unit reads ends before
-    its last node, and the last nodes give the order. (Units that read nothing of each other stay apart: with more arrays
-    than registers for their addresses, a loop is slower.) A mask lives in registers only; where another unit needs one,
-    we begin again, and it is alone.
-    """
+    """The units of a graph: lists of nodes, in an order in which they can run. Those of `alone` are units of their own."""
     home, closed = {}, set()  # node -> its unit; nodes of units that are closed
     for node in graph.ops:
         loop = None if node in alone else loop_of(node)
@@ -1962,8 +1996,7 @@ def fused(graph, alone=frozenset()):
 def loop_program(nodes, results):
     """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results.
 
-    Each number is loaded once, all nodes are computed in registers, and only results are stored. Lanes reorder nothing
-    here, so float64 has them too.
+    Lanes reorder nothing here, so float64 has them too.
     """
     inputs = list(dict.fromkeys(x for node in nodes for x in node.inputs if x not in nodes))
     sizes, owners = zip(*merged_axes(results[0].spec.shape, [x.spec.shape for x in inputs]))
@@ -1998,10 +2031,7 @@ def loop_program(nodes, results):
 # %%
 #| export compiler
 def placed(units, kept):
-    """{node: a buffer} for what passes from unit to unit and is not kept.
-
-    A buffer whose last reader has run is given to the next value of as many bytes.
-    """
+    """{node: a buffer} for what passes from unit to unit and is not kept."""
     last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
     buffers, free = {}, {}
     for n, unit in enumerate(units):
@@ -2062,7 +2092,7 @@ class Launches:
     """A graph, ready to run: a function for each unit, and memory for what passes between them. One call at a time."""
 
     def __init__(self, graph, why=None):
-        self.graph, self.why, self.free = graph, why, False  # why: what kept it from being a program by rows
+        self.graph, self.why, self.any_batch = graph, why, False  # why: what kept it from being a program by rows
         kept, self.units, self.spare = {*graph.outputs, *graph.updates.values()}, fused(graph), {}
         self.leaves, self.made = [x for x in graph.nodes if not x.inputs], [x for x in graph.ops if x in kept]
         self.buffers = placed(self.units, kept)
@@ -2109,8 +2139,8 @@ class Launches:
         return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
-        names = [unit[0].op if len(unit) == 1 else f"loop of {' '.join(x.op for x in unit)}" for unit in self.units]
-        return f"Launches({len(self.graph.ops)} ops in {self.launches}: {', '.join(names)})"
+        names = [unit[0].op if len(unit) == 1 else f"loop: {' '.join(x.op for x in unit)}" for unit in self.units]
+        return "\n".join([f"{len(self.graph.ops)} ops in {self.launches} launches", *names])
 
 
 def stacked(steps):
@@ -2138,7 +2168,14 @@ def layer_step(rows, target):
 graph = trace(layer_step, (cpu.spec((32, 8), "f8"), cpu.spec((32, 1), "f8")), 32)[0]
 launches = Launches(smaller(graph))
 print(launches)
-print(f"{launches.nbytes:,} bytes a call, {launches.saved:,} bytes of memory saved")
+
+# %%
+given = constant(np.ones((32, 8))), constant(np.ones((32, 1)))
+count, nbytes = kernels.counted(lambda: layer_step(*given))
+print(f"eager   {count} launches, {nbytes:,} bytes")
+print(
+    f"fused   {launches.launches} launches, {launches.nbytes:,} bytes; {launches.saved:,} bytes of memory are used twice"
+)
 
 # %% [markdown]
 # ## `function` (6 min)
@@ -2248,18 +2285,18 @@ def row_numbers(batches, rows):
 #| export compiler
 def built(python, signature, batch):
     """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
-    graph, result, free = trace(python, signature, batch)
+    graph, result, any_batch = trace(python, signature, batch)
     for one_pass in PASSES:
         graph = one_pass(graph)
     try:
         program = Rows(graph, batch)
     except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
         program = Launches(graph, why)
-    return program, packed_like(result), free and program.free
+    return program, packed_like(result), any_batch and program.any_batch
 
 
 # %% [markdown]
-# `Function` joins all this. A call looks up its program, which takes half a microsecond, or makes it.
+# `Function` joins all this. A call looks up its program, or makes it.
 
 
 # %%
@@ -2317,14 +2354,14 @@ class Function:
         if self.traces % 10 == 0:
             message = f"{self.__name__} was traced {self.traces} times, once for each new shape, dtype or value"
             warnings.warn(message, stacklevel=4)
-        free = False
+        any_batch = False
         if batch == 1:  # one row looks like something to repeat, so two are tried first
             with suppress(Exception):
-                program, pack, free = built(self.python, resized(signature, 1, 2), 2)
-        if not free:
-            program, pack, free = built(self.python, signature, batch)
+                program, pack, any_batch = built(self.python, resized(signature, 1, 2), 2)
+        if not any_batch:
+            program, pack, any_batch = built(self.python, signature, batch)
         self.outside |= read_outside(self.python, [KERNELS[x.op, x.spec.device.kind] for x in program.graph.ops])
-        if free:
+        if any_batch:
             self.programs[resized(signature, batch, None)] = program, pack
         return program, pack
 
@@ -2342,6 +2379,15 @@ first = [float(compiled(gather(x_, i), gather(y_, i))) for i in task.batches[:10
 rest = compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
 print("losses equal:", first + rest == losses, "- traced", compiled.traces, "time")
 
+# %% tags=["nbval-ignore-output"]
+rows, target = gather(x_, i), gather(y_, i)
+t_call = min(timeit.repeat(lambda: compiled(rows, target), number=1000, repeat=5)) / 1000
+t_over = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=1, repeat=5)) / len(task.batches)
+print(f"µs a step: eager {t_step * 1e6:.0f}, one compiled call {t_call * 1e6:.1f}, many in a call {t_over * 1e6:.2f}")
+
+# %% [markdown]
+# Bought back: a step in a call of many costs what level 1's did. One call alone costs a few microseconds of Python.
+
 # %% tags=["hide-input"]
 checks.predict(
     "A compiled step reads a global `rate = 0.1`. Then we set `rate = 0.2` and call it again. Which rate does it use?",
@@ -2358,9 +2404,9 @@ rate = 0.2
 print(before, float(scaled_sum(constant([1.0, 2.0]))), "- traced", scaled_sum.traces, "times")
 
 # %% [markdown]
-# Only names are watched. What is reached through an attribute or from a list, such as `self.rate`, is read when the function is
-# traced, as in both frameworks. Make it a variable, or an argument. And who asks for a number gets an error that says what to
-# do instead:
+# Only names are watched (such checks are called *guards*). What is reached through an attribute or from a list, such as
+# `self.rate`, is read once, while tracing, as `tf.function` does with all of Python's values; `torch.compile` guards these too.
+# Make it a variable, or an argument. And who asks for a number gets an error that says what to do instead:
 
 
 # %%
@@ -2375,8 +2421,8 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
-# A kernel of your own is respected. It is no longer what the assembler would write, so the graph becomes launches, and yours is
-# one of them:
+# A kernel of your own is respected. A scalar function is written into the program like ours, if it asks no `if`. Any other kernel
+# stays a launch, and so do the ops around it:
 
 
 # %%
@@ -2384,11 +2430,11 @@ def plain_sum(total, x):
     return total + x
 
 
-compiled.over(x_, y_, task.batches[:2])
-by_rows = [type(program).__name__ for program, _ in compiled.programs.values()]
 with kernels.use("reduce_sum", "cpu", plain_sum):
     compiled.over(x_, y_, task.batches[:2])
-    print(by_rows[:1], "becomes", [type(program).__name__ for program, _ in compiled.programs.values()][:1])
+    print({type(program).__name__ for program, _ in compiled.programs.values()})
+compiled.over(x_, y_, task.batches[:2])
+print({type(program).__name__ for program, _ in compiled.programs.values()})
 
 # %% [markdown]
 # ## The two tasks on this level (4 min)
@@ -2510,8 +2556,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A step of the net took about 150 µs eager and 11 µs in level 1's program (float64). And compiled?",
-    choices=["about 11 µs", "about 50 µs", "about 150 µs"],
+    "A step of the net has 53 launches, and level 1's program took 11 µs for it (float64). And compiled?",
+    choices=["about 11 µs", "about 50 µs, a microsecond for each op", "about 150 µs, as before"],
     answer="about 11 µs",
     because="It is the same program: the assembler wrote out the graph as we wrote it out by hand.",
 )
@@ -2523,7 +2569,8 @@ short = rings._replace(batches=rings.batches[:400])
 with eager():
     launches, nbytes = (n / 400 for n in kernels.counted(lambda: dnn_classifier(*short[:2], *short[4:7])))
 print(f"eager: {launches:.0f} launches and {nbytes:,.0f} bytes a step")
-print(f"compiled: one call for all steps, and {100 * (2 + 1 + 1) * 8:,} bytes a step, the rows and their numbers")
+print(f"compiled: one call for all steps, and {100 * (2 + 1 + 1) * 8:,} bytes a step")
+print("(100 rows of x with 2 numbers, of y with 1, and a row number, 8 bytes each)")
 print(compare.lines(dnn_classifier, dnn), "lines, and nobody derived a gradient")
 
 # %% tags=["nbval-ignore-output"]
@@ -2536,6 +2583,9 @@ print(f"3 eager       {launches * t_op * 1e6:11.3g} {op_by_op:10.3g}")
 print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as level 1's, by hand)")
 
 # %% [markdown]
+# The eager prediction counts each launch as an addition; axes, the tape and its walk cost more. What the compiled run takes beyond
+# level 1's is tracing and assembling, a few hundredths of a second shared by all steps.
+#
 # Plans, tapes, dictionaries: all of it happens once, while we trace. What runs is a program of level 1, and you wrote every part
 # of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit` go the same way: trace, make smaller, fuse, emit.
 #
