@@ -159,7 +159,7 @@ def computed(node, inputs, by_row, row, batch):
     if op == "concat":
         return np.concatenate(inputs, attrs["axis"] - row)
     if op == "slice":
-        return x[as_slices(attrs["slices"])[row:]]
+        return x[(*as_slices(attrs["slices"])[row:], ...)]  # (an array, also where no axis is left)
     raise NotByRows(f"{op} has no form for single numbers")
 
 
