@@ -6,21 +6,7 @@ import math
 
 import numpy as np
 
-from .tensors import (
-    TAPES,
-    apply,
-    as_tensor,
-    cast,
-    exp,
-    gather,
-    innermost,
-    log,
-    moved,
-    reduce_sum,
-    reshape,
-    transpose,
-    where,
-)
+from .tensors import TAPES, apply, as_tensor, cast, exp, gather, innermost, log, moved, reduce_sum, transpose, where
 
 
 class GradientTape:
@@ -196,8 +182,8 @@ def part_of_join(k):
     """The rule of input k of a `concat`: its part of dy."""
 
     def vjp(dy, y, *inputs, axis=0):
-        start = sum(x.shape[axis] for x in inputs[:k])
-        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].shape[axis]),)]
+        start = sum(x.spec.shape[axis] for x in inputs[:k])
+        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].spec.shape[axis]),)]
 
     return vjp
 
@@ -218,9 +204,9 @@ VJPS.update(
         "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
         "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
         "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
-        "reshape": (lambda dy, y, x, shape: reshape(dy, x.shape),),
+        "reshape": (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),),
         "concat": lambda count: map(part_of_join, range(count)),
-        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.shape, slices=slices),),
+        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.spec.shape, slices=slices),),
         "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
         "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
         "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),

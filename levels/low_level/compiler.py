@@ -49,8 +49,10 @@ def keeps_rows(node, by_row):
         return by_row == [True, False] and not attrs.get("transpose_x")
     if op in REDUCTIONS or op == "reduce_mean":
         return 0 not in reduced(op, first, attrs.get("axis"))[0]
-    if op == "slice":
+    if op in ("slice", "slice_grad"):
         return attrs["slices"][0] == (None, None, None)
+    if op == "reshape":
+        return node.spec.shape[:1] == first[:1]
     own = op == "cast" or op == "concat" and attrs["axis"] > 0 or PLANNERS.get(op) is plan_rows and axes > 1
     return all(by_row) and own
 
@@ -158,8 +160,15 @@ def computed(node, inputs, by_row, row, batch):
         return each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x
     if op == "concat":
         return np.concatenate(inputs, attrs["axis"] - row)
+    if op == "reshape":
+        return x.reshape(shape)
+    index = (*as_slices(attrs.get("slices", ()))[row:], ...)  # (an array, also where no axis is left)
     if op == "slice":
-        return x[(*as_slices(attrs["slices"])[row:], ...)]  # (an array, also where no axis is left)
+        return x[index]
+    if op == "slice_grad":
+        out = np.full(shape, 0.0, object)
+        out[index] = x
+        return out
     raise NotByRows(f"{op} has no form for single numbers")
 
 

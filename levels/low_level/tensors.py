@@ -347,9 +347,9 @@ def reshape(x, shape):
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis."""
     values, axis = as_tensors(list(values)), whole(axis)
-    axes = len(values[0].shape) if values else 0
+    axes = len(values[0].spec.shape) if values else 0
     if axis is None or not -axes <= axis < axes:
-        raise ValueError(f"concat: axis {axis} is not an axis of {[x.shape for x in values[:3]]}")
+        raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
     return apply("concat", *values, axis=axis % axes)
 
 
@@ -414,8 +414,8 @@ def without_dots(index, shape):
 
 def slice_of(x, index):
     """x[index] for integers, slices, `...` and `None`, as in NumPy."""
-    sizes, slices, shape = iter(x.shape), [], []
-    for part in without_dots(index, x.shape):
+    sizes, slices, shape = iter(x.spec.shape), [], []
+    for part in without_dots(index, x.spec.shape):
         size = 1 if part is None else next(sizes)
         if isinstance(part, slice):
             slices.append((part.start, part.stop, part.step))
@@ -430,7 +430,7 @@ def slice_of(x, index):
             cure = "for rows by number there is gather, for masks where"
             raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
     y = apply("slice", x, slices=tuple(slices))
-    return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
+    return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 
 
 def moved(x, name):

@@ -1534,8 +1534,10 @@ def keeps_rows(node, by_row):
         return by_row == [True, False] and not attrs.get("transpose_x")
     if op in REDUCTIONS or op == "reduce_mean":
         return 0 not in reduced(op, first, attrs.get("axis"))[0]
-    if op == "slice":
+    if op in ("slice", "slice_grad"):
         return attrs["slices"][0] == (None, None, None)
+    if op == "reshape":
+        return node.spec.shape[:1] == first[:1]
     own = op == "cast" or op == "concat" and attrs["axis"] > 0 or PLANNERS.get(op) is plan_rows and axes > 1
     return all(by_row) and own
 
@@ -1681,8 +1683,15 @@ def computed(node, inputs, by_row, row, batch):
         return each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x
     if op == "concat":
         return np.concatenate(inputs, attrs["axis"] - row)
+    if op == "reshape":
+        return x.reshape(shape)
+    index = (*as_slices(attrs.get("slices", ()))[row:], ...)  # (an array, also where no axis is left)
     if op == "slice":
-        return x[(*as_slices(attrs["slices"])[row:], ...)]  # (an array, also where no axis is left)
+        return x[index]
+    if op == "slice_grad":
+        out = np.full(shape, 0.0, object)
+        out[index] = x
+        return out
     raise NotByRows(f"{op} has no form for single numbers")
 
 
@@ -2629,9 +2638,9 @@ def reshape(x, shape):
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis."""
     values, axis = as_tensors(list(values)), whole(axis)
-    axes = len(values[0].shape) if values else 0
+    axes = len(values[0].spec.shape) if values else 0
     if axis is None or not -axes <= axis < axes:
-        raise ValueError(f"concat: axis {axis} is not an axis of {[x.shape for x in values[:3]]}")
+        raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
     return apply("concat", *values, axis=axis % axes)
 
 
@@ -2720,8 +2729,8 @@ def without_dots(index, shape):
 #| export tensors
 def slice_of(x, index):
     """x[index] for integers, slices, `...` and `None`, as in NumPy."""
-    sizes, slices, shape = iter(x.shape), [], []
-    for part in without_dots(index, x.shape):
+    sizes, slices, shape = iter(x.spec.shape), [], []
+    for part in without_dots(index, x.spec.shape):
         size = 1 if part is None else next(sizes)
         if isinstance(part, slice):
             slices.append((part.start, part.stop, part.step))
@@ -2736,7 +2745,7 @@ def slice_of(x, index):
             cure = "for rows by number there is gather, for masks where"
             raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
     y = apply("slice", x, slices=tuple(slices))
-    return y if y.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
+    return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 
 
 # %% [markdown]
@@ -2775,8 +2784,8 @@ def part_of_join(k):
     """The rule of input k of a `concat`: its part of dy."""
 
     def vjp(dy, y, *inputs, axis=0):
-        start = sum(x.shape[axis] for x in inputs[:k])
-        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].shape[axis]),)]
+        start = sum(x.spec.shape[axis] for x in inputs[:k])
+        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].spec.shape[axis]),)]
 
     return vjp
 
@@ -2802,9 +2811,9 @@ VJPS.update(
         "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
         "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
         "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
-        "reshape": (lambda dy, y, x, shape: reshape(dy, x.shape),),
+        "reshape": (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),),
         "concat": lambda count: map(part_of_join, range(count)),
-        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.shape, slices=slices),),
+        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.spec.shape, slices=slices),),
         "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
         "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
         "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
