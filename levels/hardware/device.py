@@ -106,10 +106,8 @@ class Device:
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
-        buffer.data, buffer.spec = (
-            None,
-            Spec(self, buffer.spec.shape, buffer.dtype),
-        )  # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""

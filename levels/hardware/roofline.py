@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from .assembler import Assembler
+from .assembler import Assembler, Index
 from .device import LINE, MEASURES, host_lanes
 
 
@@ -28,10 +28,13 @@ def chase_program(steps):
     """Walk along a chain of row numbers."""
     a = Assembler("chase", "f8")
     chain, start, out = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n"), a.array("out", 1)
-    here = a.cursor(a.load(start, 0))
+    slot, first = a.slot("i64"), a.load(start, 0)
+    a.emit(f"store i64 {first.register}, ptr {slot}")
     with a.loop(steps):
-        here.move(a.load(chain, here.index()))
-    a.store(a.count(here.index()), out, 0)
+        here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
+        a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
+    last = Index(a, a.write(f"load i64, ptr {slot}"), "n")
+    a.store(a.count(last), out, 0)
     return a.assemble()
 
 
