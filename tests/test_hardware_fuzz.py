@@ -31,7 +31,7 @@ LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 
 # A crash would take pytest with it, so the programs run in a process of their own.
 
-ERRORS = (TypeError, ValueError, IndexError, MemoryError, LookupError)  # and no KeyError
+ERRORS = (TypeError, ValueError, IndexError, MemoryError, LookupError, OverflowError)  # and no KeyError
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
 SHAPES = {"x": ("n",), "y": ("n", 4), "z": ("m", "n"), "u": (8,), "v": (4, 3), "w": ("m",)}  # floats
 ROWS = {"r": (("m",), "n"), "s": (("n", 3), "n"), "t": (("n",), 4)}  # shape, and what the row numbers count

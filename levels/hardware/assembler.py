@@ -3,6 +3,7 @@
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
 import ctypes
+import functools
 import hashlib
 import numbers
 import os
@@ -16,7 +17,6 @@ from llvmlite import binding as llvm
 
 from .device import Buffer, host_features, host_lanes
 
-CODE = {}  # the text of a program -> its engine, which owns the code, and its address
 CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
@@ -57,16 +57,14 @@ def object_code(text, target):
     return code
 
 
+@functools.cache
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and its address."""
-    if text not in CODE:
-        target = target_machine()
-        code = object_code(text, target)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        CODE[text] = engine, engine.get_function_address("program")
-    return CODE[text]
+    target = target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(object_code(text, target)))
+    engine.finalize_object()
+    return engine, engine.get_function_address("program")
 
 
 def trimmed(assembly):
@@ -109,8 +107,7 @@ class Value:
     __truediv__, __rtruediv__ = operators("fdiv")
 
     def __neg__(self):
-        a, kind = self.a, laned(self.a.real, self.lanes)
-        return Value(a, a.write(f"fneg {a.flags}{kind} {numeric(a, self)}"), self.lanes)
+        return -0.0 - self  # 0.0 - self would make 0.0 of 0.0
 
     __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("olt", "ole", "oeq", "une", "oge", "ogt"))
 
@@ -173,18 +170,10 @@ def live(a, thing):
     return thing
 
 
-def in_dtype(name, number, dtype):
-    """A Python number in a program's dtype."""
-    try:
-        return dtype.type(float(number))
-    except OverflowError:
-        raise ValueError(f"{name}: a whole number of {len(str(number))} digits is no {dtype}") from None
-
-
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return f"0x{np.float64(in_dtype(a.name, operand, a.dtype)).view(np.uint64):016X}"
+        return f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}"
     if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
     return live(a, operand).register
@@ -466,13 +455,13 @@ def memory_of(name, array, buffer, dtype, sizes):
 
 def check_rows(name, array, buffer, data, limit):
     """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
-    known = buffer.rows and buffer.rows[0] is data
-    low, high = buffer.rows[1:] if known else (int(data.min()), int(data.max())) if data.size else (0, -1)
+    if not buffer.rows or buffer.rows[0] is not data:
+        data = buffer.data = data.copy()
+        data.flags.writeable = False
+        buffer.rows = data, *((int(data.min()), int(data.max())) if data.size else (0, -1))
+    _, low, high = buffer.rows
     if low < 0 or high >= limit:
         raise IndexError(f"{name}: {array.name} holds row {low if low < 0 else high}; there are {limit} rows")
-    if not known:
-        data = buffer.data = data.copy()
-        data.flags.writeable, buffer.rows = False, (data, low, high)
     return data
 
 
@@ -480,7 +469,7 @@ def as_word(program, name, number):
     """A number as the 64-bit word that hands it over."""
     if not isinstance(number, numbers.Real):
         raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
-    return int(in_dtype(program.name, number, program.dtype).view(f"i{program.dtype.itemsize}"))
+    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
 
 
 class Program:

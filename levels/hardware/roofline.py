@@ -91,8 +91,7 @@ def peak_program(sums, turns):
 def measure_sums(device, sums, turns=200_000):
     """float32 operations a second of one core that keeps so many independent sums going."""
     program, one = peak_program(sums, turns), device.put(np.ones(1, "f4"))
-    lanes = host_lanes()
-    return 2 * sums * lanes * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
+    return 2 * sums * host_lanes() * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
 
 
 MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))

@@ -161,10 +161,8 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
-import ctypes
 import math
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -309,7 +307,7 @@ class Device:
 # The floor that `roofline` computes is from [Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785);
 # `cost` adds what calling costs. We shall measure all three numbers, and see how well such a small formula predicts.
 #
-# What the system tells about this computer, three small functions ask. (They may be skimmed.)
+# How much memory a process may use, the system tells. (This function may be skimmed.)
 
 
 # %%
@@ -325,26 +323,6 @@ def host_memory():
         if path.exists() and (text := path.read_text().strip()).isdigit():
             limits.append(int(text))
     return min(limits)
-
-
-def host_caches():
-    """The bytes of the data caches that a core sees, {"L1": …, "L2": …}, as far as the system tells."""
-    found = {}
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # Linux
-        try:
-            kind, level, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:  # some systems list a cache without its size
-            continue
-        if kind != "Instruction":
-            found[f"L{level}"] = int(size.removesuffix("K")) * 1024
-    if sys.platform == "darwin":
-        for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
-            for where in (b"hw.", b"hw.perflevel0."):  # the second, of the fast cores, overrides
-                size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
-                ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
-                if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
-                    found[level] = size.value
-    return found
 
 
 # %% [markdown]
@@ -388,7 +366,6 @@ class Pool(dict):
         def measured(what, unit):
             return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
 
-        caches = [f"{name} {amount(size, 'iB', 1024)}" for name, size in host_caches().items()]
         return {
             "": device.name,
             "kind": device.kind + " (simulated)" * device.simulated,
@@ -396,7 +373,6 @@ class Pool(dict):
             "in use": f"{device.used:,} B",
             "CPUs": str(os.cpu_count() or "unknown"),
             "lanes": f"{host_lanes()} float32",
-            "caches": ", ".join(caches) or "unknown",
             "peak of one": measured("peak", "flop/s"),
             "bandwidth": measured("bandwidth", "B/s"),
             "a launch": measured("launch_time", "s"),
@@ -494,6 +470,8 @@ after:
 #| export assembler
 """A program is loads, arithmetic and stores: an assembler that writes one, instruction by instruction."""
 
+import ctypes
+import functools
 import hashlib
 import numbers
 import re
@@ -501,7 +479,6 @@ from contextlib import contextmanager, suppress
 
 import llvmlite
 
-CODE = {}  # the text of a program -> its engine, which owns the code, and its address
 CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
@@ -548,16 +525,14 @@ def object_code(text, target):
     return code
 
 
+@functools.cache
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and its address."""
-    if text not in CODE:
-        target = target_machine()
-        code = object_code(text, target)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        CODE[text] = engine, engine.get_function_address("program")
-    return CODE[text]
+    target = target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(object_code(text, target)))
+    engine.finalize_object()
+    return engine, engine.get_function_address("program")
 
 
 # %% [markdown]
@@ -647,8 +622,7 @@ class Value:
     __truediv__, __rtruediv__ = operators("fdiv")
 
     def __neg__(self):
-        a, kind = self.a, laned(self.a.real, self.lanes)
-        return Value(a, a.write(f"fneg {a.flags}{kind} {numeric(a, self)}"), self.lanes)
+        return -0.0 - self  # 0.0 - self would make 0.0 of 0.0
 
     __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("olt", "ole", "oeq", "une", "oge", "ogt"))
 
@@ -734,18 +708,10 @@ def live(a, thing):
     return thing
 
 
-def in_dtype(name, number, dtype):
-    """A Python number in a program's dtype."""
-    try:
-        return dtype.type(float(number))
-    except OverflowError:
-        raise ValueError(f"{name}: a whole number of {len(str(number))} digits is no {dtype}") from None
-
-
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return f"0x{np.float64(in_dtype(a.name, operand, a.dtype)).view(np.uint64):016X}"
+        return f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}"
     if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
     return live(a, operand).register
@@ -1100,13 +1066,13 @@ def memory_of(name, array, buffer, dtype, sizes):
 
 def check_rows(name, array, buffer, data, limit):
     """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
-    known = buffer.rows and buffer.rows[0] is data
-    low, high = buffer.rows[1:] if known else (int(data.min()), int(data.max())) if data.size else (0, -1)
+    if not buffer.rows or buffer.rows[0] is not data:
+        data = buffer.data = data.copy()
+        data.flags.writeable = False
+        buffer.rows = data, *((int(data.min()), int(data.max())) if data.size else (0, -1))
+    _, low, high = buffer.rows
     if low < 0 or high >= limit:
         raise IndexError(f"{name}: {array.name} holds row {low if low < 0 else high}; there are {limit} rows")
-    if not known:
-        data = buffer.data = data.copy()
-        data.flags.writeable, buffer.rows = False, (data, low, high)
     return data
 
 
@@ -1114,7 +1080,7 @@ def as_word(program, name, number):
     """A number as the 64-bit word that hands it over."""
     if not isinstance(number, numbers.Real):
         raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
-    return int(in_dtype(program.name, number, program.dtype).view(f"i{program.dtype.itemsize}"))
+    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
 
 
 # %% [markdown]
@@ -1227,6 +1193,7 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: squ
 
 import functools
 import statistics
+import sys
 import time
 
 
@@ -1289,7 +1256,7 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 sizes = [2**k for k in range(12, 29)]
-figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], host_caches())
+figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], figures.host_caches())
 
 # %% [markdown]
 # Each step of the staircase is a **cache**: a small memory close to the core that keeps copies of the lines used last. What
@@ -1355,7 +1322,7 @@ def measure_bandwidth(device, nbytes=2**28):
 MEASURES["bandwidth"] = measure_bandwidth
 
 # %% tags=["nbval-ignore-output"]
-figures.bandwidths(sizes, [measure_bandwidth(cpu, size) for size in sizes], host_caches())
+figures.bandwidths(sizes, [measure_bandwidth(cpu, size) for size in sizes], figures.host_caches())
 
 # %% [markdown]
 # ### How fast does it compute?
@@ -1383,8 +1350,7 @@ def peak_program(sums, turns):
 def measure_sums(device, sums, turns=200_000):
     """float32 operations a second of one core that keeps so many independent sums going."""
     program, one = peak_program(sums, turns), device.put(np.ones(1, "f4"))
-    lanes = host_lanes()
-    return 2 * sums * lanes * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
+    return 2 * sums * host_lanes() * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
 
 
 MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
@@ -1678,7 +1644,6 @@ print([exp(x) for x in (math.inf, -math.inf, math.nan, 0.0)], [log(x) for x in (
 """The two tasks in machine code: one program, one call, any number of steps."""
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -1691,15 +1656,19 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
+def check_array(name, array, dtype, *shape):
+    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
+    if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (dtype, shape):
+        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+        raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
+    if not np.isfinite(array).all():
+        row = np.argmin(np.isfinite(array).all(axis=1))
+        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+
+
 def check_inputs(x, dtype, features):
-    """Raise unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.shape[1] != features or x.dtype != dtype:
-        found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"x is {found}; expected a NumPy array {dtype}[rows, {features}]")
-    if not np.isfinite(x).all():
-        raise ValueError(
-            f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows"
-        )
+    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
+    check_array("x", x, dtype, *np.shape(x)[:1], features)
 
 
 # %% [markdown]
@@ -1719,18 +1688,14 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
     if x.ndim != 2:
         raise ValueError(f"x has shape {x.shape}; expected [rows, features]")
-    check_inputs(x, dtype, x.shape[1])
     sizes = [x.shape[1], *units]
-    shapes = [s for inputs, outputs in zip(sizes, units) for s in ((inputs, outputs), (1, outputs))]
-    expected = [("y", y, (len(x), 1))]
+    shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    expected += [(f"weights[{i}]", w, shape) for i, (w, shape) in enumerate(zip(weights, shapes))]
-    for name, array, shape in expected:
-        if getattr(array, "shape", None) != shape or array.dtype != dtype:
-            raise ValueError(f"{name} is {getattr(array, 'dtype', '')}{np.shape(array)}; expected {dtype}{shape}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} holds a number that is not finite; drop or fill it first")
+    check_array("x", x, dtype, *x.shape)
+    check_array("y", y, dtype, len(x), 1)
+    for i, (array, shape) in enumerate(zip(weights, shapes)):
+        check_array(f"weights[{i}]", array, dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
@@ -1927,8 +1892,8 @@ def relu(z):
 
 
 def dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[j] for each unit j."""
-    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b)]
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
+    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
 
 def forward(row, weights):
@@ -1945,7 +1910,7 @@ def forward(row, weights):
 # So we can try them before there is a program:
 
 # %%
-floats = [v[0].tolist() if i % 2 else v.tolist() for i, v in enumerate(rings.weights)]  # w: a list of rows, b: a list
+floats = [v.tolist() for v in rings.weights]  # each a list of rows
 point, answer = rings.x[0].tolist(), float(rings.y[0, 0])
 h1, h2, p = forward(point, floats)
 print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
@@ -2035,13 +2000,8 @@ def net_arrays(a, features):
 
 
 def load_weights(a, arrays):
-    """Every number of the arrays [w1, b1, …] in a register: w as a list of rows, b as a list."""
-    loaded = []
-    for w, b in zip(arrays[::2], arrays[1::2]):
-        inputs, units = w.shape
-        loaded.append([[a.load(w, k, j) for j in range(units)] for k in range(inputs)])
-        loaded.append([a.load(b, 0, j) for j in range(units)])
-    return loaded
+    """Every number of the arrays [w1, b1, …] in a register: each array as a list of rows."""
+    return [[[a.load(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])] for array in arrays]
 
 
 # %% [markdown]
@@ -2068,10 +2028,9 @@ def dnn_program(dtype, features, lanes=None):
             loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
             backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
         a.store(0.0 - loss.total() / n, losses, step)
-        for w, numbers, dw in zip(arrays, weights, sums):  # update
-            for k, j in itertools.product(*map(range, w.shape)):
-                number = numbers[k][j] if w.name[0] == "w" else numbers[j]
-                a.store(number - learning_rate * dw[k][j].total(), w, k, j)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(w[k][j] - learning_rate * dw[k][j].total(), array, k, j)
     return a.assemble()
 
 
