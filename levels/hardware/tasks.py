@@ -123,13 +123,13 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
     trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    program, predict_program = train(dtype, features), forward(dtype, features)
-    program(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate, **trained)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
+    train(dtype, features)(**data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
         out = cpu.alloc((len(x), 1), dtype)
-        predict_program(x=cpu.put(x), out=out, **trained)
+        forward(dtype, features)(x=cpu.put(x), out=out, **trained)
         return out.numpy()
 
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)

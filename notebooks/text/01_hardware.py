@@ -593,15 +593,12 @@ print(trimmed(target.emit_assembly(optimised(TEXT, target))))
 #| export assembler
 def operators(instruction):
     """The two methods that write this instruction: value · other, and other · value."""
-    return (
-        lambda value, other: arithmetic(value.a, instruction, value, other),
-        lambda value, other: arithmetic(value.a, instruction, other, value),
-    )
+    return lambda x, y: arithmetic(x.a, instruction, x, y), lambda x, y: arithmetic(x.a, instruction, y, x)
 
 
 def compared(how):
     """The method that writes this comparison, by LLVM's name."""
-    return lambda value, other: comparison(value.a, how, value, other)
+    return lambda x, y: comparison(x.a, how, x, y)
 
 
 class Value:
@@ -701,10 +698,9 @@ def spread(a, kind, register, have, lanes):
 #| export assembler
 def live(a, thing):
     """Raise unless this belongs to the program and to a loop that is still open."""
-    if thing.a is not a:
-        raise TypeError(f"{a.name}: this belongs to another program, {thing.a.name}")
     if thing.scope not in a.scopes:
-        raise ValueError(f"{a.name}: {thing!r} was made in a loop that has ended; a sum or a store carries numbers out")
+        where = "another program, or of a loop that has ended; a sum or a store carries numbers out"
+        raise ValueError(f"{a.name}: {thing!r} is of {where}")
     return thing
 
 
@@ -904,15 +900,13 @@ class Sum:
 @contextmanager
 def loop(a, extent, lanes=1):
     """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-    if a.scope is None or lanes not in (1, a.lanes):
-        raise ValueError(f"{a.name}: a loop takes 1 or {a.lanes} counters at once, not {lanes}")
-    if lanes > 1 and a.mask:
-        raise ValueError(f"{a.name}: a loop with lanes stands inside another one")
+    if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
+        raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
     end, n = a.size(extent), len(a.lines)
     a.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
     a.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
     a.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-    a.scopes.append(n)
+    a.scopes.append((a, n))
     if lanes == 1:
         yield Index(a, f"%i{n}", extent)
     else:
@@ -921,11 +915,10 @@ def loop(a, extent, lanes=1):
         a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {spread(a, 'i64', end, 1, lanes)}")
         yield Index(a, each, extent, lanes, first=f"%i{n}")
         a.mask = None
-    if a.scopes.pop() != n:
+    if a.scopes.pop() != (a, n):
         raise ValueError(f"{a.name}: loops end in the reverse order of their beginnings")
-    a.emit(
-        f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}", f"br label %test{n}", f"after{n}:"
-    )
+    a.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+    a.emit(f"br label %test{n}", f"after{n}:")
 
 
 # %% [markdown]
@@ -1001,7 +994,7 @@ class Assembler:
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
         self.entry, self.lines, self.mask = [], [], None
         self.arrays, self.words, self.reaches = {}, {}, []
-        self.scopes = [-1]  # the open loops, outermost first; -1 is the program itself
+        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -1809,13 +1802,13 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
     trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    program, predict_program = train(dtype, features), forward(dtype, features)
-    program(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate, **trained)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
+    train(dtype, features)(**data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
         out = cpu.alloc((len(x), 1), dtype)
-        predict_program(x=cpu.put(x), out=out, **trained)
+        forward(dtype, features)(x=cpu.put(x), out=out, **trained)
         return out.numpy()
 
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
