@@ -148,7 +148,7 @@ def laned(kind, lanes):
 
 
 def spread(a, kind, register, have, lanes):
-    """A register that has that many lanes already as it is; one number, repeated over lanes."""
+    """A register with that many lanes: the same one where it has them, else its one number repeated."""
     if have == lanes:
         return register
     if not register.startswith("%"):
@@ -161,8 +161,9 @@ def spread(a, kind, register, have, lanes):
 def live(a, thing):
     """Raise unless this belongs to the program and to a loop that is still open."""
     if thing.scope not in a.scopes:
-        where = "another program, or of a loop that has ended; a sum or a store carries numbers out"
-        raise ValueError(f"{a.name}: {thing!r} is of {where}")
+        raise ValueError(
+            f"{a.name}: {thing!r} was made elsewhere, or in a loop that has ended; a sum carries numbers out"
+        )
     return thing
 
 
@@ -307,9 +308,8 @@ class Sum:
         a, value = self.a, self.value()
         if value.lanes == 1:
             return value
-        order = "reassoc " if a.flags else ""
-        terms = f"{a.real} 0.0, {self.kind} {value.register}"
-        return Value(a, a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({terms})"))
+        how, terms = "reassoc " * bool(a.flags), f"{a.real} 0.0, {self.kind} {value.register}"
+        return Value(a, a.write(f"call {how}{a.real} @llvm.vector.reduce.fadd({terms})"))
 
 
 @contextmanager

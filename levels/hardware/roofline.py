@@ -33,8 +33,7 @@ def chase_program(steps):
     with a.loop(steps):
         here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
         a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
-    last = Index(a, a.write(f"load i64, ptr {slot}"), "n")
-    a.store(a.count(last), out, 0)
+    a.store(a.count(Index(a, a.write(f"load i64, ptr {slot}"), "n")), out, 0)
     return a.assemble()
 
 

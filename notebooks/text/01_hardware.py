@@ -326,7 +326,7 @@ def host_memory():
 
 
 # %% [markdown]
-# LLVM knows what its instructions can do:
+# What the instructions of this computer can do, LLVM knows:
 
 
 # %%
@@ -631,8 +631,8 @@ class Condition(Value):
 # %% [markdown]
 # Next, what a program works on. An array has a name and a shape. A size in the shape may be a name too, such as
 # `"rows"`: it is learned when the program is called. An **index** is a whole number, or the counter of a loop, or a row number
-# from memory. Each has a known **extent** before the program runs: a counter over `"rows"` stays below the rows. What can
-# leave its array is refused, and the running program need not look.
+# from memory. Before the program runs, each is known to stay below some **extent**: a counter over `"rows"` below the number
+# of rows. What can leave its array is refused, and the running program need not look.
 
 
 # %%
@@ -679,7 +679,7 @@ def laned(kind, lanes):
 
 
 def spread(a, kind, register, have, lanes):
-    """A register that has that many lanes already as it is; one number, repeated over lanes."""
+    """A register with that many lanes: the same one where it has them, else its one number repeated."""
     if have == lanes:
         return register
     if not register.startswith("%"):
@@ -699,8 +699,9 @@ def spread(a, kind, register, have, lanes):
 def live(a, thing):
     """Raise unless this belongs to the program and to a loop that is still open."""
     if thing.scope not in a.scopes:
-        where = "another program, or of a loop that has ended; a sum or a store carries numbers out"
-        raise ValueError(f"{a.name}: {thing!r} is of {where}")
+        raise ValueError(
+            f"{a.name}: {thing!r} was made elsewhere, or in a loop that has ended; a sum carries numbers out"
+        )
     return thing
 
 
@@ -777,6 +778,12 @@ def index(a, i):
     return Index(a, str(int(i)), int(i) + 1)
 
 
+# %% [markdown]
+# Now the place itself. Here every index is checked, or noted for the check at the call.
+
+
+# %%
+#| export assembler
 def place(a, array, indices):
     """The position of array[indices], counted in elements: its register, how many it holds, and the lanes they serve."""
     if not isinstance(array, Array) or a.arrays.get(array.name) is not array:
@@ -886,9 +893,8 @@ class Sum:
         a, value = self.a, self.value()
         if value.lanes == 1:
             return value
-        order = "reassoc " if a.flags else ""
-        terms = f"{a.real} 0.0, {self.kind} {value.register}"
-        return Value(a, a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({terms})"))
+        how, terms = "reassoc " * bool(a.flags), f"{a.real} 0.0, {self.kind} {value.register}"
+        return Value(a, a.write(f"call {how}{a.real} @llvm.vector.reduce.fadd({terms})"))
 
 
 # %% [markdown]
@@ -1206,7 +1212,7 @@ def seconds(run, repeats=7):
 # To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds
 # the number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can
 # be guessed ahead. The program walks along it. Where it stands must outlive a turn of the loop, so it is kept in a slot, as a
-# sum keeps its number; these two lines of LLVM we write ourselves.
+# sum keeps its number; these lines of LLVM we write ourselves.
 
 
 # %%
@@ -1221,8 +1227,7 @@ def chase_program(steps):
     with a.loop(steps):
         here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
         a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
-    last = Index(a, a.write(f"load i64, ptr {slot}"), "n")
-    a.store(a.count(last), out, 0)
+    a.store(a.count(Index(a, a.write(f"load i64, ptr {slot}"), "n")), out, 0)
     return a.assemble()
 
 
@@ -1450,9 +1455,8 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 import struct
 
 SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
-# integers as wide, bits of fraction, bias of the exponent
-FORMAT = {SINGLE: ("i32", 23, 127), DOUBLE: ("i64", 52, 1023)}
-SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
+# integers as wide, bits of fraction, bias of the exponent, the bits of √½
+FORMAT = {SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
@@ -1480,7 +1484,7 @@ def scaled(x, n):
         for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
-    a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
+    a, (whole, fraction, bias, _) = n.a, FORMAT[n.a.dtype]
     real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
     both = a.write(f"fptosi {real} {numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
     one, shift = (spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
@@ -1494,10 +1498,10 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - SQRT_HALF[DOUBLE] >> 52)
-    a, (whole, fraction, _) = x.a, FORMAT[x.a.dtype]
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - FORMAT[DOUBLE][-1] >> 52)
+    a, (whole, fraction, _, root) = x.a, FORMAT[x.a.dtype]
     real, kind = laned(a.real, x.lanes), laned(whole, x.lanes)
-    root, shift = (spread(a, whole, str(number), 1, x.lanes) for number in (SQRT_HALF[a.dtype], fraction))
+    root, shift = (spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
     bits = a.write(f"bitcast {real} {numeric(a, x)} to {kind}")
     bits = a.write(f"sub {kind} {bits}, {root}")
     bits = a.write(f"ashr {kind} {bits}, {shift}")
@@ -1525,8 +1529,7 @@ def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
         p = series[0]
         for c in series[1:]:
             p = p * r + c
-        p = p * (r * r) + r + 1.0
-        return scaled(p, n)
+        return scaled(p * (r * r) + r + 1.0, n)
 
     return exp
 
@@ -2247,7 +2250,7 @@ except IndexError as error:
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
-# | put places there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
+# | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
 # | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
 #
 # ## Exercises
