@@ -1,10 +1,12 @@
 """Every picture of the course. A picture settles a claim: its title says what it shows, its text says it again in words."""
 
 import base64
+import ctypes
 import functools
 import inspect
 import io
 import itertools
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -261,6 +263,26 @@ def plain(axis, multiples=(1,)):
 
 
 BLANK = dict(color="white", pad=0.5)  # behind words that a line may cross
+
+
+def host_caches():
+    """The bytes of the data caches that a core sees, {"L1": …, "L2": …}, as far as the system tells."""
+    found = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # Linux
+        try:
+            kind, level, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:  # some systems list a cache without its size
+            continue
+        if kind != "Instruction":
+            found[f"L{level}"] = int(size.removesuffix("K")) * 1024
+    if sys.platform == "darwin":
+        for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
+            for where in (b"hw.", b"hw.perflevel0."):  # the second, of the fast cores, overrides
+                size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
+                ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
+                if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
+                    found[level] = size.value
+    return found
 
 
 def over_sizes(axes, sizes, values, caches, marked, unit, title):

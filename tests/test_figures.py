@@ -42,6 +42,18 @@ def test_memory_is_named_only_where_no_cache_holds_the_data(caches, source):
     assert figures.bandwidths(SIZES, [1e9 * v for v in values[::-1]], caches).text.endswith(f"1.2 GB/s {source}")
 
 
+def test_caches_are_told_as_far_as_the_system_knows(monkeypatch, tmp_path):
+    """Some processors do not tell the size of a cache, some tell nothing."""
+    monkeypatch.setattr(figures, "Path", lambda folder: tmp_path)
+    monkeypatch.setattr(figures.sys, "platform", "linux")
+    assert figures.host_caches() == {}
+    for k, files in enumerate(["1 Data 32K", "1 Instruction 32K", "2 Unified 1024K", "3 Unified"]):
+        (tmp_path / f"index{k}").mkdir()
+        for name, text in zip(("level", "type", "size"), files.split(), strict=False):
+            (tmp_path / f"index{k}" / name).write_text(text + "\n")
+    assert figures.host_caches() == {"L1": 32 * 2**10, "L2": 2**20}
+
+
 def test_near_caches_are_labelled_in_two_rows():
     (axes,) = axes_of(figures.staircase, SIZES, [1.0] * 17, {"L2": 2**19, "L3": 2**20, "L1": 2**15})
     assert [text.get_text() for text in axes.texts[2:]] == ["L1 32 KiB", "L2 512 KiB", "L3 1 MiB\n"]

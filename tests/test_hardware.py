@@ -77,18 +77,6 @@ def test_a_container_may_have_less_memory_than_the_machine(monkeypatch, tmp_path
     assert device_room.host_memory() is None
 
 
-def test_caches_are_told_as_far_as_the_system_knows(monkeypatch, tmp_path):
-    """Some processors do not tell the size of a cache, some tell nothing."""
-    monkeypatch.setattr(device_room, "Path", lambda folder: tmp_path)
-    monkeypatch.setattr(device_room.sys, "platform", "linux")
-    assert device_room.host_caches() == {}
-    for k, files in enumerate(["1 Data 32K", "1 Instruction 32K", "2 Unified 1024K", "3 Unified"]):
-        (tmp_path / f"index{k}").mkdir()
-        for name, text in zip(("level", "type", "size"), files.split(), strict=False):
-            (tmp_path / f"index{k}" / name).write_text(text + "\n")
-    assert device_room.host_caches() == {"L1": 32 * 2**10, "L2": 2**20}
-
-
 def buffer_on(device, data):
     """A buffer that stands in memory of ours, so that we see what is written beside it."""
     device.used += data.nbytes
@@ -168,20 +156,15 @@ def test_counters_become_numbers_lane_by_lane(dtype, lanes):
     assert call(a, out=np.zeros(21, dtype)).tolist() == [2 * i + 21 for i in range(21)]
 
 
-@pytest.mark.parametrize("dtype, lanes", LANES)
-def test_fma_rounds_once(dtype, lanes):
-    """(1 + e)² - (1 + 2e) is e², which the square rounded by itself has lost."""
-    e = 2.0**-12 if dtype == "f4" else 2.0**-27
-    a = Assembler("p", dtype, lanes)
-    x, out = a.array("x", "n"), a.array("out", "n", 3)
-    with a.loop("n", a.lanes) as i:
+def test_float64_rounds_after_each_operation():
+    """(1 + e)² - (1 + 2e) is e² where it is rounded once, and 0 where the square is rounded first."""
+    e = 2.0**-27
+    a = Assembler("p", "f8")
+    x, out = a.array("x", "n"), a.array("out", "n")
+    with a.loop("n") as i:
         v = a.load(x, i)
-        a.store(a.fma(v, v, -(1 + 2 * e)), out, i, 0)
-        a.store(a.fma(v, 1 + e, a.number("z")), out, i, 1)
-        a.store(v * v - (1 + 2 * e), out, i, 2)
-    found = call(a, x=np.full(19, 1 + e, dtype), out=np.zeros((19, 3), dtype), z=-(1 + 2 * e))
-    assert (found[:, :2] == e * e).all()
-    assert dtype == "f4" or (found[:, 2] == 0).all()  # float64 rounds after each operation
+        a.store(v * v - (1 + 2 * e), out, i)
+    assert (call(a, x=np.full(19, 1 + e), out=np.ones(19)) == 0).all()
 
 
 @pytest.mark.parametrize("dtype, lanes", LANES)
@@ -241,8 +224,9 @@ def writing(code):
     [
         lambda a, x, rows: [a.load(x, i, 3) for i in enter(a, "n")],
         lambda a, x, rows: [a.load(x, i, -1) for i in enter(a, "n")],
-        lambda a, x, rows: [a.load(x, i, 2 * j) for i in enter(a, "n") for j in enter(a, 3)],
-        lambda a, x, rows: [a.load(x, i, j - 1) for i in enter(a, "n") for j in enter(a, 3)],
+        lambda a, x, rows: [a.load(x, i, j) for i in enter(a, "n") for j in enter(a, 4)],
+        lambda a, x, rows: [a.load(x, i + 1, 0) for i in enter(a, "n")],
+        lambda a, x, rows: [a.load(x, 1 - i, 0) for i in enter(a, "n")],
         lambda a, x, rows: [a.load(x, i) for i in enter(a, "n")],
         lambda a, x, rows: [a.store(1.0, rows, i) for i in enter(a, "m")],
         lambda a, x, rows: a.number("r") + Assembler("q", "f8").number("r"),
@@ -255,10 +239,8 @@ def writing(code):
         lambda a, x, rows: a.load(x, 0.0, 0),
         lambda a, x, rows: a.load(None, 0, 0),
         lambda a, x, rows: a.store(x, 1.0, 0, 0),  # the wrong way round
-        lambda a, x, rows: a.number("r") + 10**400,
         lambda a, x, rows: select(a.number("r"), 1.0, 2.0),
         lambda a, x, rows: 1.0 if a.number("r") else 2.0,
-        lambda a, x, rows: a.count(a.index(2**30) * 2**30 * 2**30),
         lambda a, x, rows: list(zip(enter(a, "n"), enter(a, "n"), strict=True)),  # the outer loop ends first
     ],
 )
@@ -270,19 +252,11 @@ def test_a_program_that_could_leave_its_arrays_is_not_written(code):
 @pytest.mark.parametrize(
     "code, fits, leaves, message",
     [
-        (lambda a, x, rows: a.load(x, 0, 0), (1, 0), (0, 0), "index 0 of x.* from 0 to 0; the size there is 0"),
-        (lambda a, x, rows: [a.load(x, i, 0) for i in enter(a, "m")], (4, 4), (3, 4), "0 to 3; the size there is 3"),
-        (lambda a, x, rows: [a.load(x, i + 1, 0) for i in enter(a, "m")], (5, 4), (4, 4), "1 to 4; .* is 4"),
+        (lambda a, x, rows: a.load(x, 0, 0), (1, 0), (0, 0), "index 0 of x.* up to 0; the size there is 0"),
+        (lambda a, x, rows: [a.load(x, i, 0) for i in enter(a, "m")], (4, 4), (3, 4), "up to 3; the size there is 3"),
         (lambda a, x, rows: [a.load(x, 0, j) for j in enter(a, "n")], (3, 0), (4, 0), "index 1 of x"),
-        (lambda a, x, rows: [a.store(1.0, x, 3 - i, 0) for i in enter(a, 4)], (4, 0), (3, 0), "0 to 3; .* is 3"),
-        (lambda a, x, rows: [a.load(x, a.load(rows, i) + 1, 0) for i in enter(a, "m")], (0, 0), (4, 4), "1 to 4"),
-        (
-            lambda a, x, rows: [a.load(x, j - i, 0) for i in enter(a, "m") for j in enter(a, "n")],
-            (3, 1),
-            (3, 2),
-            "-1 to 2",
-        ),
-        (lambda a, x, rows: a.load(x, a.cursor(2).index(), 0), (3, 0), (2, 0), "2 to 2"),
+        (lambda a, x, rows: [a.store(1.0, x, i, 0) for i in enter(a, 4)], (4, 0), (3, 0), "up to 3; .* is 3"),
+        (lambda a, x, rows: [a.load(rows, a.load(rows, i)) for i in enter(a, "m")], (4, 4), (5, 4), "up to 4; .* is 4"),
     ],
 )
 def test_an_index_that_does_not_fit_the_sizes_is_refused_at_the_call(code, fits, leaves, message):
@@ -299,15 +273,13 @@ def sized(n, m):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda a, x, i, v, s, c: a.load(x, i),
-        lambda a, x, i, v, s, c: i + 1,
-        lambda a, x, i, v, s, c: v + 1,
-        lambda a, x, i, v, s, c: a.store(v, x, 0),
-        lambda a, x, i, v, s, c: select(v > 0, 1.0, 2.0),
-        lambda a, x, i, v, s, c: s.total(),
-        lambda a, x, i, v, s, c: s.__iadd__(1.0),
-        lambda a, x, i, v, s, c: c.index(),
-        lambda a, x, i, v, s, c: c.move(0),
+        lambda a, x, i, v, s: a.load(x, i),
+        lambda a, x, i, v, s: a.count(i),
+        lambda a, x, i, v, s: v + 1,
+        lambda a, x, i, v, s: a.store(v, x, 0),
+        lambda a, x, i, v, s: select(v > 0, 1.0, 2.0),
+        lambda a, x, i, v, s: s.total(),
+        lambda a, x, i, v, s: s.__iadd__(1.0),
     ],
 )
 @pytest.mark.parametrize("first", [True, False])  # whether the loop opens the program
@@ -317,9 +289,9 @@ def test_what_a_loop_made_ends_with_it(use, first):
     if not first:
         a.store(1.0, x, 0)
     with a.loop("n") as i:
-        v, s, c = a.load(x, i), a.sum(), a.cursor(0)
+        v, s = a.load(x, i), a.sum()
     with pytest.raises(ValueError, match="^p: "):
-        use(a, x, i, v, s, c)
+        use(a, x, i, v, s)
 
 
 def test_a_program_is_assembled_once():
@@ -428,7 +400,7 @@ def test_random_programs_agree_with_numpy(terms, n, width, dtype, random):
 def compiled(monkeypatch, folder, write):
     """The seconds that it takes to write a program, with nothing in this process's memory, and the program."""
     monkeypatch.setattr(assembler, "CACHE", folder)
-    monkeypatch.setattr(assembler, "CODE", {})
+    assembler.machine_code.cache_clear()
     start = time.perf_counter()
     program = write()
     return time.perf_counter() - start, program

@@ -5,39 +5,36 @@
 # isort: skip_file
 
 from .assembler import (
-    CACHE, CODE, FAST, REAL, Array, Assembler, Condition, Cursor, Index, Program, Sum, Value, arithmetic, array,
-    as_word, check_reach, check_rows, compared, comparison, count, fma, in_dtype, index, integer, intrinsic, laned,
-    live, load, loop, machine_code, memory_of, named, number, numeric, object_code, operators, optimised, place,
-    select, size, spread, store, suffix, target_machine, together, trimmed, word
+    CACHE, FAST, REAL, Array, Assembler, Condition, Index, Program, Sum, Value, arithmetic, array, as_word,
+    check_reach, check_rows, compared, comparison, count, index, laned, live, load, loop, machine_code, memory_of,
+    named, number, numeric, object_code, operators, optimised, place, select, size, spread, store, target_machine,
+    together, trimmed, word
 )
 from .device import (
-    GAP, LINE, MEASURES, PAGE, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_caches, host_features,
-    host_lanes, host_memory, pool
+    GAP, LINE, MEASURES, PAGE, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_features, host_lanes,
+    host_memory, pool
 )
-from .elementary import (
-    DOUBLE, EXP, FORMAT, LOG, SINGLE, SQRT_HALF, constant, exp, exponent, log, make_exp, make_log, rint, scaled, sqrt
-)
+from .elementary import DOUBLE, EXP, FORMAT, LOG, SINGLE, exp, exponent, log, make_exp, make_log, rint, scaled, sqrt
 from .roofline import (
     chase_program, measure_bandwidth, measure_latency, measure_launch, measure_sums, peak_program, read_program,
     seconds
 )
 from .tasks import (
-    Fit, backward, check_inputs, check_task, clipped, dense, dnn_classifier, dnn_predict_program, dnn_program, dot,
-    forward, linear_predict_program, linear_program, linear_regression, load_weights, net_arrays, relu, run_programs,
-    through_relu, weight_names
+    Fit, backward, check_array, check_inputs, check_task, clipped, dense, dnn_classifier, dnn_predict_program,
+    dnn_program, dot, forward, linear_predict_program, linear_program, linear_regression, load_weights, net_arrays,
+    relu, run_programs, through_relu, weight_names
 )
 
 __all__ = [
-    "CACHE", "CODE", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MEASURES", "PAGE", "POOL", "REAL",
-    "SINGLE", "SQRT_HALF", "Array", "Assembler", "Buffer", "Condition", "Cursor", "Device", "Fit", "Index", "Pool",
-    "Program", "Spec", "Sum", "Value", "aligned", "amount", "arithmetic", "array", "as_word", "backward",
-    "chase_program", "check_inputs", "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison",
-    "constant", "copy", "count", "dense", "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp",
-    "exponent", "fma", "forward", "host_caches", "host_features", "host_lanes", "host_memory", "in_dtype", "index",
-    "integer", "intrinsic", "laned", "linear_predict_program", "linear_program", "linear_regression", "live", "load",
-    "load_weights", "log", "loop", "machine_code", "make_exp", "make_log", "measure_bandwidth", "measure_latency",
-    "measure_launch", "measure_sums", "memory_of", "named", "net_arrays", "number", "numeric", "object_code",
-    "operators", "optimised", "peak_program", "place", "pool", "read_program", "relu", "rint", "run_programs",
-    "scaled", "seconds", "select", "size", "spread", "sqrt", "store", "suffix", "target_machine", "through_relu",
+    "CACHE", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MEASURES", "PAGE", "POOL", "REAL", "SINGLE",
+    "Array", "Assembler", "Buffer", "Condition", "Device", "Fit", "Index", "Pool", "Program", "Spec", "Sum", "Value",
+    "aligned", "amount", "arithmetic", "array", "as_word", "backward", "chase_program", "check_array", "check_inputs",
+    "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison", "copy", "count", "dense",
+    "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp", "exponent", "forward", "host_features",
+    "host_lanes", "host_memory", "index", "laned", "linear_predict_program", "linear_program", "linear_regression",
+    "live", "load", "load_weights", "log", "loop", "machine_code", "make_exp", "make_log", "measure_bandwidth",
+    "measure_latency", "measure_launch", "measure_sums", "memory_of", "named", "net_arrays", "number", "numeric",
+    "object_code", "operators", "optimised", "peak_program", "place", "pool", "read_program", "relu", "rint",
+    "run_programs", "scaled", "seconds", "select", "size", "spread", "sqrt", "store", "target_machine", "through_relu",
     "together", "trimmed", "weight_names", "word"
 ]

@@ -3,6 +3,7 @@
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
 import ctypes
+import functools
 import hashlib
 import numbers
 import os
@@ -16,7 +17,6 @@ from llvmlite import binding as llvm
 
 from .device import Buffer, host_features, host_lanes
 
-CODE = {}  # the text of a program -> its engine, which owns the code, and its address
 CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
@@ -57,16 +57,14 @@ def object_code(text, target):
     return code
 
 
+@functools.cache
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and its address."""
-    if text not in CODE:
-        target = target_machine()
-        code = object_code(text, target)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        CODE[text] = engine, engine.get_function_address("program")
-    return CODE[text]
+    target = target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(object_code(text, target)))
+    engine.finalize_object()
+    return engine, engine.get_function_address("program")
 
 
 def trimmed(assembly):
@@ -80,15 +78,12 @@ def trimmed(assembly):
 
 def operators(instruction):
     """The two methods that write this instruction: value · other, and other · value."""
-    return (
-        lambda value, other: value.a.arithmetic(instruction, value, other),
-        lambda value, other: value.a.arithmetic(instruction, other, value),
-    )
+    return lambda x, y: arithmetic(x.a, instruction, x, y), lambda x, y: arithmetic(x.a, instruction, y, x)
 
 
 def compared(how):
-    """The method that writes this comparison."""
-    return lambda value, other: value.a.comparison(how, value, other)
+    """The method that writes this comparison, by LLVM's name."""
+    return lambda x, y: comparison(x.a, how, x, y)
 
 
 class Value:
@@ -109,10 +104,9 @@ class Value:
     __truediv__, __rtruediv__ = operators("fdiv")
 
     def __neg__(self):
-        a, kind = self.a, laned(self.a.real, self.lanes)
-        return Value(a, a.write(f"fneg {a.flags}{kind} {numeric(a, self)}"), self.lanes)
+        return -0.0 - self  # 0.0 - self would make 0.0 of 0.0
 
-    __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("<", "<=", "==", "!=", ">=", ">"))
+    __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("olt", "ole", "oeq", "une", "oge", "ogt"))
 
 
 class Condition(Value):
@@ -130,47 +124,18 @@ class Array:
 
 
 class Index(Value):
-    """A whole number of known range: offset + Σ factor · c, with c in [0, extent) for each (factor, extent) of `terms`."""
+    """A whole number in [0, extent). `first`: of lanes side by side, the number in lane 0."""
 
-    def __init__(self, a, register, lanes=1, terms=(), offset=0, first=None):
+    def __init__(self, a, register, extent, lanes=1, first=None):
         super().__init__(a, register, lanes)
-        if max(abs(number) for number in (offset, *(factor for factor, _ in terms))) >= 2**31:
-            raise ValueError(f"{a.name}: an index grows beyond 2^31")
-        self.terms, self.offset = terms, offset
-        self.first = register if lanes == 1 else first  # of consecutive lanes, the index of lane 0
-
-    def __add__(self, other):
-        a, other = live(self.a, self).a, self.a.index(other)
-        first = None
-        if self.lanes != other.lanes and self.first and other.first:
-            first = a.integer("add", (self.first, 1), (other.first, 1))[0]  # lanes side by side stay side by side
-        register, lanes = a.integer("add", (self.register, self.lanes), (other.register, other.lanes))
-        return Index(a, register, lanes, self.terms + other.terms, self.offset + other.offset, first)
-
-    def __mul__(self, factor):
-        a, scale = live(self.a, self).a, self.a.index(factor)
-        if scale.terms:
-            raise TypeError(f"{a.name}: an index can be multiplied by a whole number only")
-        register, lanes = a.integer("mul", (self.register, self.lanes), (scale.register, 1))
-        terms = tuple((f * scale.offset, extent) for f, extent in self.terms)
-        return Index(a, register, lanes, terms, self.offset * scale.offset)
-
-    def __sub__(self, other):
-        return self + other * -1
-
-    def __rsub__(self, other):
-        return self * -1 + other
-
-    __radd__, __rmul__ = __add__, __mul__
+        self.extent, self.first = extent, first or (register if lanes == 1 else None)
 
 
-def check_reach(name, array, axis, offset, terms, sizes):
-    """Raise IndexError if this index of an array can leave it. An index in a loop that never turns cannot."""
-    size, counts = sizes.get(array.shape[axis], array.shape[axis]), [sizes.get(extent, extent) for _, extent in terms]
-    far = [factor * (count - 1) for (factor, _), count in zip(terms, counts)]
-    low, high = (offset + sum(f for f in far if (f > 0) == up) for up in (False, True))
-    if all(counts) and not 0 <= low <= high < size:
-        raise IndexError(f"{name}: index {axis} of {array} goes from {low} to {high}; the size there is {size}")
+def check_reach(name, array, axis, extent, sizes):
+    """Raise IndexError if an index below `extent` can leave that axis of an array."""
+    extent, size = sizes.get(extent, extent), sizes.get(array.shape[axis], array.shape[axis])
+    if extent > size:
+        raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
 
 REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}
@@ -182,8 +147,10 @@ def laned(kind, lanes):
     return f"<{lanes} x {kind}>" if lanes > 1 else kind
 
 
-def spread(a, kind, register, lanes):
-    """One number, repeated over lanes."""
+def spread(a, kind, register, have, lanes):
+    """A register with that many lanes: the same one where it has them, else its one number repeated."""
+    if have == lanes:
+        return register
     if not register.startswith("%"):
         return f"splat ({kind} {register})"
     wide = laned(kind, lanes)
@@ -193,37 +160,26 @@ def spread(a, kind, register, lanes):
 
 def live(a, thing):
     """Raise unless this belongs to the program and to a loop that is still open."""
-    if thing.a is not a:
-        raise TypeError(f"{a.name}: this belongs to another program, {thing.a.name}")
     if thing.scope not in a.scopes:
-        raise ValueError(f"{a.name}: {thing!r} was made in a loop that has ended; a sum or a store carries numbers out")
+        raise ValueError(
+            f"{a.name}: {thing!r} was made elsewhere, or in a loop that has ended; a sum carries numbers out"
+        )
     return thing
-
-
-def in_dtype(name, number, dtype):
-    """A Python number in a program's dtype."""
-    try:
-        return dtype.type(float(number))
-    except OverflowError:
-        raise ValueError(f"{name}: a whole number of {len(str(number))} digits is no {dtype}") from None
 
 
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return f"0x{np.float64(in_dtype(a.name, operand, a.dtype)).view(np.uint64):016X}"
+        return f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}"
     if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
     return live(a, operand).register
 
 
-def together(a, *operands):
+def together(a, *operands, lanes=1):
     """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
-    lanes, registers = max((o.lanes for o in operands if isinstance(o, Value)), default=1), []
-    for operand in operands:
-        register = numeric(a, operand)
-        registers.append(spread(a, a.real, register, lanes) if getattr(operand, "lanes", 1) < lanes else register)
-    return registers, lanes
+    lanes = max([lanes, *(o.lanes for o in operands if isinstance(o, Value))])
+    return [spread(a, a.real, numeric(a, o), getattr(o, "lanes", 1), lanes) for o in operands], lanes
 
 
 def arithmetic(a, instruction, *operands):
@@ -235,84 +191,54 @@ def arithmetic(a, instruction, *operands):
 def comparison(a, how, *operands):
     """Write one comparison. With a NaN it is false, except for !=, as in Python."""
     (x, y), lanes = together(a, *operands)
-    code = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">=": "oge", ">": "ogt"}[how]
-    return Condition(a, a.write(f"fcmp {code} {laned(a.real, lanes)} {x}, {y}"), lanes)
+    return Condition(a, a.write(f"fcmp {how} {laned(a.real, lanes)} {x}, {y}"), lanes)
 
 
 def select(condition, x, y):
     """x where the condition holds, else y. On Python's numbers it chooses at once."""
     if not isinstance(condition, Condition):
         return x if condition else y
-    a, chosen = live(condition.a, condition).a, condition.register
-    (x, y), lanes = together(a, x, y)
-    if lanes < condition.lanes:
-        x, y, lanes = *(spread(a, a.real, v, condition.lanes) for v in (x, y)), condition.lanes
-    elif lanes > condition.lanes:
-        chosen = spread(a, "i1", chosen, lanes)
-    kind = laned(a.real, lanes)
+    a = live(condition.a, condition).a
+    (x, y), lanes = together(a, x, y, lanes=condition.lanes)
+    chosen, kind = spread(a, "i1", condition.register, condition.lanes, lanes), laned(a.real, lanes)
     return Value(a, a.write(f"select {laned('i1', lanes)} {chosen}, {kind} {x}, {kind} {y}"), lanes)
 
 
-def suffix(a, lanes):
-    """What LLVM appends to the name of an instruction: f64, or v16f32."""
-    return f"v{lanes}" * (lanes > 1) + f"f{8 * a.dtype.itemsize}"
-
-
-def intrinsic(a, returns, name, *arguments, flags=""):
-    """The text that calls one of LLVM's intrinsic functions, which stand for an instruction or two."""
-    a.declared.add(f"declare {returns} @llvm.{name}({', '.join(kind for kind, _ in arguments)})")
-    return f"call {flags}{returns} @llvm.{name}({', '.join(f'{kind} {register}' for kind, register in arguments)})"
-
-
-def named(a, name, *operands):
-    """Write one of LLVM's named instructions, such as rint(x) or floor(x)."""
-    registers, lanes = together(a, *operands)
-    kind = laned(a.real, lanes)
-    text = intrinsic(a, kind, f"{name}.{a.suffix(lanes)}", *((kind, register) for register in registers))
-    return Value(a, a.write(text), lanes)
-
-
-def fma(a, x, y, z):
-    """x·y + z, rounded once."""
-    return named(a, "fma", x, y, z)
+def named(name, x):
+    """Write one of LLVM's named instructions, such as rint(x) or sqrt(x)."""
+    a, kind = x.a, laned(x.a.real, x.lanes)
+    return Value(a, a.write(f"call {kind} @llvm.{name}({kind} {numeric(a, x)})"), x.lanes)
 
 
 def index(a, i):
     """A whole number as an Index; an Index as it is."""
     if isinstance(i, Index):
         return live(a, i)
-    if not isinstance(i, numbers.Integral) or abs(i) >= 2**31:
+    if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
         raise TypeError(f"{a.name}: {i!r} is no index; expected a whole number below 2^31 or the counter of a loop")
-    return Index(a, str(int(i)), offset=int(i))
-
-
-def integer(a, instruction, *operands):
-    """Write integer arithmetic for addresses; operands and result are pairs of a register and its lanes."""
-    lanes, (x, y) = max(lanes for _, lanes in operands), (register for register, _ in operands)
-    if not (x + y).count("%"):  # two constants need no instruction
-        return str(int(x) + int(y) if instruction == "add" else int(x) * int(y)), 1
-    x, y = (spread(a, "i64", r, lanes) if have < lanes else r for r, have in operands)
-    return a.write(f"{instruction} {laned('i64', lanes)} {x}, {y}"), lanes
+    return Index(a, str(int(i)), int(i) + 1)
 
 
 def place(a, array, indices):
-    """The position of array[indices], counted in elements: an integer register, and its lanes."""
+    """The position of array[indices], counted in elements: its register, how many it holds, and the lanes they serve."""
     if not isinstance(array, Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [a.index(i) for i in indices]
+    indices = [index(a, i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if (i.offset, i.terms) != (0, ((1, size),)):  # else it counts over this very size
-            a.reaches.append((array, axis, i.offset, i.terms))
-            if not any(isinstance(extent, str) for _, extent in [*i.terms, (1, size)]):
+        if i.extent != size:  # else it counts over this very size
+            a.reaches.append((array, axis, i.extent))
+            if not isinstance(i.extent, str) and not isinstance(size, str):
                 check_reach(a.name, *a.reaches[-1], {})
     # lanes side by side: the place of the first will do
     consecutive = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])
-    position, *rest = [(i.first, 1) if consecutive else (i.register, i.lanes) for i in indices]
+    places = 1 if consecutive else max(i.lanes for i in indices)
+    position, *rest = [i.first if consecutive else spread(a, "i64", i.register, i.lanes, places) for i in indices]
     for i, size in zip(rest, array.shape[1:]):
-        position = a.integer("add", a.integer("mul", position, (a.size(size), 1)), i)
-    return *position, max(i.lanes for i in indices)
+        position = a.write(f"mul {laned('i64', places)} {position}, {spread(a, 'i64', a.size(size), 1, places)}")
+        position = a.write(f"add {laned('i64', places)} {position}, {i}")
+    return position, places, max(i.lanes for i in indices)
 
 
 def load(a, array, *indices):
@@ -322,10 +248,10 @@ def load(a, array, *indices):
     vector, pointer = laned(element, lanes), a.words["array", array.name]
     if places == 1:
         address = a.write(f"getelementptr {element}, ptr {pointer}, i64 {position}")
-        text, mask = f"load {element}, ptr {address}", (laned("i1", lanes), a.mask)
+        text = f"load {element}, ptr {address}"
         if lanes > 1:
-            name = f"masked.load.v{lanes}{'i64' if array.rows_of else a.suffix(1)}.p0"
-            text = intrinsic(a, vector, name, ("ptr", address), ("i32", size), mask, (vector, "zeroinitializer"))
+            masks = f"<{lanes} x i1> {a.mask}, {vector} zeroinitializer"
+            text = f"call {vector} @llvm.masked.load(ptr align {size} {address}, {masks})"
         register = a.write(text)
     else:  # lane by lane, faster than the gather instruction where we tried; a masked lane reads element 0
         register, several = "poison", laned("i64", lanes)
@@ -335,7 +261,7 @@ def load(a, array, *indices):
             one = a.write(f"getelementptr {element}, ptr {pointer}, i64 {one}")
             one = a.write(f"load {element}, ptr {one}")
             register = a.write(f"insertelement {vector} {register}, {element} {one}, i32 {lane}")
-    return Index(a, register, lanes, ((1, array.rows_of),)) if array.rows_of else Value(a, register, lanes)
+    return Index(a, register, array.rows_of, lanes) if array.rows_of else Value(a, register, lanes)
 
 
 def store(a, value, array, *indices):
@@ -343,17 +269,14 @@ def store(a, value, array, *indices):
     position, places, lanes = place(a, array, indices)
     if array.rows_of:
         raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    have = getattr(value, "lanes", 1)
-    if have > lanes:
-        raise TypeError(f"{a.name}: a value of {have} lanes does not fit one place of {array}; take its total")
-    register = numeric(a, value) if have == lanes else spread(a, a.real, numeric(a, value), lanes)
-    value, mask = (laned(a.real, lanes), register), (laned("i1", lanes), a.mask)
-    target = laned("ptr", places)
+    (register,), wide = together(a, value, lanes=lanes)
+    if wide > lanes:
+        raise TypeError(f"{a.name}: a value of {wide} lanes does not fit one place of {array}; take its total")
     address = a.write(f"getelementptr {a.real}, ptr {a.words['array', array.name]}, {laned('i64', places)} {position}")
     if lanes == 1:
         return a.emit(f"store {a.real} {register}, ptr {address}")
-    name = f"masked.store.{a.suffix(lanes)}.p0" if places == 1 else f"masked.scatter.{a.suffix(lanes)}.v{lanes}p0"
-    a.emit(intrinsic(a, "void", name, value, (target, address), ("i32", a.dtype.itemsize), mask))
+    name, where = "store" if places == 1 else "scatter", f"{laned('ptr', places)} align {a.dtype.itemsize} {address}"
+    a.emit(f"call void @llvm.masked.{name}(<{lanes} x {a.real}> {register}, {where}, <{lanes} x i1> {a.mask})")
 
 
 class Sum:
@@ -385,55 +308,32 @@ class Sum:
         a, value = self.a, self.value()
         if value.lanes == 1:
             return value
-        name, terms = f"vector.reduce.fadd.{a.suffix(value.lanes)}", ((a.real, "0.0"), (self.kind, value.register))
-        return Value(a, a.write(intrinsic(a, a.real, name, *terms, flags="reassoc " * bool(a.flags))))
-
-
-class Cursor:
-    """An index that a loop moves: it starts at `start`, and stays in the range of `start`."""
-
-    def __init__(self, a, start):
-        self.a, self.scope, self.slot, self.start = a, a.scope, a.slot("i64"), a.index(start)
-        self.move(start)
-
-    def index(self):
-        """Where it stands."""
-        a = live(self.a, self).a
-        return Index(a, a.write(f"load i64, ptr {self.slot}"), 1, self.start.terms, self.start.offset)
-
-    def move(self, to):
-        """Let it stand there from now on."""
-        to = live(self.a, self).a.index(to)
-        if (to.lanes, to.terms, to.offset) != (1, self.start.terms, self.start.offset):
-            raise ValueError(f"{self.a.name}: a cursor moves within the range of its start")
-        self.a.emit(f"store i64 {to.register}, ptr {self.slot}")
+        how, terms = "reassoc " * bool(a.flags), f"{a.real} 0.0, {self.kind} {value.register}"
+        return Value(a, a.write(f"call {how}{a.real} @llvm.vector.reduce.fadd({terms})"))
 
 
 @contextmanager
 def loop(a, extent, lanes=1):
     """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-    if a.scope is None or lanes not in (1, a.lanes):
-        raise ValueError(f"{a.name}: a loop takes 1 or {a.lanes} counters at once, not {lanes}")
-    if lanes > 1 and a.mask:
-        raise ValueError(f"{a.name}: a loop with lanes stands inside another one")
+    if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
+        raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
     end, n = a.size(extent), len(a.lines)
     a.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
     a.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
     a.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-    a.scopes.append(n)
+    a.scopes.append((a, n))
     if lanes == 1:
-        yield Index(a, f"%i{n}", 1, ((1, extent),))
+        yield Index(a, f"%i{n}", extent)
     else:
-        each = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
-        each, _ = a.integer("add", (f"%i{n}", 1), (each, lanes))
-        a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {spread(a, 'i64', end, lanes)}")
-        yield Index(a, each, lanes, ((1, extent),), first=f"%i{n}")
+        first, several = spread(a, "i64", f"%i{n}", 1, lanes), ", ".join(f"i64 {lane}" for lane in range(lanes))
+        each = a.write(f"add <{lanes} x i64> {first}, <{several}>")
+        a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {spread(a, 'i64', end, 1, lanes)}")
+        yield Index(a, each, extent, lanes, first=f"%i{n}")
         a.mask = None
-    if a.scopes.pop() != n:
+    if a.scopes.pop() != (a, n):
         raise ValueError(f"{a.name}: loops end in the reverse order of their beginnings")
-    a.emit(
-        f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}", f"br label %test{n}", f"after{n}:"
-    )
+    a.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+    a.emit(f"br label %test{n}", f"after{n}:")
 
 
 def word(a, sort, name, kind):
@@ -474,7 +374,7 @@ def number(a, name):
 
 def count(a, what):
     """A size, or an index, as a number to compute with."""
-    register, lanes = (a.index(what).register, what.lanes) if isinstance(what, Index) else (a.size(what), 1)
+    register, lanes = (index(a, what).register, what.lanes) if isinstance(what, Index) else (a.size(what), 1)
     return Value(a, a.write(f"sitofp {laned('i64', lanes)} {register} to {laned(a.real, lanes)}"), lanes)
 
 
@@ -489,9 +389,9 @@ class Assembler:
         self.lanes = lanes or (host_lanes() if single else 1)
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.entry, self.lines, self.declared, self.mask = [], [], set(), None
+        self.entry, self.lines, self.mask = [], [], None
         self.arrays, self.words, self.reaches = {}, {}, []
-        self.scopes = [-1]  # the open loops, outermost first; -1 is the program itself
+        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -518,22 +418,16 @@ class Assembler:
     def sum(self):
         return Sum(self)
 
-    def cursor(self, start):
-        return Cursor(self, start)
-
     def text(self):
         """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
         aligned = " nounwind alignstack(64)" * (self.lanes > 1)
-        start = ["entry:", *self.entry, "  br label %start", "start:"]
-        head = [*sorted(self.declared), f"define void @program(ptr %words){aligned} {{"]
-        return "\n".join([*head, *start, *self.lines, "  ret void", "}", ""])
+        start = [f"define void @program(ptr %words){aligned} {{", "entry:", *self.entry, "  br label %start", "start:"]
+        return "\n".join([*start, *self.lines, "  ret void", "}", ""])
 
     def assemble(self):
         """End the program and turn it into machine code."""
         return Program(self)
 
-    arithmetic, comparison, named, fma, suffix = arithmetic, comparison, named, fma, suffix
-    index, integer = index, integer
     load, store, loop, word, size, array, number, count = load, store, loop, word, size, array, number, count
 
 
@@ -554,13 +448,13 @@ def memory_of(name, array, buffer, dtype, sizes):
 
 def check_rows(name, array, buffer, data, limit):
     """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
-    known = buffer.rows and buffer.rows[0] is data
-    low, high = buffer.rows[1:] if known else (int(data.min()), int(data.max())) if data.size else (0, -1)
+    if not buffer.rows or buffer.rows[0] is not data:
+        data = buffer.data = data.copy()
+        data.flags.writeable = False
+        buffer.rows = data, *((int(data.min()), int(data.max())) if data.size else (0, -1))
+    _, low, high = buffer.rows
     if low < 0 or high >= limit:
         raise IndexError(f"{name}: {array.name} holds row {low if low < 0 else high}; there are {limit} rows")
-    if not known:
-        data = buffer.data = data.copy()
-        data.flags.writeable, buffer.rows = False, (data, low, high)
     return data
 
 
@@ -568,7 +462,7 @@ def as_word(program, name, number):
     """A number as the 64-bit word that hands it over."""
     if not isinstance(number, numbers.Real):
         raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
-    return int(in_dtype(program.name, number, program.dtype).view(f"i{program.dtype.itemsize}"))
+    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
 
 
 class Program:

@@ -2,10 +2,8 @@
 
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
-import ctypes
 import math
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -106,10 +104,8 @@ class Device:
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
-        buffer.data, buffer.spec = (
-            None,
-            Spec(self, buffer.spec.shape, buffer.dtype),
-        )  # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
@@ -146,26 +142,6 @@ def host_memory():
     return min(limits)
 
 
-def host_caches():
-    """The bytes of the data caches that a core sees, {"L1": …, "L2": …}, as far as the system tells."""
-    found = {}
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # Linux
-        try:
-            kind, level, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:  # some systems list a cache without its size
-            continue
-        if kind != "Instruction":
-            found[f"L{level}"] = int(size.removesuffix("K")) * 1024
-    if sys.platform == "darwin":
-        for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
-            for where in (b"hw.", b"hw.perflevel0."):  # the second, of the fast cores, overrides
-                size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
-                ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
-                if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
-                    found[level] = size.value
-    return found
-
-
 def host_features():
     """What this processor can do, as LLVM names it."""
     try:
@@ -195,7 +171,6 @@ class Pool(dict):
         def measured(what, unit):
             return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
 
-        caches = [f"{name} {amount(size, 'iB', 1024)}" for name, size in host_caches().items()]
         return {
             "": device.name,
             "kind": device.kind + " (simulated)" * device.simulated,
@@ -203,7 +178,6 @@ class Pool(dict):
             "in use": f"{device.used:,} B",
             "CPUs": str(os.cpu_count() or "unknown"),
             "lanes": f"{host_lanes()} float32",
-            "caches": ", ".join(caches) or "unknown",
             "peak of one": measured("peak", "flop/s"),
             "bandwidth": measured("bandwidth", "B/s"),
             "a launch": measured("launch_time", "s"),

@@ -7,31 +7,23 @@ import struct
 
 import numpy as np
 
-from .assembler import Value, laned, numeric, select
+from .assembler import Value, laned, named, numeric, select, spread
 
 SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
-FORMAT = {
-    SINGLE: ("i32", 23, 127),
-    DOUBLE: ("i64", 52, 1023),
-}  # integers as wide, bits of fraction, bias of the exponent
-SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
+# integers as wide, bits of fraction, bias of the exponent, the bits of √½
+FORMAT = {SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
     """The nearest whole number, halves to even."""
     if isinstance(x, Value):
-        return x.a.named("rint", x)
+        return named("rint", x)
     return float(round(x)) if math.isfinite(x) else x
 
 
 def sqrt(x):
     """The square root, rounded once."""
-    return x.a.named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
-
-
-def constant(kind, number, lanes):
-    """A whole number as it stands in an instruction."""
-    return f"splat ({kind} {number})" if lanes > 1 else str(number)
+    return named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
 
 
 def scaled(x, n):
@@ -40,12 +32,13 @@ def scaled(x, n):
         for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
-    a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
+    a, (whole, fraction, bias, _) = n.a, FORMAT[n.a.dtype]
     real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
     both = a.write(f"fptosi {real} {numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
-    half = a.write(f"ashr {kind} {both}, {constant(whole, 1, n.lanes)}")
+    one, shift = (spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
+    half = a.write(f"ashr {kind} {both}, {one}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
-        bits = a.write(f"shl {kind} {part}, {constant(whole, fraction, n.lanes)}")
+        bits = a.write(f"shl {kind} {part}, {shift}")
         x = x * Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
     return x
 
@@ -53,12 +46,13 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - SQRT_HALF[DOUBLE] >> 52)
-    a, (whole, fraction, _) = x.a, FORMAT[x.a.dtype]
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - FORMAT[DOUBLE][-1] >> 52)
+    a, (whole, fraction, _, root) = x.a, FORMAT[x.a.dtype]
     real, kind = laned(a.real, x.lanes), laned(whole, x.lanes)
+    root, shift = (spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
     bits = a.write(f"bitcast {real} {numeric(a, x)} to {kind}")
-    bits = a.write(f"sub {kind} {bits}, {constant(whole, SQRT_HALF[a.dtype], x.lanes)}")
-    bits = a.write(f"ashr {kind} {bits}, {constant(whole, fraction, x.lanes)}")
+    bits = a.write(f"sub {kind} {bits}, {root}")
+    bits = a.write(f"ashr {kind} {bits}, {shift}")
     return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
 
 
@@ -73,8 +67,7 @@ def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
         p = series[0]
         for c in series[1:]:
             p = p * r + c
-        p = p * (r * r) + r + 1.0
-        return scaled(p, n)
+        return scaled(p * (r * r) + r + 1.0, n)
 
     return exp
 

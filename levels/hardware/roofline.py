@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from .assembler import Assembler
+from .assembler import Assembler, Index
 from .device import LINE, MEASURES, host_lanes
 
 
@@ -28,10 +28,12 @@ def chase_program(steps):
     """Walk along a chain of row numbers."""
     a = Assembler("chase", "f8")
     chain, start, out = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n"), a.array("out", 1)
-    here = a.cursor(a.load(start, 0))
+    slot, first = a.slot("i64"), a.load(start, 0)
+    a.emit(f"store i64 {first.register}, ptr {slot}")
     with a.loop(steps):
-        here.move(a.load(chain, here.index()))
-    a.store(a.count(here.index()), out, 0)
+        here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
+        a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
+    a.store(a.count(Index(a, a.write(f"load i64, ptr {slot}"), "n")), out, 0)
     return a.assemble()
 
 
@@ -88,8 +90,7 @@ def peak_program(sums, turns):
 def measure_sums(device, sums, turns=200_000):
     """float32 operations a second of one core that keeps so many independent sums going."""
     program, one = peak_program(sums, turns), device.put(np.ones(1, "f4"))
-    lanes = host_lanes()
-    return 2 * sums * lanes * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
+    return 2 * sums * host_lanes() * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
 
 
 MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))

@@ -3,7 +3,6 @@
 # Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,15 +21,19 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
+def check_array(name, array, dtype, *shape):
+    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
+    if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (dtype, shape):
+        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+        raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
+    if not np.isfinite(array).all():
+        row = np.argmin(np.isfinite(array).all(axis=1))
+        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+
+
 def check_inputs(x, dtype, features):
-    """Raise unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.shape[1] != features or x.dtype != dtype:
-        found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"x is {found}; expected a NumPy array {dtype}[rows, {features}]")
-    if not np.isfinite(x).all():
-        raise ValueError(
-            f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows"
-        )
+    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
+    check_array("x", x, dtype, *np.shape(x)[:1], features)
 
 
 def check_task(x, y, weights, batches, learning_rate, units):
@@ -44,18 +47,14 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
     if x.ndim != 2:
         raise ValueError(f"x has shape {x.shape}; expected [rows, features]")
-    check_inputs(x, dtype, x.shape[1])
     sizes = [x.shape[1], *units]
-    shapes = [s for inputs, outputs in zip(sizes, units) for s in ((inputs, outputs), (1, outputs))]
-    expected = [("y", y, (len(x), 1))]
+    shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    expected += [(f"weights[{i}]", w, shape) for i, (w, shape) in enumerate(zip(weights, shapes))]
-    for name, array, shape in expected:
-        if getattr(array, "shape", None) != shape or array.dtype != dtype:
-            raise ValueError(f"{name} is {getattr(array, 'dtype', '')}{np.shape(array)}; expected {dtype}{shape}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} holds a number that is not finite; drop or fill it first")
+    check_array("x", x, dtype, *x.shape)
+    check_array("y", y, dtype, len(x), 1)
+    for i, (array, shape) in enumerate(zip(weights, shapes)):
+        check_array(f"weights[{i}]", array, dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
@@ -124,13 +123,13 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
     trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    program, predict_program = train(dtype, features), forward(dtype, features)
-    program(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate, **trained)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
+    train(dtype, features)(**data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
         out = cpu.alloc((len(x), 1), dtype)
-        predict_program(x=cpu.put(x), out=out, **trained)
+        forward(dtype, features)(x=cpu.put(x), out=out, **trained)
         return out.numpy()
 
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
@@ -147,8 +146,8 @@ def relu(z):
 
 
 def dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[j] for each unit j."""
-    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b)]
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
+    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
 
 def forward(row, weights):
@@ -192,13 +191,8 @@ def net_arrays(a, features):
 
 
 def load_weights(a, arrays):
-    """Every number of the arrays [w1, b1, …] in a register: w as a list of rows, b as a list."""
-    loaded = []
-    for w, b in zip(arrays[::2], arrays[1::2]):
-        inputs, units = w.shape
-        loaded.append([[a.load(w, k, j) for j in range(units)] for k in range(inputs)])
-        loaded.append([a.load(b, 0, j) for j in range(units)])
-    return loaded
+    """Every number of the arrays [w1, b1, …] in a register: each array as a list of rows."""
+    return [[[a.load(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])] for array in arrays]
 
 
 @functools.cache
@@ -219,10 +213,9 @@ def dnn_program(dtype, features, lanes=None):
             loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
             backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
         a.store(0.0 - loss.total() / n, losses, step)
-        for w, numbers, dw in zip(arrays, weights, sums):  # update
-            for k, j in itertools.product(*map(range, w.shape)):
-                number = numbers[k][j] if w.name[0] == "w" else numbers[j]
-                a.store(number - learning_rate * dw[k][j].total(), w, k, j)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(w[k][j] - learning_rate * dw[k][j].total(), array, k, j)
     return a.assemble()
 
 

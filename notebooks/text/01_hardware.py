@@ -161,10 +161,8 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
-import ctypes
 import math
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -280,10 +278,8 @@ class Device:
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
-        buffer.data, buffer.spec = (
-            None,
-            Spec(self, buffer.spec.shape, buffer.dtype),
-        )  # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
@@ -311,7 +307,7 @@ class Device:
 # The floor that `roofline` computes is from [Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785);
 # `cost` adds what calling costs. We shall measure all three numbers, and see how well such a small formula predicts.
 #
-# What the system tells about this computer, three small functions ask. (They may be skimmed.)
+# How much memory a process may use, the system tells. (This function may be skimmed.)
 
 
 # %%
@@ -329,28 +325,8 @@ def host_memory():
     return min(limits)
 
 
-def host_caches():
-    """The bytes of the data caches that a core sees, {"L1": …, "L2": …}, as far as the system tells."""
-    found = {}
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # Linux
-        try:
-            kind, level, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:  # some systems list a cache without its size
-            continue
-        if kind != "Instruction":
-            found[f"L{level}"] = int(size.removesuffix("K")) * 1024
-    if sys.platform == "darwin":
-        for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
-            for where in (b"hw.", b"hw.perflevel0."):  # the second, of the fast cores, overrides
-                size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
-                ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
-                if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
-                    found[level] = size.value
-    return found
-
-
 # %% [markdown]
-# LLVM knows what its instructions can do:
+# What the instructions of this computer can do, LLVM knows:
 
 
 # %%
@@ -390,7 +366,6 @@ class Pool(dict):
         def measured(what, unit):
             return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
 
-        caches = [f"{name} {amount(size, 'iB', 1024)}" for name, size in host_caches().items()]
         return {
             "": device.name,
             "kind": device.kind + " (simulated)" * device.simulated,
@@ -398,7 +373,6 @@ class Pool(dict):
             "in use": f"{device.used:,} B",
             "CPUs": str(os.cpu_count() or "unknown"),
             "lanes": f"{host_lanes()} float32",
-            "caches": ", ".join(caches) or "unknown",
             "peak of one": measured("peak", "flop/s"),
             "bandwidth": measured("bandwidth", "B/s"),
             "a launch": measured("launch_time", "s"),
@@ -496,6 +470,8 @@ after:
 #| export assembler
 """A program is loads, arithmetic and stores: an assembler that writes one, instruction by instruction."""
 
+import ctypes
+import functools
 import hashlib
 import numbers
 import re
@@ -503,7 +479,6 @@ from contextlib import contextmanager, suppress
 
 import llvmlite
 
-CODE = {}  # the text of a program -> its engine, which owns the code, and its address
 CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
@@ -550,16 +525,14 @@ def object_code(text, target):
     return code
 
 
+@functools.cache
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and its address."""
-    if text not in CODE:
-        target = target_machine()
-        code = object_code(text, target)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        CODE[text] = engine, engine.get_function_address("program")
-    return CODE[text]
+    target = target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(object_code(text, target)))
+    engine.finalize_object()
+    return engine, engine.get_function_address("program")
 
 
 # %% [markdown]
@@ -620,15 +593,12 @@ print(trimmed(target.emit_assembly(optimised(TEXT, target))))
 #| export assembler
 def operators(instruction):
     """The two methods that write this instruction: value · other, and other · value."""
-    return (
-        lambda value, other: value.a.arithmetic(instruction, value, other),
-        lambda value, other: value.a.arithmetic(instruction, other, value),
-    )
+    return lambda x, y: arithmetic(x.a, instruction, x, y), lambda x, y: arithmetic(x.a, instruction, y, x)
 
 
 def compared(how):
-    """The method that writes this comparison."""
-    return lambda value, other: value.a.comparison(how, value, other)
+    """The method that writes this comparison, by LLVM's name."""
+    return lambda x, y: comparison(x.a, how, x, y)
 
 
 class Value:
@@ -649,10 +619,9 @@ class Value:
     __truediv__, __rtruediv__ = operators("fdiv")
 
     def __neg__(self):
-        a, kind = self.a, laned(self.a.real, self.lanes)
-        return Value(a, a.write(f"fneg {a.flags}{kind} {numeric(a, self)}"), self.lanes)
+        return -0.0 - self  # 0.0 - self would make 0.0 of 0.0
 
-    __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("<", "<=", "==", "!=", ">=", ">"))
+    __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("olt", "ole", "oeq", "une", "oge", "ogt"))
 
 
 class Condition(Value):
@@ -662,8 +631,8 @@ class Condition(Value):
 # %% [markdown]
 # Next, what a program works on. An array has a name and a shape. A size in the shape may be a name too, such as
 # `"rows"`: it is learned when the program is called. An **index** is a whole number, or the counter of a loop, or a row number
-# from memory, or a sum of such things: `3 * i + 1`. So every index knows its range before the program runs: a counter over
-# `"rows"` stays below the rows. What can leave its array is refused, and the running program need not look.
+# from memory. Before the program runs, each is known to stay below some **extent**: a counter over `"rows"` below the number
+# of rows. What can leave its array is refused, and the running program need not look.
 
 
 # %%
@@ -679,47 +648,18 @@ class Array:
 
 
 class Index(Value):
-    """A whole number of known range: offset + Σ factor · c, with c in [0, extent) for each (factor, extent) of `terms`."""
+    """A whole number in [0, extent). `first`: of lanes side by side, the number in lane 0."""
 
-    def __init__(self, a, register, lanes=1, terms=(), offset=0, first=None):
+    def __init__(self, a, register, extent, lanes=1, first=None):
         super().__init__(a, register, lanes)
-        if max(abs(number) for number in (offset, *(factor for factor, _ in terms))) >= 2**31:
-            raise ValueError(f"{a.name}: an index grows beyond 2^31")
-        self.terms, self.offset = terms, offset
-        self.first = register if lanes == 1 else first  # of consecutive lanes, the index of lane 0
-
-    def __add__(self, other):
-        a, other = live(self.a, self).a, self.a.index(other)
-        first = None
-        if self.lanes != other.lanes and self.first and other.first:
-            first = a.integer("add", (self.first, 1), (other.first, 1))[0]  # lanes side by side stay side by side
-        register, lanes = a.integer("add", (self.register, self.lanes), (other.register, other.lanes))
-        return Index(a, register, lanes, self.terms + other.terms, self.offset + other.offset, first)
-
-    def __mul__(self, factor):
-        a, scale = live(self.a, self).a, self.a.index(factor)
-        if scale.terms:
-            raise TypeError(f"{a.name}: an index can be multiplied by a whole number only")
-        register, lanes = a.integer("mul", (self.register, self.lanes), (scale.register, 1))
-        terms = tuple((f * scale.offset, extent) for f, extent in self.terms)
-        return Index(a, register, lanes, terms, self.offset * scale.offset)
-
-    def __sub__(self, other):
-        return self + other * -1
-
-    def __rsub__(self, other):
-        return self * -1 + other
-
-    __radd__, __rmul__ = __add__, __mul__
+        self.extent, self.first = extent, first or (register if lanes == 1 else None)
 
 
-def check_reach(name, array, axis, offset, terms, sizes):
-    """Raise IndexError if this index of an array can leave it. An index in a loop that never turns cannot."""
-    size, counts = sizes.get(array.shape[axis], array.shape[axis]), [sizes.get(extent, extent) for _, extent in terms]
-    far = [factor * (count - 1) for (factor, _), count in zip(terms, counts)]
-    low, high = (offset + sum(f for f in far if (f > 0) == up) for up in (False, True))
-    if all(counts) and not 0 <= low <= high < size:
-        raise IndexError(f"{name}: index {axis} of {array} goes from {low} to {high}; the size there is {size}")
+def check_reach(name, array, axis, extent, sizes):
+    """Raise IndexError if an index below `extent` can leave that axis of an array."""
+    extent, size = sizes.get(extent, extent), sizes.get(array.shape[axis], array.shape[axis])
+    if extent > size:
+        raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
 
 # %% [markdown]
@@ -738,8 +678,10 @@ def laned(kind, lanes):
     return f"<{lanes} x {kind}>" if lanes > 1 else kind
 
 
-def spread(a, kind, register, lanes):
-    """One number, repeated over lanes."""
+def spread(a, kind, register, have, lanes):
+    """A register with that many lanes: the same one where it has them, else its one number repeated."""
+    if have == lanes:
+        return register
     if not register.startswith("%"):
         return f"splat ({kind} {register})"
     wide = laned(kind, lanes)
@@ -756,37 +698,26 @@ def spread(a, kind, register, lanes):
 #| export assembler
 def live(a, thing):
     """Raise unless this belongs to the program and to a loop that is still open."""
-    if thing.a is not a:
-        raise TypeError(f"{a.name}: this belongs to another program, {thing.a.name}")
     if thing.scope not in a.scopes:
-        raise ValueError(f"{a.name}: {thing!r} was made in a loop that has ended; a sum or a store carries numbers out")
+        raise ValueError(
+            f"{a.name}: {thing!r} was made elsewhere, or in a loop that has ended; a sum carries numbers out"
+        )
     return thing
-
-
-def in_dtype(name, number, dtype):
-    """A Python number in a program's dtype."""
-    try:
-        return dtype.type(float(number))
-    except OverflowError:
-        raise ValueError(f"{name}: a whole number of {len(str(number))} digits is no {dtype}") from None
 
 
 def numeric(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return f"0x{np.float64(in_dtype(a.name, operand, a.dtype)).view(np.uint64):016X}"
+        return f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}"
     if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
     return live(a, operand).register
 
 
-def together(a, *operands):
+def together(a, *operands, lanes=1):
     """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
-    lanes, registers = max((o.lanes for o in operands if isinstance(o, Value)), default=1), []
-    for operand in operands:
-        register = numeric(a, operand)
-        registers.append(spread(a, a.real, register, lanes) if getattr(operand, "lanes", 1) < lanes else register)
-    return registers, lanes
+    lanes = max([lanes, *(o.lanes for o in operands if isinstance(o, Value))])
+    return [spread(a, a.real, numeric(a, o), getattr(o, "lanes", 1), lanes) for o in operands], lanes
 
 
 # %% [markdown]
@@ -804,21 +735,16 @@ def arithmetic(a, instruction, *operands):
 def comparison(a, how, *operands):
     """Write one comparison. With a NaN it is false, except for !=, as in Python."""
     (x, y), lanes = together(a, *operands)
-    code = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">=": "oge", ">": "ogt"}[how]
-    return Condition(a, a.write(f"fcmp {code} {laned(a.real, lanes)} {x}, {y}"), lanes)
+    return Condition(a, a.write(f"fcmp {how} {laned(a.real, lanes)} {x}, {y}"), lanes)
 
 
 def select(condition, x, y):
     """x where the condition holds, else y. On Python's numbers it chooses at once."""
     if not isinstance(condition, Condition):
         return x if condition else y
-    a, chosen = live(condition.a, condition).a, condition.register
-    (x, y), lanes = together(a, x, y)
-    if lanes < condition.lanes:
-        x, y, lanes = *(spread(a, a.real, v, condition.lanes) for v in (x, y)), condition.lanes
-    elif lanes > condition.lanes:
-        chosen = spread(a, "i1", chosen, lanes)
-    kind = laned(a.real, lanes)
+    a = live(condition.a, condition).a
+    (x, y), lanes = together(a, x, y, lanes=condition.lanes)
+    chosen, kind = spread(a, "i1", condition.register, condition.lanes, lanes), laned(a.real, lanes)
     return Value(a, a.write(f"select {laned('i1', lanes)} {chosen}, {kind} {x}, {kind} {y}"), lanes)
 
 
@@ -828,28 +754,10 @@ def select(condition, x, y):
 
 # %%
 #| export assembler
-def suffix(a, lanes):
-    """What LLVM appends to the name of an instruction: f64, or v16f32."""
-    return f"v{lanes}" * (lanes > 1) + f"f{8 * a.dtype.itemsize}"
-
-
-def intrinsic(a, returns, name, *arguments, flags=""):
-    """The text that calls one of LLVM's intrinsic functions, which stand for an instruction or two."""
-    a.declared.add(f"declare {returns} @llvm.{name}({', '.join(kind for kind, _ in arguments)})")
-    return f"call {flags}{returns} @llvm.{name}({', '.join(f'{kind} {register}' for kind, register in arguments)})"
-
-
-def named(a, name, *operands):
-    """Write one of LLVM's named instructions, such as rint(x) or floor(x)."""
-    registers, lanes = together(a, *operands)
-    kind = laned(a.real, lanes)
-    text = intrinsic(a, kind, f"{name}.{a.suffix(lanes)}", *((kind, register) for register in registers))
-    return Value(a, a.write(text), lanes)
-
-
-def fma(a, x, y, z):
-    """x·y + z, rounded once."""
-    return named(a, "fma", x, y, z)
+def named(name, x):
+    """Write one of LLVM's named instructions, such as rint(x) or sqrt(x)."""
+    a, kind = x.a, laned(x.a.real, x.lanes)
+    return Value(a, a.write(f"call {kind} @llvm.{name}({kind} {numeric(a, x)})"), x.lanes)
 
 
 # %% [markdown]
@@ -865,18 +773,9 @@ def index(a, i):
     """A whole number as an Index; an Index as it is."""
     if isinstance(i, Index):
         return live(a, i)
-    if not isinstance(i, numbers.Integral) or abs(i) >= 2**31:
+    if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
         raise TypeError(f"{a.name}: {i!r} is no index; expected a whole number below 2^31 or the counter of a loop")
-    return Index(a, str(int(i)), offset=int(i))
-
-
-def integer(a, instruction, *operands):
-    """Write integer arithmetic for addresses; operands and result are pairs of a register and its lanes."""
-    lanes, (x, y) = max(lanes for _, lanes in operands), (register for register, _ in operands)
-    if not (x + y).count("%"):  # two constants need no instruction
-        return str(int(x) + int(y) if instruction == "add" else int(x) * int(y)), 1
-    x, y = (spread(a, "i64", r, lanes) if have < lanes else r for r, have in operands)
-    return a.write(f"{instruction} {laned('i64', lanes)} {x}, {y}"), lanes
+    return Index(a, str(int(i)), int(i) + 1)
 
 
 # %% [markdown]
@@ -886,23 +785,25 @@ def integer(a, instruction, *operands):
 # %%
 #| export assembler
 def place(a, array, indices):
-    """The position of array[indices], counted in elements: an integer register, and its lanes."""
+    """The position of array[indices], counted in elements: its register, how many it holds, and the lanes they serve."""
     if not isinstance(array, Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [a.index(i) for i in indices]
+    indices = [index(a, i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if (i.offset, i.terms) != (0, ((1, size),)):  # else it counts over this very size
-            a.reaches.append((array, axis, i.offset, i.terms))
-            if not any(isinstance(extent, str) for _, extent in [*i.terms, (1, size)]):
+        if i.extent != size:  # else it counts over this very size
+            a.reaches.append((array, axis, i.extent))
+            if not isinstance(i.extent, str) and not isinstance(size, str):
                 check_reach(a.name, *a.reaches[-1], {})
     # lanes side by side: the place of the first will do
     consecutive = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])
-    position, *rest = [(i.first, 1) if consecutive else (i.register, i.lanes) for i in indices]
+    places = 1 if consecutive else max(i.lanes for i in indices)
+    position, *rest = [i.first if consecutive else spread(a, "i64", i.register, i.lanes, places) for i in indices]
     for i, size in zip(rest, array.shape[1:]):
-        position = a.integer("add", a.integer("mul", position, (a.size(size), 1)), i)
-    return *position, max(i.lanes for i in indices)
+        position = a.write(f"mul {laned('i64', places)} {position}, {spread(a, 'i64', a.size(size), 1, places)}")
+        position = a.write(f"add {laned('i64', places)} {position}, {i}")
+    return position, places, max(i.lanes for i in indices)
 
 
 # %% [markdown]
@@ -919,10 +820,10 @@ def load(a, array, *indices):
     vector, pointer = laned(element, lanes), a.words["array", array.name]
     if places == 1:
         address = a.write(f"getelementptr {element}, ptr {pointer}, i64 {position}")
-        text, mask = f"load {element}, ptr {address}", (laned("i1", lanes), a.mask)
+        text = f"load {element}, ptr {address}"
         if lanes > 1:
-            name = f"masked.load.v{lanes}{'i64' if array.rows_of else a.suffix(1)}.p0"
-            text = intrinsic(a, vector, name, ("ptr", address), ("i32", size), mask, (vector, "zeroinitializer"))
+            masks = f"<{lanes} x i1> {a.mask}, {vector} zeroinitializer"
+            text = f"call {vector} @llvm.masked.load(ptr align {size} {address}, {masks})"
         register = a.write(text)
     else:  # lane by lane, faster than the gather instruction where we tried; a masked lane reads element 0
         register, several = "poison", laned("i64", lanes)
@@ -932,7 +833,7 @@ def load(a, array, *indices):
             one = a.write(f"getelementptr {element}, ptr {pointer}, i64 {one}")
             one = a.write(f"load {element}, ptr {one}")
             register = a.write(f"insertelement {vector} {register}, {element} {one}, i32 {lane}")
-    return Index(a, register, lanes, ((1, array.rows_of),)) if array.rows_of else Value(a, register, lanes)
+    return Index(a, register, array.rows_of, lanes) if array.rows_of else Value(a, register, lanes)
 
 
 # %% [markdown]
@@ -946,23 +847,19 @@ def store(a, value, array, *indices):
     position, places, lanes = place(a, array, indices)
     if array.rows_of:
         raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    have = getattr(value, "lanes", 1)
-    if have > lanes:
-        raise TypeError(f"{a.name}: a value of {have} lanes does not fit one place of {array}; take its total")
-    register = numeric(a, value) if have == lanes else spread(a, a.real, numeric(a, value), lanes)
-    value, mask = (laned(a.real, lanes), register), (laned("i1", lanes), a.mask)
-    target = laned("ptr", places)
+    (register,), wide = together(a, value, lanes=lanes)
+    if wide > lanes:
+        raise TypeError(f"{a.name}: a value of {wide} lanes does not fit one place of {array}; take its total")
     address = a.write(f"getelementptr {a.real}, ptr {a.words['array', array.name]}, {laned('i64', places)} {position}")
     if lanes == 1:
         return a.emit(f"store {a.real} {register}, ptr {address}")
-    name = f"masked.store.{a.suffix(lanes)}.p0" if places == 1 else f"masked.scatter.{a.suffix(lanes)}.v{lanes}p0"
-    a.emit(intrinsic(a, "void", name, value, (target, address), ("i32", a.dtype.itemsize), mask))
+    name, where = "store" if places == 1 else "scatter", f"{laned('ptr', places)} align {a.dtype.itemsize} {address}"
+    a.emit(f"call void @llvm.masked.{name}(<{lanes} x {a.real}> {register}, {where}, <{lanes} x i1> {a.mask})")
 
 
 # %% [markdown]
-# Two things live longer than one turn of a loop. A **sum** is a register that starts at 0.0 and grows. With lanes there are
-# several partial sums, added at the end: another order, so float32 results differ in their last bits. A **cursor** is an
-# index that moves.
+# One thing lives longer than one turn of a loop: a **sum** is a register that starts at 0.0 and grows. With lanes there are
+# several partial sums, added at the end: another order, so float32 results differ in their last bits.
 
 
 # %%
@@ -996,28 +893,8 @@ class Sum:
         a, value = self.a, self.value()
         if value.lanes == 1:
             return value
-        name, terms = f"vector.reduce.fadd.{a.suffix(value.lanes)}", ((a.real, "0.0"), (self.kind, value.register))
-        return Value(a, a.write(intrinsic(a, a.real, name, *terms, flags="reassoc " * bool(a.flags))))
-
-
-class Cursor:
-    """An index that a loop moves: it starts at `start`, and stays in the range of `start`."""
-
-    def __init__(self, a, start):
-        self.a, self.scope, self.slot, self.start = a, a.scope, a.slot("i64"), a.index(start)
-        self.move(start)
-
-    def index(self):
-        """Where it stands."""
-        a = live(self.a, self).a
-        return Index(a, a.write(f"load i64, ptr {self.slot}"), 1, self.start.terms, self.start.offset)
-
-    def move(self, to):
-        """Let it stand there from now on."""
-        to = live(self.a, self).a.index(to)
-        if (to.lanes, to.terms, to.offset) != (1, self.start.terms, self.start.offset):
-            raise ValueError(f"{self.a.name}: a cursor moves within the range of its start")
-        self.a.emit(f"store i64 {to.register}, ptr {self.slot}")
+        how, terms = "reassoc " * bool(a.flags), f"{a.real} 0.0, {self.kind} {value.register}"
+        return Value(a, a.write(f"call {how}{a.real} @llvm.vector.reduce.fadd({terms})"))
 
 
 # %% [markdown]
@@ -1029,28 +906,25 @@ class Cursor:
 @contextmanager
 def loop(a, extent, lanes=1):
     """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-    if a.scope is None or lanes not in (1, a.lanes):
-        raise ValueError(f"{a.name}: a loop takes 1 or {a.lanes} counters at once, not {lanes}")
-    if lanes > 1 and a.mask:
-        raise ValueError(f"{a.name}: a loop with lanes stands inside another one")
+    if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
+        raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
     end, n = a.size(extent), len(a.lines)
     a.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
     a.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
     a.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-    a.scopes.append(n)
+    a.scopes.append((a, n))
     if lanes == 1:
-        yield Index(a, f"%i{n}", 1, ((1, extent),))
+        yield Index(a, f"%i{n}", extent)
     else:
-        each = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
-        each, _ = a.integer("add", (f"%i{n}", 1), (each, lanes))
-        a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {spread(a, 'i64', end, lanes)}")
-        yield Index(a, each, lanes, ((1, extent),), first=f"%i{n}")
+        first, several = spread(a, "i64", f"%i{n}", 1, lanes), ", ".join(f"i64 {lane}" for lane in range(lanes))
+        each = a.write(f"add <{lanes} x i64> {first}, <{several}>")
+        a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {spread(a, 'i64', end, 1, lanes)}")
+        yield Index(a, each, extent, lanes, first=f"%i{n}")
         a.mask = None
-    if a.scopes.pop() != n:
+    if a.scopes.pop() != (a, n):
         raise ValueError(f"{a.name}: loops end in the reverse order of their beginnings")
-    a.emit(
-        f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}", f"br label %test{n}", f"after{n}:"
-    )
+    a.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+    a.emit(f"br label %test{n}", f"after{n}:")
 
 
 # %% [markdown]
@@ -1103,7 +977,7 @@ def number(a, name):
 
 def count(a, what):
     """A size, or an index, as a number to compute with."""
-    register, lanes = (a.index(what).register, what.lanes) if isinstance(what, Index) else (a.size(what), 1)
+    register, lanes = (index(a, what).register, what.lanes) if isinstance(what, Index) else (a.size(what), 1)
     return Value(a, a.write(f"sitofp {laned('i64', lanes)} {register} to {laned(a.real, lanes)}"), lanes)
 
 
@@ -1124,9 +998,9 @@ class Assembler:
         self.lanes = lanes or (host_lanes() if single else 1)
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.entry, self.lines, self.declared, self.mask = [], [], set(), None
+        self.entry, self.lines, self.mask = [], [], None
         self.arrays, self.words, self.reaches = {}, {}, []
-        self.scopes = [-1]  # the open loops, outermost first; -1 is the program itself
+        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -1153,22 +1027,16 @@ class Assembler:
     def sum(self):
         return Sum(self)
 
-    def cursor(self, start):
-        return Cursor(self, start)
-
     def text(self):
         """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
         aligned = " nounwind alignstack(64)" * (self.lanes > 1)
-        start = ["entry:", *self.entry, "  br label %start", "start:"]
-        head = [*sorted(self.declared), f"define void @program(ptr %words){aligned} {{"]
-        return "\n".join([*head, *start, *self.lines, "  ret void", "}", ""])
+        start = [f"define void @program(ptr %words){aligned} {{", "entry:", *self.entry, "  br label %start", "start:"]
+        return "\n".join([*start, *self.lines, "  ret void", "}", ""])
 
     def assemble(self):
         """End the program and turn it into machine code."""
         return Program(self)
 
-    arithmetic, comparison, named, fma, suffix = arithmetic, comparison, named, fma, suffix
-    index, integer = index, integer
     load, store, loop, word, size, array, number, count = load, store, loop, word, size, array, number, count
 
 
@@ -1197,13 +1065,13 @@ def memory_of(name, array, buffer, dtype, sizes):
 
 def check_rows(name, array, buffer, data, limit):
     """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
-    known = buffer.rows and buffer.rows[0] is data
-    low, high = buffer.rows[1:] if known else (int(data.min()), int(data.max())) if data.size else (0, -1)
+    if not buffer.rows or buffer.rows[0] is not data:
+        data = buffer.data = data.copy()
+        data.flags.writeable = False
+        buffer.rows = data, *((int(data.min()), int(data.max())) if data.size else (0, -1))
+    _, low, high = buffer.rows
     if low < 0 or high >= limit:
         raise IndexError(f"{name}: {array.name} holds row {low if low < 0 else high}; there are {limit} rows")
-    if not known:
-        data = buffer.data = data.copy()
-        data.flags.writeable, buffer.rows = False, (data, low, high)
     return data
 
 
@@ -1211,7 +1079,7 @@ def as_word(program, name, number):
     """A number as the 64-bit word that hands it over."""
     if not isinstance(number, numbers.Real):
         raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
-    return int(in_dtype(program.name, number, program.dtype).view(f"i{program.dtype.itemsize}"))
+    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
 
 
 # %% [markdown]
@@ -1324,6 +1192,7 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: squ
 
 import functools
 import statistics
+import sys
 import time
 
 
@@ -1342,7 +1211,8 @@ def seconds(run, repeats=7):
 #
 # To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds
 # the number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can
-# be guessed ahead. The program walks along it.
+# be guessed ahead. The program walks along it. Where it stands must outlive a turn of the loop, so it is kept in a slot, as a
+# sum keeps its number; these lines of LLVM we write ourselves.
 
 
 # %%
@@ -1352,10 +1222,12 @@ def chase_program(steps):
     """Walk along a chain of row numbers."""
     a = Assembler("chase", "f8")
     chain, start, out = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n"), a.array("out", 1)
-    here = a.cursor(a.load(start, 0))
+    slot, first = a.slot("i64"), a.load(start, 0)
+    a.emit(f"store i64 {first.register}, ptr {slot}")
     with a.loop(steps):
-        here.move(a.load(chain, here.index()))
-    a.store(a.count(here.index()), out, 0)
+        here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
+        a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
+    a.store(a.count(Index(a, a.write(f"load i64, ptr {slot}"), "n")), out, 0)
     return a.assemble()
 
 
@@ -1382,7 +1254,7 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 sizes = [2**k for k in range(12, 29)]
-figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], host_caches())
+figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], figures.host_caches())
 
 # %% [markdown]
 # Each step of the staircase is a **cache**: a small memory close to the core that keeps copies of the lines used last. What
@@ -1448,7 +1320,7 @@ def measure_bandwidth(device, nbytes=2**28):
 MEASURES["bandwidth"] = measure_bandwidth
 
 # %% tags=["nbval-ignore-output"]
-figures.bandwidths(sizes, [measure_bandwidth(cpu, size) for size in sizes], host_caches())
+figures.bandwidths(sizes, [measure_bandwidth(cpu, size) for size in sizes], figures.host_caches())
 
 # %% [markdown]
 # ### How fast does it compute?
@@ -1476,8 +1348,7 @@ def peak_program(sums, turns):
 def measure_sums(device, sums, turns=200_000):
     """float32 operations a second of one core that keeps so many independent sums going."""
     program, one = peak_program(sums, turns), device.put(np.ones(1, "f4"))
-    lanes = host_lanes()
-    return 2 * sums * lanes * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
+    return 2 * sums * host_lanes() * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
 
 
 MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
@@ -1533,15 +1404,15 @@ pool(cpus=2)
 
 # %%
 def matmul_program(size, rows):
-    a = Assembler("matmul", "f4")
-    x, w, y = (a.array(name, size, size) for name in "xwy")
-    with a.loop(size // rows) as block, a.loop(size, a.lanes) as j:
+    a, blocks = Assembler("matmul", "f4"), size // rows
+    x, w, y = a.array("x", blocks, rows, size), a.array("w", size, size), a.array("y", blocks, rows, size)
+    with a.loop(blocks) as block, a.loop(size, a.lanes) as j:
         sums = [a.sum() for _ in range(rows)]
         with a.loop(size) as k:
             for r, s in enumerate(sums):
-                s += a.load(x, rows * block + r, k) * a.load(w, k, j)
+                s += a.load(x, block, r, k) * a.load(w, k, j)
         for r, s in enumerate(sums):
-            a.store(s.value(), y, rows * block + r, j)
+            a.store(s.value(), y, block, r, j)
     return a.assemble()
 
 
@@ -1549,10 +1420,14 @@ n, draw = 240, np.random.default_rng(0)
 matrices = [draw.standard_normal((n, n), "f4") for _ in range(2)]
 points = []
 for rows in (1, 8):
-    x, w, y = *map(cpu.put, matrices), cpu.alloc((n, n), "f4")
+    x, w = matrices
+    x, w, y = cpu.put(x.reshape(-1, rows, n)), cpu.put(w), cpu.alloc((n // rows, rows, n), "f4")
     run = matmul_program(n, rows).bind(x=x, w=w, y=y)
     points.append((f"matmul, {rows} row{'s' * (rows > 1)}", 2 * n**3, 3 * 4 * n**2, seconds(run)))
-    print(f"{rows} at once: equal to NumPy's, nearly:", np.allclose(y.numpy(), matrices[0] @ matrices[1], atol=1e-3))
+    print(
+        f"{rows} at once: equal to NumPy's, nearly:",
+        np.allclose(y.numpy().reshape(n, n), matrices[0] @ matrices[1], atol=1e-3),
+    )
 
 # %% tags=["nbval-ignore-output"]
 figures.roofline(cpu.peak, cpu.bandwidth, points)
@@ -1580,23 +1455,20 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 import struct
 
 SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
-FORMAT = {
-    SINGLE: ("i32", 23, 127),
-    DOUBLE: ("i64", 52, 1023),
-}  # integers as wide, bits of fraction, bias of the exponent
-SQRT_HALF = {SINGLE: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}  # the bits of √½
+# integers as wide, bits of fraction, bias of the exponent, the bits of √½
+FORMAT = {SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
     """The nearest whole number, halves to even."""
     if isinstance(x, Value):
-        return x.a.named("rint", x)
+        return named("rint", x)
     return float(round(x)) if math.isfinite(x) else x
 
 
 def sqrt(x):
     """The square root, rounded once."""
-    return x.a.named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
+    return named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
 
 
 # %% [markdown]
@@ -1606,23 +1478,19 @@ def sqrt(x):
 
 # %%
 #| export elementary
-def constant(kind, number, lanes):
-    """A whole number as it stands in an instruction."""
-    return f"splat ({kind} {number})" if lanes > 1 else str(number)
-
-
 def scaled(x, n):
     """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
         for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
-    a, (whole, fraction, bias) = n.a, FORMAT[n.a.dtype]
+    a, (whole, fraction, bias, _) = n.a, FORMAT[n.a.dtype]
     real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
     both = a.write(f"fptosi {real} {numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
-    half = a.write(f"ashr {kind} {both}, {constant(whole, 1, n.lanes)}")
+    one, shift = (spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
+    half = a.write(f"ashr {kind} {both}, {one}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
-        bits = a.write(f"shl {kind} {part}, {constant(whole, fraction, n.lanes)}")
+        bits = a.write(f"shl {kind} {part}, {shift}")
         x = x * Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
     return x
 
@@ -1630,12 +1498,13 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - SQRT_HALF[DOUBLE] >> 52)
-    a, (whole, fraction, _) = x.a, FORMAT[x.a.dtype]
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - FORMAT[DOUBLE][-1] >> 52)
+    a, (whole, fraction, _, root) = x.a, FORMAT[x.a.dtype]
     real, kind = laned(a.real, x.lanes), laned(whole, x.lanes)
+    root, shift = (spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
     bits = a.write(f"bitcast {real} {numeric(a, x)} to {kind}")
-    bits = a.write(f"sub {kind} {bits}, {constant(whole, SQRT_HALF[a.dtype], x.lanes)}")
-    bits = a.write(f"ashr {kind} {bits}, {constant(whole, fraction, x.lanes)}")
+    bits = a.write(f"sub {kind} {bits}, {root}")
+    bits = a.write(f"ashr {kind} {bits}, {shift}")
     return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
 
 
@@ -1660,8 +1529,7 @@ def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
         p = series[0]
         for c in series[1:]:
             p = p * r + c
-        p = p * (r * r) + r + 1.0
-        return scaled(p, n)
+        return scaled(p * (r * r) + r + 1.0, n)
 
     return exp
 
@@ -1772,7 +1640,6 @@ print([exp(x) for x in (math.inf, -math.inf, math.nan, 0.0)], [log(x) for x in (
 """The two tasks in machine code: one program, one call, any number of steps."""
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -1785,15 +1652,19 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
+def check_array(name, array, dtype, *shape):
+    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
+    if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (dtype, shape):
+        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+        raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
+    if not np.isfinite(array).all():
+        row = np.argmin(np.isfinite(array).all(axis=1))
+        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+
+
 def check_inputs(x, dtype, features):
-    """Raise unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.shape[1] != features or x.dtype != dtype:
-        found = f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"x is {found}; expected a NumPy array {dtype}[rows, {features}]")
-    if not np.isfinite(x).all():
-        raise ValueError(
-            f"x is not a finite number in row {np.argmin(np.isfinite(x).all(axis=1))}; drop or fill such rows"
-        )
+    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
+    check_array("x", x, dtype, *np.shape(x)[:1], features)
 
 
 # %% [markdown]
@@ -1813,18 +1684,14 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
     if x.ndim != 2:
         raise ValueError(f"x has shape {x.shape}; expected [rows, features]")
-    check_inputs(x, dtype, x.shape[1])
     sizes = [x.shape[1], *units]
-    shapes = [s for inputs, outputs in zip(sizes, units) for s in ((inputs, outputs), (1, outputs))]
-    expected = [("y", y, (len(x), 1))]
+    shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    expected += [(f"weights[{i}]", w, shape) for i, (w, shape) in enumerate(zip(weights, shapes))]
-    for name, array, shape in expected:
-        if getattr(array, "shape", None) != shape or array.dtype != dtype:
-            raise ValueError(f"{name} is {getattr(array, 'dtype', '')}{np.shape(array)}; expected {dtype}{shape}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} holds a number that is not finite; drop or fill it first")
+    check_array("x", x, dtype, *x.shape)
+    check_array("y", y, dtype, len(x), 1)
+    for i, (array, shape) in enumerate(zip(weights, shapes)):
+        check_array(f"weights[{i}]", array, dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
@@ -1938,13 +1805,13 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
     trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    program, predict_program = train(dtype, features), forward(dtype, features)
-    program(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate, **trained)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
+    train(dtype, features)(**data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
         out = cpu.alloc((len(x), 1), dtype)
-        predict_program(x=cpu.put(x), out=out, **trained)
+        forward(dtype, features)(x=cpu.put(x), out=out, **trained)
         return out.numpy()
 
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
@@ -2021,8 +1888,8 @@ def relu(z):
 
 
 def dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[j] for each unit j."""
-    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b)]
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
+    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
 
 def forward(row, weights):
@@ -2039,7 +1906,7 @@ def forward(row, weights):
 # So we can try them before there is a program:
 
 # %%
-floats = [v[0].tolist() if i % 2 else v.tolist() for i, v in enumerate(rings.weights)]  # w: a list of rows, b: a list
+floats = [v.tolist() for v in rings.weights]  # each a list of rows
 point, answer = rings.x[0].tolist(), float(rings.y[0, 0])
 h1, h2, p = forward(point, floats)
 print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
@@ -2129,13 +1996,8 @@ def net_arrays(a, features):
 
 
 def load_weights(a, arrays):
-    """Every number of the arrays [w1, b1, …] in a register: w as a list of rows, b as a list."""
-    loaded = []
-    for w, b in zip(arrays[::2], arrays[1::2]):
-        inputs, units = w.shape
-        loaded.append([[a.load(w, k, j) for j in range(units)] for k in range(inputs)])
-        loaded.append([a.load(b, 0, j) for j in range(units)])
-    return loaded
+    """Every number of the arrays [w1, b1, …] in a register: each array as a list of rows."""
+    return [[[a.load(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])] for array in arrays]
 
 
 # %% [markdown]
@@ -2162,10 +2024,9 @@ def dnn_program(dtype, features, lanes=None):
             loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
             backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
         a.store(0.0 - loss.total() / n, losses, step)
-        for w, numbers, dw in zip(arrays, weights, sums):  # update
-            for k, j in itertools.product(*map(range, w.shape)):
-                number = numbers[k][j] if w.name[0] == "w" else numbers[j]
-                a.store(number - learning_rate * dw[k][j].total(), w, k, j)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(w[k][j] - learning_rate * dw[k][j].total(), array, k, j)
     return a.assemble()
 
 
@@ -2368,24 +2229,20 @@ widgets.explore(
 # %% [markdown]
 # ## More of the same kind (optional)
 #
-# **An index may be a sum.** Loops over windows, strides, blocks: the range is known all the same, and checked when the program
-# is called. Here each output is the mean of three neighbours:
+# **Neighbours are row numbers too.** An index is a counter or a row number, nothing else: `i + 1` is no index. A program whose
+# rows look at other rows reads their numbers from an array. Here each output is the mean of three neighbours on a ring:
 
 # %%
 a = Assembler("smooth", "f8")
-x, y = a.array("x", 10), a.array("y", 8)
-with a.loop(8) as i:
-    a.store((a.load(x, i) + a.load(x, i + 1) + a.load(x, i + 2)) / 3.0, y, i)
-smooth, out = a.assemble(), cpu.alloc((8,), "f8")
-smooth(x=cpu.put(np.arange(10.0) ** 2), y=out)
+x, y, near = a.array("x", "n"), a.array("y", "n"), a.array("near", "n", 3, rows_of="n")
+with a.loop("n") as i:
+    a.store(dot([a.load(x, a.load(near, i, k)) for k in range(3)], [1.0, 1.0, 1.0]) / 3.0, y, i)
+smooth, places = a.assemble(), np.arange(10)
+near, out = np.stack([places - 1, places, places + 1], 1) % 10, cpu.alloc((10,), "f8")
+smooth(x=cpu.put(places**2.0), y=out, near=cpu.put(near))
 print(out.numpy().round(2))
-
-a = Assembler("smooth", "f8")
-x = a.array("x", "n")
 try:
-    with a.loop("n") as i:
-        a.load(x, i + 1)
-    a.assemble()(x=cpu.put(np.ones(10)))
+    smooth(x=cpu.put(places**2.0), y=out, near=cpu.put(near + 1))
 except IndexError as error:
     print(error)
 
