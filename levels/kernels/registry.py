@@ -7,7 +7,9 @@ import inspect
 import operator
 import reprlib
 
-from .cache import compile_cpu, rebound, watched
+import numpy as np
+
+from .cache import compile_cpu, compiled_for, rebound, watched
 
 
 class Kernels(dict):
@@ -59,11 +61,23 @@ class Plan:
         self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
 
-def make(shape, dtype, inputs, run, numbers=(), results=1):
-    """A Plan, its traffic counted: every input is read once and each result, all of one Spec, written once."""
+def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
+    """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views` (None: in its own).
+
+    Its traffic: every input is read once and each result, all of one Spec, written once.
+    """
     spec = inputs[0].device.spec(shape, dtype)
+    specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
+    shapes = [s.shape for s in specs]
+    views = views or shapes
+    arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
+    loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
+
+    def run(*arrays):
+        loop(*(array.reshape(view) for array, view in zip(arrays, views)), *arrays[len(views) :])
+
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
-    return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
+    return Plan(spec if results == 1 else (spec,) * results, nbytes, loop if views == shapes else run, numbers)
 
 
 def same_dtype(op, *inputs, kinds="f"):

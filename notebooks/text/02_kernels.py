@@ -203,10 +203,10 @@ print("another description:", described(four_times) != before)
 
 # %%
 #| export cache
-def inside(value, dtype):
+def inside(value, dtype, boundscheck):
     """What numba shall find where a kernel for arrays of that dtype reads this constant or global."""
     if isinstance(value, tuple):
-        return tuple(inside(v, dtype) for v in value)
+        return tuple(inside(v, dtype, boundscheck) for v in value)
     if isinstance(value, float) and dtype.kind == "f":
         return dtype.type(value)
     function = getattr(value, "py_func", value)
@@ -218,7 +218,7 @@ def inside(value, dtype):
         from numba.extending import intrinsic as in_numba
 
         return in_numba(function)
-    return compile_cpu(function, dtype)
+    return compile_cpu(function, dtype, boundscheck=boundscheck)
 
 
 PROGRAMS = {}  # hash -> program
@@ -241,15 +241,16 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     if name in PROGRAMS:
         return PROGRAMS[name]
     code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
-    cells = tuple(types.CellType(inside(cell.cell_contents, dtype)) for cell in function.__closure__ or ())
-    code = code.replace(co_consts=inside(code.co_consts, dtype))
+    cells = tuple(types.CellType(inside(cell.cell_contents, dtype, boundscheck)) for cell in function.__closure__ or ())
+    code = code.replace(co_consts=inside(code.co_consts, dtype, boundscheck))
     copy = types.FunctionType(code, scope, function.__name__, function.__defaults__, cells)
     copy.hash, numba.config.CACHE_LOCATOR_CLASSES = name, f"{HashLocator.__module__}.HashLocator"
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
     program = numba.njit(cache=name is not None, **options)(copy)
     if name is not None:
         PROGRAMS[name] = program
-    scope |= {n: inside(function.__globals__[n], dtype) for n in globals_read(code) & function.__globals__.keys()}
+    names = globals_read(code) & function.__globals__.keys()
+    scope |= {name: inside(function.__globals__[name], dtype, boundscheck) for name in names}
     return program
 
 
@@ -334,7 +335,7 @@ import math
 import operator
 import reprlib
 
-from levels.hardware import Buffer, pool
+from levels.hardware import pool
 
 
 class Kernels(dict):
@@ -402,11 +403,23 @@ class Plan:
         self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
 
-def make(shape, dtype, inputs, run, numbers=(), results=1):
-    """A Plan, its traffic counted: every input is read once and each result, all of one Spec, written once."""
+def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
+    """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views` (None: in its own).
+
+    Its traffic: every input is read once and each result, all of one Spec, written once.
+    """
     spec = inputs[0].device.spec(shape, dtype)
+    specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
+    shapes = [s.shape for s in specs]
+    views = views or shapes
+    arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
+    loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
+
+    def run(*arrays):
+        loop(*(array.reshape(view) for array, view in zip(arrays, views)), *arrays[len(views) :])
+
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
-    return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
+    return Plan(spec if results == 1 else (spec,) * results, nbytes, loop if views == shapes else run, numbers)
 
 
 # %% [markdown]
@@ -567,7 +580,7 @@ def check_results(op, out, inputs, spec):
 
 
 # %%
-@kernel("twice", planner=lambda op, function, x: make(x.shape, x.dtype, [x], compile_cpu(function, x.dtype)))
+@kernel("twice", planner=lambda op, function, x: make(op, x.shape, x.dtype, [x], compile_cpu(function, x.dtype)))
 def twice(out, x):
     for i in range(len(out)):
         out[i] = 2.0 * x[i]
@@ -707,25 +720,19 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     loop = compiled_loop(function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
-
-    def run(*arrays):
-        loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
-
-    if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
-        given = [(common, gives or dtype)] * results
-        given += [(buffer.shape, buffer.dtype) for buffer in inputs[results * (op in UPDATES) :]]
-        run = compiled_for(loop, *(np.empty((0,) * len(s), kind) for s, kind in given), *[0.0] * len(numbers))
-    return make(common, gives or dtype, inputs, run, names[len(inputs) :], results)
+    if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
+        views = None  # no need to reshape: the loop sees them so itself
+    return make(op, common, gives or dtype, inputs, loop, views, names[len(inputs) :], results)
 
 
 # %% [markdown]
-# A decorator puts this together, so that an op costs three lines. It also notes inputs on which a new kernel of the op will be
-# tried, further down.
+# A decorator puts this together, so that an op costs three lines. It also notes on what a new kernel of the op will be tried,
+# further down.
 
 
 # %%
 #| export elementwise
-TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
+TRIALS = {}  # op -> [(inputs, attributes), …]: what a new kernel is tried on; an input is a shape, an array, or see `drawn`
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
 
 
@@ -737,12 +744,9 @@ def scalar(op, results=1, updates=False, takes="f", gives=None, masks=0, **numbe
     """
 
     def enter(function):
-        def trials(draw, dtype):
-            arrays = range(len(inspect.signature(function).parameters) - len(numbers))
-            numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
-            return [([draw.permutation(numbers_tried if k >= masks else numbers_tried > 0) for k in arrays], numbers)]
-
-        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes, gives, masks)
+        others = len(inspect.signature(function).parameters) - len(numbers) - masks
+        TRIALS[op] = [(["mask"] * masks + ["special"] * others, numbers)]
+        ELEMENTWISE[op] = results, takes, gives, masks
         UPDATES.update({op} if updates else ())
         NUMBERS.update({op} if numbers else ())
         return kernel(op, planner=plan_elementwise)(function)
@@ -939,32 +943,34 @@ out.numpy()
 """Reductions: many numbers become one, along an axis."""
 
 
+START = 0.0  # where a sum begins, and
+
+
 def combine(total, x):
-    """How one more number is taken in. Each op puts its own function in this place."""
+    """how one more number is taken in. Each op puts its own in the place of these two."""
     return total + x
 
 
-def reduce_rows(out, x, start):
-    """out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), four rows side by side."""
+def reduce_rows(out, x):
+    """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), four rows side by side."""
     rows, whole = x.shape[0], x.shape[0] // 4 * 4
     for i in range(0, whole, 4):
-        a = b = c = d = start
+        a = b = c = d = START
         for k in range(x.shape[1]):
             a, b = combine(a, x[i, k]), combine(b, x[i + 1, k])
             c, d = combine(c, x[i + 2, k]), combine(d, x[i + 3, k])
         out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
     for i in range(whole, rows):
-        total = start
+        total = START
         for k in range(x.shape[1]):
             total = combine(total, x[i, k])
         out[i] = total
 
 
-def reduce_columns(out, x, start):
-    """out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+def reduce_columns(out, x):
+    """out[i, j] = combine(… combine(START, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+    out[:] = START
     for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = start
         for k in range(x.shape[1]):
             for j in range(out.shape[1]):
                 out[i, j] = combine(out[i, j], x[i, k, j])
@@ -981,9 +987,9 @@ LONG = 1024  # numbers in a row, from which on a float32 sum is split
 REDUCTIONS = {}  # op -> the number that its loops start at
 
 
-def compiled_reduction(function, dtype, loop, fast):
+def compiled_reduction(function, dtype, start, loop, fast):
     """One of the two loops above, with this function in the place of `combine`, for arrays of that dtype."""
-    scope = loop.__globals__ | {"combine": COMPILERS["cpu"](function, dtype, fast)}
+    scope = loop.__globals__ | {"combine": COMPILERS["cpu"](function, dtype, fast), "START": dtype.type(start)}
     return COMPILERS["cpu"](types.FunctionType(loop.__code__, scope), dtype, fast)
 
 
@@ -1017,17 +1023,12 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
         raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
     if dtype.kind == "i":
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    start, shape = dtype.type(start), x.shape[: len(axes) and axes[0]]
-    shape += (1,) * len(axes) * keepdims + x.shape[len(shape) + len(axes) :]
-    views = ((before,), (before, within)) if after == 1 else ((before, after), (before, within, after))
+    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keepdims or a not in axes)
+    views, loop = [(before, after), (before, within, after)], reduce_columns
+    if after == 1:
+        views, loop = [(before,), (before, within)], reduce_rows
     fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
-    loop = compiled_reduction(function, dtype, reduce_rows if after == 1 else reduce_columns, fast)
-    loop = compiled_for(loop, *(np.empty((0,) * len(view), dtype) for view in views), start)
-
-    def run(out, x):
-        loop(out if shape == views[0] else out.reshape(views[0]), x.reshape(views[1]), start)
-
-    return make(shape, dtype, [x], run)
+    return make(op, shape, dtype, [x], compiled_reduction(function, dtype, start, loop, fast), views)
 
 
 # %% [markdown]
@@ -1041,8 +1042,8 @@ def reduction(op, start):
 
     def enter(function):
         REDUCTIONS[op] = start
-        TRIALS[op] = lambda draw, dtype: [
-            ([draw.normal(size=shape).astype(dtype)], {"axis": axis, "keepdims": keepdims})
+        TRIALS[op] = [
+            ([shape], {"axis": axis, "keepdims": keepdims})
             for shape, axis in (((3, 4, 5), (0, 1)), ((3, 4, 5), 1), ((9, 70), -1), ((1, 1), None), ((0, 2, 3), 1))
             for keepdims in (False, True)
         ]
@@ -1082,15 +1083,11 @@ def plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    width, many = math.prod(x.shape[1:]), np.empty((0, 0), x.dtype)
-    loop = compiled_for(COMPILERS["cpu"](function, x.dtype), many, many, np.empty(0, np.int64))
-
-    def run(out, x, rows):
-        loop(out.reshape(rows.size, width), x.reshape(x.shape[0], width), rows.reshape(rows.size))
-
-    spec = x.device.spec(rows.shape + x.shape[1:], x.dtype)
-    matrix = len(x.shape) == 2 and len(rows.shape) == 1  # no need to reshape
-    return Plan(spec, 2 * spec.nbytes + rows.spec.nbytes, loop if matrix else run)
+    count, width = math.prod(rows.shape), math.prod(x.shape[1:])
+    views, loop = [(count, width), (x.shape[0], width), (count,)], COMPILERS["cpu"](function, x.dtype)
+    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], loop, views)
+    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
+    return made
 
 
 @kernel("gather", planner=plan_gather)
@@ -1103,10 +1100,8 @@ def gather(out, x, rows):
             out[i, j] = x[rows[i], j]
 
 
-TRIALS["gather"] = lambda draw, dtype: [
-    ([draw.normal(size=shape).astype(dtype), draw.integers(0, shape[0], count)], {})
-    for shape in ((5,), (5, 3), (1, 1), (2, 3, 4))
-    for count in (0, 1, 7)
+TRIALS["gather"] = [
+    ([shape, np.arange(count) * 3 % shape[0]], {}) for shape in ((5,), (5, 3), (1, 1), (2, 3, 4)) for count in (0, 1, 7)
 ]
 
 # %% [markdown]
@@ -1132,28 +1127,21 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     def run(out, x, w):
         loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    return make((m, n), dtype, [x, w], run)
+    return make(op, (m, n), dtype, [x, w], run)
 
 
 @kernel("matmul", planner=plan_matmul)
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    out[:] = 0.0
     for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0.0
         for k in range(x.shape[1]):
             for j in range(out.shape[1]):
                 out[i, j] += x[i, k] * w[k, j]
 
 
-TRIALS["matmul"] = lambda draw, dtype: [
-    (
-        [
-            draw.normal(size=(m, k)[:: -1 if flip_x else 1]).astype(dtype),
-            draw.normal(size=(k, n)[:: -1 if flip_w else 1]).astype(dtype),
-        ],
-        {"transpose_x": flip_x, "transpose_w": flip_w},
-    )
+TRIALS["matmul"] = [
+    ([(m, k)[:: -1 if flip_x else 1], (k, n)[:: -1 if flip_w else 1]], {"transpose_x": flip_x, "transpose_w": flip_w})
     for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
     for flip_x, flip_w in ((False, False), (True, False), (False, True))
 ]
@@ -1181,8 +1169,8 @@ for call in calls:
 # ## Your own kernel (5 min)
 #
 # A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Every level above would run
-# it. But is it right? So a new kernel is tried first: on random numbers and on special ones, at the ends of arrays with
-# guards around them, with every index checked. It must agree with the present kernel, to 12 digits in float64 and to 5 in
+# it. But is it right? So a new kernel is tried first: on random numbers and on special ones, with every index checked, its own
+# and those of the functions it calls. It must agree with the present kernel, to 12 digits in float64 and to 5 in
 # float32. So a kernel that adds in another order is allowed; then the losses may differ in their last bits.
 
 
@@ -1193,30 +1181,25 @@ for call in calls:
 from contextlib import contextmanager
 
 
-def guarded(device, shape, dtype):
-    """A buffer with 64 numbers before and behind it that a kernel must leave alone, and all of them as one array."""
-    count = math.prod(shape)
-    whole = np.full(count + 128, 7, dtype)
-    device.used += count * dtype.itemsize
-    return Buffer(device.spec(shape, dtype), whole[64 : 64 + count].reshape(shape)), whole
+def drawn(draw, what, dtype):
+    """An array for a trial: random numbers of a shape, "special" numbers in any order, a "mask", or an array as it is."""
+    if isinstance(what, tuple):
+        return draw.normal(size=what).astype(dtype)
+    if isinstance(what, str):
+        numbers = draw.permutation(np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20)).astype(dtype)
+        return numbers > 0 if what == "mask" else numbers
+    return what.astype(dtype) if what.dtype.kind == "f" else what
 
 
 def outcome(op, kind, function, arrays, attrs):
     """What this function, as the kernel of `op`, makes of these arrays."""
-    KERNELS[op, kind] = function
-    PLANS.clear()
-    device = pool()[f"{kind}:0"]
-    inputs = [device.put(array) for array in arrays]
-    spec = plan(op, inputs, attrs).spec
-    outs, wholes = zip(*(guarded(device, s.shape, s.dtype) for s in (spec if type(spec) is tuple else (spec,))))
-    if op in UPDATES:
-        for out, array in zip(outs, arrays):
-            out.data[...] = array
+    kernel(op, kind)(function)
+    inputs = [pool()[f"{kind}:0"].put(array) for array in arrays]
+    outs = new_results(planned(op, inputs, attrs).spec)
+    outs = outs if type(outs) is tuple else (outs,)
+    for n, out in enumerate(outs):
+        out.data[...] = arrays[n] if op in UPDATES else 7  # so a number that the kernel leaves out shows
     launch(op, outs if len(outs) > 1 else outs[0], *inputs[len(outs) * (op in UPDATES) :], **attrs)
-    if any(
-        (guard != guard.dtype.type(7)).any() for whole in wholes for guard in (whole[:64], whole[len(whole) - 64 :])
-    ):
-        raise IndexError("it writes beside its result")
     return [out.numpy() for out in outs]
 
 
@@ -1229,15 +1212,17 @@ def outcome(op, kind, function, arrays, attrs):
 def try_kernel(op, kind, function, reference):
     """Raise ValueError, with a counter-example, unless this function does on all trials what the reference does."""
     for dtype in map(np.dtype, ("f4", "f8")):
-        for arrays, attrs in TRIALS[op](np.random.default_rng(0), dtype):
+        draw = np.random.default_rng(0)
+        for inputs, attrs in TRIALS[op]:
+            arrays = [drawn(draw, what, dtype) for what in inputs]
             expected = outcome(op, kind, reference, arrays, attrs)
             try:
                 results = outcome(op, kind, function, arrays, attrs)
             except Exception as error:
                 shapes = ", ".join(str(array.shape) for array in arrays)
                 raise ValueError(f"{op}: refused, on {dtype} of shapes {shapes} it fails: {error}") from None
-            tolerance = 1e-5 if dtype == np.float32 else 1e-12
             for result, right in zip(results, expected):
+                tolerance = 1e-5 if result.dtype == np.float32 else 1e-12
                 wrong = np.argwhere(~np.isclose(result, right, tolerance, tolerance, equal_nan=True))
                 if len(wrong):
                     raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, right, map(tuple, wrong))}")
@@ -1267,7 +1252,7 @@ def use(op, kind, function):
     """
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op!r} has no kernel for {kind!r} that could be replaced")
-    before, compiler, function = KERNELS[op, kind], COMPILERS[kind], getattr(function, "py_func", function)
+    before, compiler = KERNELS[op, kind], COMPILERS[kind]
     try:
         COMPILERS[kind] = functools.partial(compiler, boundscheck=True)
         try_kernel(op, kind, function, before)
@@ -1275,8 +1260,8 @@ def use(op, kind, function):
         kernel(op, kind)(function)
         yield
     finally:
-        KERNELS[op, kind], COMPILERS[kind] = before, compiler
-        PLANS.clear()
+        COMPILERS[kind] = compiler
+        kernel(op, kind)(before)
 
 
 # %% tags=["hide-input"]
@@ -2188,16 +2173,8 @@ STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x
 
 scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
 scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
-
-
-@reduction("reduce_max", -math.inf)
-def reduce_max(largest, x):
-    return maximum(largest, x)
-
-
-@reduction("reduce_min", math.inf)
-def reduce_min(smallest, x):
-    return minimum(smallest, x)
+reduction("reduce_max", -math.inf)(lambda largest, x: maximum(largest, x))
+reduction("reduce_min", math.inf)(lambda smallest, x: minimum(smallest, x))
 
 
 # %% [markdown]
@@ -2209,15 +2186,15 @@ def reduce_min(smallest, x):
 def plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
-    dtype, count = same_dtype(op, x), math.prod(x.shape) / max(1, math.prod(total.spec.shape))
-    divide, one = compiled_loop(function, dtype, ((True,),), ("count",)), np.empty(0, dtype)
-    divide = compiled_for(divide, one, one, count)
+    loop = compiled_loop(function, same_dtype(op, x), ((True,),), ("count",))
+    divide = make(op, total.spec.shape, x.dtype, [total.spec], loop, numbers=["count"]).run
+    count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
 
     def run(out, x):
         total.run(out, x)
-        divide(numbers := out.ravel(), numbers, count)
+        divide(out, out, count)
 
-    return make(total.spec.shape, dtype, [x], run)
+    return make(op, total.spec.shape, x.dtype, [x], run)
 
 
 @kernel("reduce_mean", planner=plan_mean)
@@ -2240,9 +2217,8 @@ def plan_arg_max(op, function, x, axis=None):
     if within == 0:
         raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
     loop = COMPILERS["cpu"](function, same_dtype(op, x, kinds="fi"))
-    shape = x.shape[: axes[0]] + x.shape[axes[-1] + 1 :] if axes else ()
-    views = (before, after), (before, within, after)
-    return make(shape, np.int64, [x], lambda out, x: loop(out.reshape(views[0]), x.reshape(views[1])))
+    shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
+    return make(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
 
 
 @kernel("arg_max", planner=plan_arg_max)
@@ -2257,8 +2233,8 @@ def arg_max(out, x):
             out[i, j] = best
 
 
-TRIALS["arg_max"] = lambda draw, dtype: [
-    ([draw.integers(0, 5, shape).astype(dtype)], {"axis": axis})
+TRIALS["arg_max"] = [
+    ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
     for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
 ]
 
@@ -2276,19 +2252,12 @@ def plan_rows(op, function, *inputs):
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
     loop = COMPILERS["cpu"](function, dtype, ("reassoc",) if dtype == np.float32 else ())
     view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
-
-    def run(*arrays):
-        loop(*(array.reshape(view) for array in arrays))
-
-    return make(shape, dtype, inputs, run)
+    return make(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
 
 
 def on_rows(op, inputs=1):
     """Decorate a kernel out[rows, n], x[rows, n], …: it becomes the op of that name."""
-    TRIALS[op] = lambda draw, dtype: [
-        ([draw.normal(size=shape).astype(dtype) for _ in range(inputs)], {})
-        for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))
-    ]
+    TRIALS[op] = [([shape] * inputs, {}) for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))]
     return kernel(op, planner=plan_rows)
 
 
@@ -2362,18 +2331,16 @@ def log_softmax_grad(out, dy, y):
 
 # %%
 #| export rows
-def plan_moves(function, shape, inputs, pairs):
+def plan_moves(op, function, shape, inputs, pairs):
     """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    more = (None,) * (
-        2 - len(shape)
-    )  # two axes at least: the loop of one would see a view as one row, which may be a copy
+    more = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
     loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(2, len(shape)))
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
             loop(*(view[more] for view in views))
 
-    return make(shape, inputs[0].dtype, inputs, run)
+    return make(op, shape, inputs[0].dtype, inputs, run)
 
 
 def plan_transpose(op, function, x, axes=None):
@@ -2381,14 +2348,14 @@ def plan_transpose(op, function, x, axes=None):
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
     if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
         raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
-    return plan_moves(function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
+    return plan_moves(op, function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
 
 
 def plan_reshape(op, function, x, shape=None):
     """The same numbers in the same order, in another shape."""
     if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return plan_moves(function, shape, [x], lambda out, x: [(out, x.reshape(shape))])
+    return make(op, shape, x.dtype, [x], compiled_loop(function, x.dtype, ((True,),)))
 
 
 def plan_concat(op, function, *inputs, axis=0):
@@ -2403,7 +2370,7 @@ def plan_concat(op, function, *inputs, axis=0):
     def pairs(out, *arrays):
         return zip(np.split(out, ends[:-1], axis), arrays)
 
-    return plan_moves(function, shape, inputs, pairs)
+    return plan_moves(op, function, shape, inputs, pairs)
 
 
 # %% [markdown]
@@ -2427,7 +2394,7 @@ def sliced(op, shape, slices):
 def plan_slice(op, function, x, slices=()):
     """x[start:stop:step, …], a triple for each axis."""
     shape = sliced(op, x.shape, slices)
-    return plan_moves(function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
+    return plan_moves(op, function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
 
 
 def plan_slice_grad(op, function, dy, shape=(), slices=()):
@@ -2438,7 +2405,7 @@ def plan_slice_grad(op, function, dy, shape=(), slices=()):
     def pairs(out, dy):
         return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (out[as_slices(slices)], dy)
 
-    return plan_moves(function, shape, [dy], pairs)
+    return plan_moves(op, function, shape, [dy], pairs)
 
 
 # %% [markdown]
@@ -2452,27 +2419,20 @@ def plan_cast(op, function, x, dtype=None):
     same_dtype(op, x, kinds="fib")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
-    loop, fit = (COMPILERS["cpu"](f, x.dtype) for f in (function, all_fit))
+    made = make(op, x.shape, dtype, [x], compiled_loop(function, x.dtype, ((True,),)))
+    copy, checked = made.run, np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
 
     def run(out, x):
-        if checked and not fit(x.ravel()):
+        if checked and not ((x >= -(2.0**63)) & (x < 2.0**63)).all():
             raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-        loop(out.ravel(), x.ravel())
+        copy(out, x)
 
-    return make(x.shape, dtype, [x], run)
-
-
-def all_fit(x):
-    """Whether all these floats lie within the range of int64."""
-    wrong = 0
-    for value in x:
-        wrong += not -(2.0**63) <= value < 2.0**63
-    return wrong == 0
+    made.run = run
+    return made
 
 
 # %% [markdown]
-# The kernels are as plain as can be; the work was in the planners.
+# All of them have the same scalar function, `identity`; the work was in the planners.
 
 
 # %%
@@ -2480,9 +2440,7 @@ def all_fit(x):
 def enter_move(op, planner, *tried, count=1):
     """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
     kernel(op, planner=planner)(identity)
-    TRIALS[op] = lambda draw, dtype: [
-        ([draw.normal(size=shape).astype(dtype)] * count, attrs) for shape, attrs in tried
-    ]
+    TRIALS[op] = [([shape] * count, attrs) for shape, attrs in tried]
 
 
 enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
@@ -2490,17 +2448,7 @@ enter_move("reshape", plan_reshape, ((), {"shape": (1, 1)}), ((6,), {"shape": (2
 enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
 enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
 enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
-
-
-@kernel("cast", planner=plan_cast)
-def cast(out, x):
-    for i in range(x.size):
-        out[i] = x[i]
-
-
-TRIALS["cast"] = lambda draw, dtype: [
-    ([draw.normal(size=30).astype(dtype) * 9], {"dtype": to}) for to in ("f4", "f8", "i8", "?")
-]
+enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
 
 
 # %% [markdown]
@@ -2517,19 +2465,14 @@ def plan_scatter_add(op, function, x, rows, count=0):
         raise TypeError(
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
-    width, loop = math.prod(x.shape[axes:]), COMPILERS["cpu"](function, dtype)
-
-    def run(out, x, rows):
-        loop(out.reshape(count, width), x.reshape(rows.size, width), rows.ravel())
-
-    return make((count, *x.shape[axes:]), dtype, [x, rows], run)
+    taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
+    views, loop = [(count, width), (taken, width), (taken,)], COMPILERS["cpu"](function, dtype)
+    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
 
 
 @kernel("scatter_add", planner=plan_scatter_add)
 def scatter_add(out, x, rows):
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0
+    out[:] = 0
     for i in range(rows.size):
         if not 0 <= rows[i] < out.shape[0]:
             raise IndexError("scatter_add: a row number is out of range")
@@ -2543,8 +2486,8 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    loop = COMPILERS["cpu"](function, x.dtype)
-    return make((*x.shape, depth), dtype, [x], lambda out, x: loop(out.reshape(x.size, depth), x.ravel()))
+    size, loop = math.prod(x.shape), COMPILERS["cpu"](function, x.dtype)
+    return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 
 @kernel("one_hot", planner=plan_one_hot)
@@ -2556,11 +2499,8 @@ def one_hot(out, x):
             out[i, j] = x[i] == j
 
 
-TRIALS["scatter_add"] = lambda draw, dtype: [
-    ([draw.normal(size=(6, *shape)).astype(dtype), draw.integers(0, 4, 6)], {"count": 4})
-    for shape in ((), (3,), (2, 3))
-]
-TRIALS["one_hot"] = lambda draw, dtype: [([draw.integers(0, 4, size)], {"depth": 4, "dtype": dtype}) for size in (0, 7)]
+TRIALS["scatter_add"] = [([shape, np.array([2, 0, 3, 0, 0, 2])], {"count": 4}) for shape in ((6,), (6, 3), (6, 2, 3))]
+TRIALS["one_hot"] = [([np.arange(size) % 4], {"depth": 4, "dtype": dtype}) for size in (0, 7) for dtype in ("f4", "f8")]
 
 # %% [markdown]
 # ### Random numbers
@@ -2641,7 +2581,7 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
     loop = COMPILERS["cpu"](function, np.dtype(np.float64))
-    return make(shape, dtype, [state], lambda out, state: loop(out.ravel(), state))
+    return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 
 
 @kernel("random_uniform", planner=plan_random)
@@ -2663,9 +2603,10 @@ def random_normal(out, state):
 
 
 for op in ("random_uniform", "random_normal"):
-    TRIALS[op] = lambda draw, dtype: [
-        ([draw.integers(-(2**63), 2**63 - 9, 2)], {"shape": shape, "dtype": dtype})
+    TRIALS[op] = [
+        ([np.array([-(2**63), 2026])], {"shape": shape, "dtype": dtype})
         for shape in ((), (5,), (2, 3), (0,))
+        for dtype in ("f4", "f8")
     ]
 
 # %% [markdown]
