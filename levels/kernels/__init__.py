@@ -14,9 +14,8 @@ from .elementwise import (
     relu_grad, scalar, scaled_bits, sgd, sigmoid, sigmoid_grad, spread, subtract, tanh
 )
 from .matmul import (
-    BLOCK, BYTES, DEPTH, ROWS, VECTORS, WIDE, WORKERS, WORTH, fill_strip, matmul_ikj, matmul_rows, matmul_small,
-    matmul_strips, matmul_tiles, pack, pack_square, pieces, plan_matmul, plan_tiles, strip_width, tile_shape, vectors,
-    write_tile
+    BLOCK, BYTES, DEPTH, ROWS, VECTORS, WIDE, WORKERS, WORTH, fill_columns, matmul_ikj, matmul_rows, matmul_small,
+    matmul_strips, matmul_tiles, pack, pack_square, pieces, plan_matmul, plan_tiles, tile_shape, vectors, write_tile
 )
 from .random import (
     ELEVEN, HIGH, LOW, MIX, STEP, cos_sin, philox, plan_random, random_normal, random_uniform, two_uniform
@@ -44,7 +43,7 @@ __all__ = [
     "add", "arg_max", "as_slices", "broadcast", "check_results", "clip", "clip_grad", "combine", "compile_cpu",
     "compiled_for", "compiled_loop", "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of",
     "described", "divide", "dnn_backward", "dnn_classifier", "dnn_forward", "drawn", "enter_move", "execute",
-    "exponent_bits", "fill_strip", "gather", "globals_read", "identity", "inside", "intrinsic", "kernel", "larger",
+    "exponent_bits", "fill_columns", "gather", "globals_read", "identity", "inside", "intrinsic", "kernel", "larger",
     "launch", "ldexp", "linear_forward", "linear_regression", "llvm_function", "log_softmax", "log_softmax_grad",
     "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_small", "matmul_strips", "matmul_tiles", "maximum",
     "merged_axes", "minimum", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome",
@@ -53,7 +52,6 @@ __all__ = [
     "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad", "plan_tiles", "plan_transpose",
     "planned", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_mean", "reduce_rows",
     "reduce_sum", "reduced", "reduction", "relu", "relu_grad", "same_dtype", "scalar", "scaled_bits", "scatter_add",
-    "sgd", "sigmoid", "sigmoid_grad", "sliced", "smaller", "softmax", "softmax_grad", "spec_of", "spread",
-    "strip_width", "subtract", "tanh", "tile_shape", "try_kernel", "two_uniform", "use", "vectors", "watched",
-    "write_tile"
+    "sgd", "sigmoid", "sigmoid_grad", "sliced", "smaller", "softmax", "softmax_grad", "spec_of", "spread", "subtract",
+    "tanh", "tile_shape", "try_kernel", "two_uniform", "use", "vectors", "watched", "write_tile"
 ]
