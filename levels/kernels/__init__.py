@@ -9,9 +9,9 @@ from .cache import (
     rebound, watched
 )
 from .elementwise import (
-    ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, compiled_loop, divide, exponent_bits,
-    identity, ldexp, llvm_function, loop_source, merged_axes, momentum, multiply, negative, plan_elementwise, relu,
-    relu_grad, scalar, scaled_bits, sgd, sigmoid, sigmoid_grad, spread, subtract, tanh
+    ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, compiled_loop, exponent_bits, identity, ldexp,
+    llvm_function, loop_source, merged_axes, momentum, plan_elementwise, relu, relu_grad, scalar, scaled_bits, sgd,
+    sigmoid, sigmoid_grad, spread, tanh
 )
 from .matmul import (
     BLOCK, BYTES, DEPTH, ROWS, VECTORS, WIDE, WORKERS, WORTH, fill_columns, matmul_ikj, matmul_rows, matmul_small,
@@ -42,16 +42,16 @@ __all__ = [
     "STEP", "TRIALS", "UPDATES", "VECTORS", "WIDE", "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam",
     "add", "arg_max", "as_slices", "broadcast", "check_results", "clip", "clip_grad", "combine", "compile_cpu",
     "compiled_for", "compiled_loop", "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of",
-    "described", "divide", "dnn_backward", "dnn_classifier", "dnn_forward", "drawn", "enter_move", "execute",
-    "exponent_bits", "fill_columns", "gather", "globals_read", "identity", "inside", "intrinsic", "kernel", "larger",
-    "launch", "ldexp", "linear_forward", "linear_regression", "llvm_function", "log_softmax", "log_softmax_grad",
-    "loop_source", "make", "matmul_ikj", "matmul_rows", "matmul_small", "matmul_strips", "matmul_tiles", "maximum",
-    "merged_axes", "minimum", "momentum", "multiply", "negative", "new_results", "on_rows", "one_hot", "outcome",
-    "pack", "pack_square", "philox", "pieces", "plan", "plan_arg_max", "plan_cast", "plan_concat", "plan_elementwise",
-    "plan_gather", "plan_matmul", "plan_mean", "plan_moves", "plan_one_hot", "plan_random", "plan_reduce",
-    "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad", "plan_tiles", "plan_transpose",
-    "planned", "random_normal", "random_uniform", "rebound", "reduce_columns", "reduce_mean", "reduce_rows",
-    "reduce_sum", "reduced", "reduction", "relu", "relu_grad", "same_dtype", "scalar", "scaled_bits", "scatter_add",
-    "sgd", "sigmoid", "sigmoid_grad", "sliced", "smaller", "softmax", "softmax_grad", "spec_of", "spread", "subtract",
-    "tanh", "tile_shape", "try_kernel", "two_uniform", "use", "vectors", "watched", "write_tile"
+    "described", "dnn_backward", "dnn_classifier", "dnn_forward", "drawn", "enter_move", "execute", "exponent_bits",
+    "fill_columns", "gather", "globals_read", "identity", "inside", "intrinsic", "kernel", "larger", "launch", "ldexp",
+    "linear_forward", "linear_regression", "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make",
+    "matmul_ikj", "matmul_rows", "matmul_small", "matmul_strips", "matmul_tiles", "maximum", "merged_axes", "minimum",
+    "momentum", "new_results", "on_rows", "one_hot", "outcome", "pack", "pack_square", "philox", "pieces", "plan",
+    "plan_arg_max", "plan_cast", "plan_concat", "plan_elementwise", "plan_gather", "plan_matmul", "plan_mean",
+    "plan_moves", "plan_one_hot", "plan_random", "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add",
+    "plan_slice", "plan_slice_grad", "plan_tiles", "plan_transpose", "planned", "random_normal", "random_uniform",
+    "rebound", "reduce_columns", "reduce_mean", "reduce_rows", "reduce_sum", "reduced", "reduction", "relu",
+    "relu_grad", "same_dtype", "scalar", "scaled_bits", "scatter_add", "sgd", "sigmoid", "sigmoid_grad", "sliced",
+    "smaller", "softmax", "softmax_grad", "spec_of", "spread", "tanh", "tile_shape", "try_kernel", "two_uniform",
+    "use", "vectors", "watched", "write_tile"
 ]

@@ -114,24 +114,10 @@ def add(x, y):
     return x + y
 
 
-@scalar("subtract", takes="fi")
-def subtract(x, y):
-    return x - y
-
-
-@scalar("multiply", takes="fi")
-def multiply(x, y):
-    return x * y
-
-
-@scalar("divide")
-def divide(x, y):
-    return x / y
-
-
-@scalar("negative", takes="fi")
-def negative(x):
-    return -x
+scalar("subtract", takes="fi")(lambda x, y: x - y)
+scalar("multiply", takes="fi")(lambda x, y: x * y)
+scalar("divide")(lambda x, y: x / y)
+scalar("negative", takes="fi")(lambda x: -x)
 
 
 @scalar("broadcast_to", takes="fi")

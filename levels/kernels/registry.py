@@ -23,11 +23,8 @@ class Kernels(dict):
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
-        rows = [
-            ("op", *kinds),
-            *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self})),
-        ]
-        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in rows)
+        rows = [[op, *("x" * ((op, kind) in self) for kind in kinds)] for op in sorted({op for op, _ in self})]
+        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
 
 
 KERNELS = Kernels()
@@ -74,7 +71,7 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
 
     def run(*arrays):
-        loop(*(array.reshape(view) for array, view in zip(arrays, views)), *arrays[len(views) :])
+        loop(*map(np.ndarray.reshape, arrays, views), *arrays[len(views) :])
 
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
     return Plan(spec if results == 1 else (spec,) * results, nbytes, loop if views == shapes else run, numbers)

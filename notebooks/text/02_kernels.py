@@ -349,11 +349,8 @@ class Kernels(dict):
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
-        rows = [
-            ("op", *kinds),
-            *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self})),
-        ]
-        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in rows)
+        rows = [[op, *("x" * ((op, kind) in self) for kind in kinds)] for op in sorted({op for op, _ in self})]
+        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
 
 
 KERNELS = Kernels()
@@ -416,7 +413,7 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
 
     def run(*arrays):
-        loop(*(array.reshape(view) for array, view in zip(arrays, views)), *arrays[len(views) :])
+        loop(*map(np.ndarray.reshape, arrays, views), *arrays[len(views) :])
 
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
     return Plan(spec if results == 1 else (spec,) * results, nbytes, loop if views == shapes else run, numbers)
@@ -755,8 +752,8 @@ def scalar(op, results=1, updates=False, takes="f", gives=None, masks=0, **numbe
 
 
 # %% [markdown]
-# Seven ops, a scalar function each. (`takes` names the kinds of dtypes, f for floats and i for integers.) `sgd` is the update
-# of gradient descent: it reads the weight that it overwrites.
+# Eight ops, a scalar function each, some in one line. (`takes` names the kinds of dtypes, f for floats and i for integers.)
+# `sgd` is the update of gradient descent: it reads the weight that it overwrites.
 
 
 # %%
@@ -766,24 +763,10 @@ def add(x, y):
     return x + y
 
 
-@scalar("subtract", takes="fi")
-def subtract(x, y):
-    return x - y
-
-
-@scalar("multiply", takes="fi")
-def multiply(x, y):
-    return x * y
-
-
-@scalar("divide")
-def divide(x, y):
-    return x / y
-
-
-@scalar("negative", takes="fi")
-def negative(x):
-    return -x
+scalar("subtract", takes="fi")(lambda x, y: x - y)
+scalar("multiply", takes="fi")(lambda x, y: x * y)
+scalar("divide")(lambda x, y: x / y)
+scalar("negative", takes="fi")(lambda x: -x)
 
 
 @scalar("broadcast_to", takes="fi")
