@@ -118,17 +118,12 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 
 
 @scalar("broadcast_to", takes="fi")
 def identity(x):
     return x
-
-
-@scalar("spread", count=3.0)
-def spread(dy, x, count):
-    """A share of dy for each number of x."""
-    return dy / count
 
 
 @scalar("sgd", updates=True, rate=0.1)
@@ -196,14 +191,12 @@ def relu_grad(dy, y):
     return select(y > 0.0, dy, 0.0)
 
 
+scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
+
+
 @scalar("sigmoid")
 def sigmoid(x):
     return 1.0 / (1.0 + exp(0.0 - x))
-
-
-@scalar("sigmoid_grad")
-def sigmoid_grad(dy, y):
-    return dy * y * (1.0 - y)
 
 
 @scalar("clip", low=-0.5, high=0.5)

@@ -75,11 +75,9 @@ def vectors(context, builder, signature, arguments):
     size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
     vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
     zero, everywhere = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [True] * lanes)
-    arrays = {
-        n: context.make_array(t)(context, builder, arguments[n])
-        for n, t in enumerate(signature.args)
-        if isinstance(t, types.Array)
-    }
+
+    def array(n):
+        return context.make_array(signature.args[n])(context, builder, arguments[n])
 
     def plus(x, n):
         return builder.add(x, x.type(n))
@@ -87,7 +85,7 @@ def vectors(context, builder, signature, arguments):
     def at(n, *index):
         """The address of element [index] of argument n; an index is a number or one of the program's integers."""
         index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
-        return cgutils.get_item_pointer(context, builder, signature.args[n], arrays[n], index)
+        return cgutils.get_item_pointer(context, builder, signature.args[n], array(n), index)
 
     def shuffle(x, y, order):
         return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(i32, lanes), order))
@@ -120,11 +118,8 @@ def vectors(context, builder, signature, arguments):
         flags = ("contract",) if size == 4 else ()
         return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
 
-    functions = plus, at, shuffle, splat, before, load, store, multiply_add
-    rows = cgutils.unpack_tuple(builder, arrays[0].shape)[0]  # of the first argument
-    return SimpleNamespace(
-        lanes=lanes, zero=zero, everywhere=everywhere, rows=rows, **{f.__name__: f for f in functions}
-    )
+    rows = cgutils.unpack_tuple(builder, array(0).shape)[0]  # of the first argument
+    return SimpleNamespace(**locals())
 
 
 def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
@@ -281,8 +276,10 @@ def matmul_tiles(program, turned_x, turned_w, out, x, w):
         other.result()  # waits, and raises what the thread raised
 
 
-def matmul_strips(out, x, turned_x, w, turned_w):
-    """out = x @ w, without packing what can be read where it lies; a turned w is packed strip by strip."""
+def matmul_small(turned_x, turned_w, out, x, w):
+    """out = x @ w, without packing what can be read where it lies; x, w or both may be given transposed (1, else 0)."""
+    if out.shape[1] == 1:
+        turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
@@ -297,14 +294,6 @@ def matmul_strips(out, x, turned_x, w, turned_w):
         if turned_w:
             pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
         fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
-
-
-def matmul_small(turned_x, turned_w, out, x, w):
-    """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
-    column = out.shape[1] == 1
-    left, right = (w, x) if column else (x, w)
-    turned_left, turned_right = (not turned_w, not turned_x) if column else (turned_x != 0, turned_w != 0)
-    matmul_strips(out.reshape(1, out.size) if column else out, left, turned_left, right, turned_right)
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):

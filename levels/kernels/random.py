@@ -79,6 +79,5 @@ def random_normal(out, state):
 for op in ("random_uniform", "random_normal"):
     TRIALS[op] = [
         ([np.array([-(2**63), 2026])], {"shape": shape, "dtype": dtype})
-        for shape in ((), (5,), (2, 3), (0,))
-        for dtype in ("f4", "f8")
+        for shape, dtype in (((), "f4"), ((5,), "f4"), ((2, 3), "f8"), ((0,), "f8"))
     ]

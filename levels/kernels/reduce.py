@@ -112,10 +112,12 @@ def reduce_sum(total, x):
 larger, smaller = llvm_function("maximum"), llvm_function("minimum")
 
 
+@scalar("maximum", takes="fi")
 def maximum(x, y):
     return select(x > y, x, select(x != x, x, y))
 
 
+@scalar("minimum", takes="fi")
 def minimum(x, y):
     return select(x < y, x, select(x != x, x, y))
 
@@ -123,8 +125,6 @@ def minimum(x, y):
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 
-scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
-scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 reduction("reduce_max", -math.inf)(lambda largest, x: maximum(largest, x))
 reduction("reduce_min", math.inf)(lambda smallest, x: minimum(smallest, x))
 
@@ -143,11 +143,7 @@ def plan_mean(op, function, x, axis=None, keepdims=False):
     return make(op, total.spec.shape, x.dtype, [x], run)
 
 
-@kernel("reduce_mean", planner=plan_mean)
-def reduce_mean(total, count):
-    return total / count
-
-
+kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
 TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 

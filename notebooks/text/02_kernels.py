@@ -412,11 +412,15 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
     loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
 
-    def run(*arrays):
+    def on_two(out, x):  # the commonest; spelled out it takes half the time
+        loop(out.reshape(views[0]), x.reshape(views[1]))
+
+    def on_all(*arrays):
         loop(*map(np.ndarray.reshape, arrays, views), *arrays[len(views) :])
 
+    run = loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
-    return Plan(spec if results == 1 else (spec,) * results, nbytes, loop if views == shapes else run, numbers)
+    return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
 
 
 # %% [markdown]
@@ -461,14 +465,13 @@ def plan(op, inputs, attrs):
     kind = inputs[0].device.kind
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    function = KERNELS[op, kind]
-    specs = [buffer.spec for buffer in inputs]
+    planner, given = PLANNERS[op], (op, KERNELS[op, kind], *(buffer.spec for buffer in inputs))
     try:
-        inspect.signature(PLANNERS[op]).bind(op, function, *specs, **attrs)
+        inspect.signature(planner).bind(*given, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
-    made = PLANNERS[op](op, function, *specs, **attrs)
-    made.watched = watched(function)
+    made = planner(*given, **attrs)
+    made.watched = watched(KERNELS[op, kind])
     return made
 
 
@@ -767,17 +770,12 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 
 
 @scalar("broadcast_to", takes="fi")
 def identity(x):
     return x
-
-
-@scalar("spread", count=3.0)
-def spread(dy, x, count):
-    """A share of dy for each number of x."""
-    return dy / count
 
 
 @scalar("sgd", updates=True, rate=0.1)
@@ -885,14 +883,12 @@ def relu_grad(dy, y):
     return select(y > 0.0, dy, 0.0)
 
 
+scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
+
+
 @scalar("sigmoid")
 def sigmoid(x):
     return 1.0 / (1.0 + exp(0.0 - x))
-
-
-@scalar("sigmoid_grad")
-def sigmoid_grad(dy, y):
-    return dy * y * (1.0 - y)
 
 
 @scalar("clip", low=-0.5, high=0.5)
@@ -1425,11 +1421,9 @@ def vectors(context, builder, signature, arguments):
     size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
     vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
     zero, everywhere = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [True] * lanes)
-    arrays = {
-        n: context.make_array(t)(context, builder, arguments[n])
-        for n, t in enumerate(signature.args)
-        if isinstance(t, types.Array)
-    }
+
+    def array(n):
+        return context.make_array(signature.args[n])(context, builder, arguments[n])
 
     def plus(x, n):
         return builder.add(x, x.type(n))
@@ -1437,7 +1431,7 @@ def vectors(context, builder, signature, arguments):
     def at(n, *index):
         """The address of element [index] of argument n; an index is a number or one of the program's integers."""
         index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
-        return cgutils.get_item_pointer(context, builder, signature.args[n], arrays[n], index)
+        return cgutils.get_item_pointer(context, builder, signature.args[n], array(n), index)
 
     def shuffle(x, y, order):
         return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(i32, lanes), order))
@@ -1470,11 +1464,8 @@ def vectors(context, builder, signature, arguments):
         flags = ("contract",) if size == 4 else ()
         return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
 
-    functions = plus, at, shuffle, splat, before, load, store, multiply_add
-    rows = cgutils.unpack_tuple(builder, arrays[0].shape)[0]  # of the first argument
-    return SimpleNamespace(
-        lanes=lanes, zero=zero, everywhere=everywhere, rows=rows, **{f.__name__: f for f in functions}
-    )
+    rows = cgutils.unpack_tuple(builder, array(0).shape)[0]  # of the first argument
+    return SimpleNamespace(**locals())
 
 
 # %% [markdown]
@@ -1676,8 +1667,10 @@ def matmul_tiles(program, turned_x, turned_w, out, x, w):
 
 # %%
 #| export matmul
-def matmul_strips(out, x, turned_x, w, turned_w):
-    """out = x @ w, without packing what can be read where it lies; a turned w is packed strip by strip."""
+def matmul_small(turned_x, turned_w, out, x, w):
+    """out = x @ w, without packing what can be read where it lies; x, w or both may be given transposed (1, else 0)."""
+    if out.shape[1] == 1:
+        turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
@@ -1692,14 +1685,6 @@ def matmul_strips(out, x, turned_x, w, turned_w):
         if turned_w:
             pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
         fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
-
-
-def matmul_small(turned_x, turned_w, out, x, w):
-    """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
-    column = out.shape[1] == 1
-    left, right = (w, x) if column else (x, w)
-    turned_left, turned_right = (not turned_w, not turned_x) if column else (turned_x != 0, turned_w != 0)
-    matmul_strips(out.reshape(1, out.size) if column else out, left, turned_left, right, turned_right)
 
 
 # %% [markdown]
@@ -2126,10 +2111,12 @@ def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
 larger, smaller = llvm_function("maximum"), llvm_function("minimum")
 
 
+@scalar("maximum", takes="fi")
 def maximum(x, y):
     return select(x > y, x, select(x != x, x, y))
 
 
+@scalar("minimum", takes="fi")
 def minimum(x, y):
     return select(x < y, x, select(x != x, x, y))
 
@@ -2137,8 +2124,6 @@ def minimum(x, y):
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 
-scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
-scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 reduction("reduce_max", -math.inf)(lambda largest, x: maximum(largest, x))
 reduction("reduce_min", math.inf)(lambda smallest, x: minimum(smallest, x))
 
@@ -2163,11 +2148,7 @@ def plan_mean(op, function, x, axis=None, keepdims=False):
     return make(op, total.spec.shape, x.dtype, [x], run)
 
 
-@kernel("reduce_mean", planner=plan_mean)
-def reduce_mean(total, count):
-    return total / count
-
-
+kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
 TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 
@@ -2571,8 +2552,7 @@ def random_normal(out, state):
 for op in ("random_uniform", "random_normal"):
     TRIALS[op] = [
         ([np.array([-(2**63), 2026])], {"shape": shape, "dtype": dtype})
-        for shape in ((), (5,), (2, 3), (0,))
-        for dtype in ("f4", "f8")
+        for shape, dtype in (((), "f4"), ((5,), "f4"), ((2, 3), "f8"), ((0,), "f8"))
     ]
 
 # %% [markdown]
