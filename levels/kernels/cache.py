@@ -46,10 +46,9 @@ def described(value, seen=()):
         return f"{where}{described(value.__code__, inside)}{described([scope, cells], inside)}{value.__defaults__}"
     if isinstance(value, types.CodeType):
         return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(described(v, seen) for v in value)})"
-    if isinstance(value, dict):
-        return f"dict({described(list(value.items()), seen)})"
+    if isinstance(value, (list, tuple, dict)):
+        parts = value.items() if isinstance(value, dict) else value
+        return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
     plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
     if isinstance(value, plain):
         return f"{type(value).__name__} {value!r}"

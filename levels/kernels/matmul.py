@@ -284,13 +284,14 @@ def matmul_small(turned_x, turned_w, out, x, w):
     lanes = BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
-    widest, deep = (VECTORS if high == ROWS else WIDE) * lanes, pieces(k, lanes) * lanes
+    strip = (VECTORS if high == ROWS else WIDE) * lanes
+    columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
     packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
     source = packed.reshape(1, packed.size) if turned_w else w.reshape(1, w.size)
-    for j in range(0, n, widest if turned_w else max(1, n)):
-        width = min(widest, n - j) if turned_w else n
+    for j in range(0, n, columns):
+        width = min(columns, n - j)
         if turned_w:
             pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
         fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)

@@ -14,11 +14,11 @@ from .cache import STANDS
 from .elementwise import TRIALS, compiled_loop, llvm_function, scalar
 from .registry import COMPILERS, KERNELS, kernel, make, same_dtype
 
-START = 0.0  # where a sum begins, and
+START = 0.0  # where a loop begins. Each op puts its own number in this place
 
 
 def combine(total, x):
-    """how one more number is taken in. Each op puts its own in the place of these two."""
+    """How one more number is taken in. Each op puts its own function in this place."""
     return total + x
 
 
@@ -52,7 +52,7 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 
 
 def compiled_reduction(function, dtype, start, loop, fast):
-    """One of the two loops above, with this function in the place of `combine`, for arrays of that dtype."""
+    """One of the two loops above, with this function and start in the places of `combine` and `START`, for that dtype."""
     scope = loop.__globals__ | {"combine": COMPILERS["cpu"](function, dtype, fast), "START": dtype.type(start)}
     return COMPILERS["cpu"](types.FunctionType(loop.__code__, scope), dtype, fast)
 
@@ -62,12 +62,10 @@ def reduced(op, shape, axis):
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
         raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
-    if len({a % len(shape) for a in axes}) < len(axes):
-        raise ValueError(f"{op}: axis {axis} names an axis twice")
-    axes = sorted({a % len(shape) for a in axes})
+    axes = sorted(a % len(shape) for a in axes)
     first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
     if axes != list(range(first, last)):
-        raise ValueError(f"{op}: the axes {axis} are not neighbours; reduce one after the other")
+        raise ValueError(f"{op}: the axes {axis} are not neighbours, each named once; reduce one after the other")
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 

@@ -113,16 +113,15 @@ def plan_cast(op, function, x, dtype=None):
     same_dtype(op, x, kinds="fib")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    made = make(op, x.shape, dtype, [x], compiled_loop(function, x.dtype, ((True,),)))
-    copy, checked = made.run, np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
+    loop = compiled_loop(function, x.dtype, ((True,),))
+    checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
 
     def run(out, x):
         if checked and not ((x >= -(2.0**63)) & (x < 2.0**63)).all():
             raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-        copy(out, x)
+        loop(out, x)
 
-    made.run = run
-    return made
+    return make(op, x.shape, dtype, [x], run)
 
 
 def enter_move(op, planner, *tried, count=1):

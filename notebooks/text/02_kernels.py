@@ -157,10 +157,9 @@ def described(value, seen=()):
         return f"{where}{described(value.__code__, inside)}{described([scope, cells], inside)}{value.__defaults__}"
     if isinstance(value, types.CodeType):
         return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(described(v, seen) for v in value)})"
-    if isinstance(value, dict):
-        return f"dict({described(list(value.items()), seen)})"
+    if isinstance(value, (list, tuple, dict)):
+        parts = value.items() if isinstance(value, dict) else value
+        return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
     plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
     if isinstance(value, plain):
         return f"{type(value).__name__} {value!r}"
@@ -922,11 +921,11 @@ out.numpy()
 """Reductions: many numbers become one, along an axis."""
 
 
-START = 0.0  # where a sum begins, and
+START = 0.0  # where a loop begins. Each op puts its own number in this place
 
 
 def combine(total, x):
-    """how one more number is taken in. Each op puts its own in the place of these two."""
+    """How one more number is taken in. Each op puts its own function in this place."""
     return total + x
 
 
@@ -967,7 +966,7 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 
 
 def compiled_reduction(function, dtype, start, loop, fast):
-    """One of the two loops above, with this function in the place of `combine`, for arrays of that dtype."""
+    """One of the two loops above, with this function and start in the places of `combine` and `START`, for that dtype."""
     scope = loop.__globals__ | {"combine": COMPILERS["cpu"](function, dtype, fast), "START": dtype.type(start)}
     return COMPILERS["cpu"](types.FunctionType(loop.__code__, scope), dtype, fast)
 
@@ -977,12 +976,10 @@ def reduced(op, shape, axis):
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
         raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
-    if len({a % len(shape) for a in axes}) < len(axes):
-        raise ValueError(f"{op}: axis {axis} names an axis twice")
-    axes = sorted({a % len(shape) for a in axes})
+    axes = sorted(a % len(shape) for a in axes)
     first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
     if axes != list(range(first, last)):
-        raise ValueError(f"{op}: the axes {axis} are not neighbours; reduce one after the other")
+        raise ValueError(f"{op}: the axes {axis} are not neighbours, each named once; reduce one after the other")
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
@@ -1501,8 +1498,8 @@ def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mas
 
 
 # %% [markdown]
-# Then strip by strip, as wide as tiles may be, then one vector wide; the last strip may be a part of a vector. And each strip
-# from top to bottom: sixteen rows at a time (or what `ROWS` says), then four, then one.
+# Now all of `out`, in strips from left to right: as wide as a tile may be, then one vector wide, the last one perhaps a part of
+# a vector. And each strip from top to bottom: sixteen rows at a time (or what `ROWS` says), then four, then one.
 
 
 # %%
@@ -1675,13 +1672,14 @@ def matmul_small(turned_x, turned_w, out, x, w):
     lanes = BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
-    widest, deep = (VECTORS if high == ROWS else WIDE) * lanes, pieces(k, lanes) * lanes
+    strip = (VECTORS if high == ROWS else WIDE) * lanes
+    columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
     packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
     source = packed.reshape(1, packed.size) if turned_w else w.reshape(1, w.size)
-    for j in range(0, n, widest if turned_w else max(1, n)):
-        width = min(widest, n - j) if turned_w else n
+    for j in range(0, n, columns):
+        width = min(columns, n - j)
         if turned_w:
             pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
         fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
@@ -2272,8 +2270,9 @@ def log_softmax_grad(out, dy, y):
 # %% [markdown]
 # ### The same numbers elsewhere
 #
-# A transpose is a copy of an array seen with its axes in another order. A slice, a change of shape and arrays joined end to
-# end are copies as well: only the views differ, that of the result and those of the inputs. So one planner serves all.
+# A transpose is a copy of an array seen with its axes in another order. A slice and arrays joined end to end are copies as
+# well: only the views differ, that of the result and those of the inputs. So one planner serves all. (A change of shape needs
+# none of it: the numbers stay in order.)
 
 
 # %%
@@ -2366,16 +2365,15 @@ def plan_cast(op, function, x, dtype=None):
     same_dtype(op, x, kinds="fib")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    made = make(op, x.shape, dtype, [x], compiled_loop(function, x.dtype, ((True,),)))
-    copy, checked = made.run, np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
+    loop = compiled_loop(function, x.dtype, ((True,),))
+    checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
 
     def run(out, x):
         if checked and not ((x >= -(2.0**63)) & (x < 2.0**63)).all():
             raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-        copy(out, x)
+        loop(out, x)
 
-    made.run = run
-    return made
+    return make(op, x.shape, dtype, [x], run)
 
 
 # %% [markdown]
