@@ -120,11 +120,10 @@ def minimum(x, y):
     return select(x < y, x, select(x != x, x, y))
 
 
-STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
-STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
-
 reduction("reduce_max", -math.inf)(lambda largest, x: maximum(largest, x))
 reduction("reduce_min", math.inf)(lambda smallest, x: minimum(smallest, x))
+STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
+STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 
 
 def plan_mean(op, function, x, axis=None, keepdims=False):
