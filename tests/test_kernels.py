@@ -386,6 +386,7 @@ TWICE = CPU.put(np.ones(2))
         (lambda: run("random_normal", np.array([1, 2]), shape=(2,), dtype="i8"), "float32 or float64"),
         (lambda: run("softmax", np.ones(())), "rows of one shape"),
         (lambda: run("reduce_sum", np.ones((2, 2, 2)), axis=(0, 2)), "not neighbours"),
+        (lambda: run("reduce_sum", np.ones((2, 2)), axis=(0, -2)), "each named once"),
         (lambda: run("reduce_sum", np.ones((2, 2)), axis=[0]), "attributes are numbers"),
         (lambda: run("matmul", np.ones((2, 2)), np.ones((2, 2)), transpose=True), "argument 'transpose'"),
     ],
@@ -508,6 +509,15 @@ def one_row_too_many(out, x, w):
             out[i, j] = 0.0
 
 
+@njit
+def row_beyond(out):
+    out[out.shape[0], 0] = 0.0
+
+
+def beyond_in_a_callee(out, x, w):
+    row_beyond(out)
+
+
 def beside(out, x, w):
     for i in range(-1, out.shape[0] - 1):  # a negative index counts from the end: right for all but no rows at all
         for j in range(out.shape[1]):
@@ -525,6 +535,7 @@ def unknown_name(x):
         ("relu", keeps_nan, r"relu\(nan\) gives nan"),
         ("sgd", lambda w, dw, rate: w + rate * dw, r"refused, sgd\("),
         ("matmul", one_row_too_many, "shapes .* it fails: index is out of bounds"),
+        ("matmul", beyond_in_a_callee, "shapes .* it fails: index is out of bounds"),
         ("matmul", beside, r"matmul\(0\.\d+, -0\.\d+\) gives 0.0, and should give -0"),
         ("exp", unknown_name, "it fails"),
     ],

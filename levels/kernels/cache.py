@@ -46,10 +46,9 @@ def described(value, seen=()):
         return f"{where}{described(value.__code__, inside)}{described([scope, cells], inside)}{value.__defaults__}"
     if isinstance(value, types.CodeType):
         return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(described(v, seen) for v in value)})"
-    if isinstance(value, dict):
-        return f"dict({described(list(value.items()), seen)})"
+    if isinstance(value, (list, tuple, dict)):
+        parts = value.items() if isinstance(value, dict) else value
+        return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
     plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
     if isinstance(value, plain):
         return f"{type(value).__name__} {value!r}"
@@ -58,10 +57,10 @@ def described(value, seen=()):
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
-def inside(value, dtype):
+def inside(value, dtype, boundscheck):
     """What numba shall find where a kernel for arrays of that dtype reads this constant or global."""
     if isinstance(value, tuple):
-        return tuple(inside(v, dtype) for v in value)
+        return tuple(inside(v, dtype, boundscheck) for v in value)
     if isinstance(value, float) and dtype.kind == "f":
         return dtype.type(value)
     function = getattr(value, "py_func", value)
@@ -73,7 +72,7 @@ def inside(value, dtype):
         from numba.extending import intrinsic as in_numba
 
         return in_numba(function)
-    return compile_cpu(function, dtype)
+    return compile_cpu(function, dtype, boundscheck=boundscheck)
 
 
 PROGRAMS = {}  # hash -> program
@@ -96,15 +95,16 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     if name in PROGRAMS:
         return PROGRAMS[name]
     code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
-    cells = tuple(types.CellType(inside(cell.cell_contents, dtype)) for cell in function.__closure__ or ())
-    code = code.replace(co_consts=inside(code.co_consts, dtype))
+    cells = tuple(types.CellType(inside(cell.cell_contents, dtype, boundscheck)) for cell in function.__closure__ or ())
+    code = code.replace(co_consts=inside(code.co_consts, dtype, boundscheck))
     copy = types.FunctionType(code, scope, function.__name__, function.__defaults__, cells)
     copy.hash, numba.config.CACHE_LOCATOR_CLASSES = name, f"{HashLocator.__module__}.HashLocator"
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
     program = numba.njit(cache=name is not None, **options)(copy)
     if name is not None:
         PROGRAMS[name] = program
-    scope |= {n: inside(function.__globals__[n], dtype) for n in globals_read(code) & function.__globals__.keys()}
+    names = globals_read(code) & function.__globals__.keys()
+    scope |= {name: inside(function.__globals__[name], dtype, boundscheck) for name in names}
     return program
 
 

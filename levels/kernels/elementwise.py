@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
 
-from .cache import STANDS, compiled_for, intrinsic
+from .cache import STANDS, intrinsic
 from .registry import COMPILERS, NUMBERS, UPDATES, kernel, make, same_dtype
 
 
@@ -82,18 +82,12 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     loop = compiled_loop(function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
-
-    def run(*arrays):
-        loop(*(a.reshape(view) for a, view in zip(arrays, views)), *arrays[len(views) :])
-
-    if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):  # no need to reshape
-        given = [(common, gives or dtype)] * results
-        given += [(buffer.shape, buffer.dtype) for buffer in inputs[results * (op in UPDATES) :]]
-        run = compiled_for(loop, *(np.empty((0,) * len(s), kind) for s, kind in given), *[0.0] * len(numbers))
-    return make(common, gives or dtype, inputs, run, names[len(inputs) :], results)
+    if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
+        views = None  # no need to reshape: the loop sees them so itself
+    return make(op, common, gives or dtype, inputs, loop, views, names[len(inputs) :], results)
 
 
-TRIALS = {}  # op -> function(draw, dtype) -> [(arrays, attributes), …]: what a new kernel of the op is tried on
+TRIALS = {}  # op -> [(inputs, attributes), …]: what a new kernel is tried on; an input is a shape, an array, or see `drawn`
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
 
 
@@ -105,12 +99,9 @@ def scalar(op, results=1, updates=False, takes="f", gives=None, masks=0, **numbe
     """
 
     def enter(function):
-        def trials(draw, dtype):
-            arrays = range(len(inspect.signature(function).parameters) - len(numbers))
-            numbers_tried = np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20).astype(dtype)
-            return [([draw.permutation(numbers_tried if k >= masks else numbers_tried > 0) for k in arrays], numbers)]
-
-        TRIALS[op], ELEMENTWISE[op] = trials, (results, takes, gives, masks)
+        others = len(inspect.signature(function).parameters) - len(numbers) - masks
+        TRIALS[op] = [(["mask"] * masks + ["special"] * others, numbers)]
+        ELEMENTWISE[op] = results, takes, gives, masks
         UPDATES.update({op} if updates else ())
         NUMBERS.update({op} if numbers else ())
         return kernel(op, planner=plan_elementwise)(function)
@@ -123,35 +114,16 @@ def add(x, y):
     return x + y
 
 
-@scalar("subtract", takes="fi")
-def subtract(x, y):
-    return x - y
-
-
-@scalar("multiply", takes="fi")
-def multiply(x, y):
-    return x * y
-
-
-@scalar("divide")
-def divide(x, y):
-    return x / y
-
-
-@scalar("negative", takes="fi")
-def negative(x):
-    return -x
+scalar("subtract", takes="fi")(lambda x, y: x - y)
+scalar("multiply", takes="fi")(lambda x, y: x * y)
+scalar("divide")(lambda x, y: x / y)
+scalar("negative", takes="fi")(lambda x: -x)
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 
 
 @scalar("broadcast_to", takes="fi")
 def identity(x):
     return x
-
-
-@scalar("spread", count=3.0)
-def spread(dy, x, count):
-    """A share of dy for each number of x."""
-    return dy / count
 
 
 @scalar("sgd", updates=True, rate=0.1)
@@ -219,14 +191,12 @@ def relu_grad(dy, y):
     return select(y > 0.0, dy, 0.0)
 
 
+scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
+
+
 @scalar("sigmoid")
 def sigmoid(x):
     return 1.0 / (1.0 + exp(0.0 - x))
-
-
-@scalar("sigmoid_grad")
-def sigmoid_grad(dy, y):
-    return dy * y * (1.0 - y)
 
 
 @scalar("clip", low=-0.5, high=0.5)

@@ -31,28 +31,21 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     def run(out, x, w):
         loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    return make((m, n), dtype, [x, w], run)
+    return make(op, (m, n), dtype, [x, w], run)
 
 
 @kernel("matmul", planner=plan_matmul)
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    out[:] = 0.0
     for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = 0.0
         for k in range(x.shape[1]):
             for j in range(out.shape[1]):
                 out[i, j] += x[i, k] * w[k, j]
 
 
-TRIALS["matmul"] = lambda draw, dtype: [
-    (
-        [
-            draw.normal(size=(m, k)[:: -1 if flip_x else 1]).astype(dtype),
-            draw.normal(size=(k, n)[:: -1 if flip_w else 1]).astype(dtype),
-        ],
-        {"transpose_x": flip_x, "transpose_w": flip_w},
-    )
+TRIALS["matmul"] = [
+    ([(m, k)[:: -1 if flip_x else 1], (k, n)[:: -1 if flip_w else 1]], {"transpose_x": flip_x, "transpose_w": flip_w})
     for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
     for flip_x, flip_w in ((False, False), (True, False), (False, True))
 ]
@@ -81,15 +74,10 @@ def vectors(context, builder, signature, arguments):
     dtype = signature.args[0].dtype
     size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
     vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
-    zero = ir.Constant(vector, None)
-    arrays = {
-        n: context.make_array(t)(context, builder, arguments[n])
-        for n, t in enumerate(signature.args)
-        if isinstance(t, types.Array)
-    }
+    zero, everywhere = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [True] * lanes)
 
-    def shape(n):
-        return cgutils.unpack_tuple(builder, arrays[n].shape)
+    def array(n):
+        return context.make_array(signature.args[n])(context, builder, arguments[n])
 
     def plus(x, n):
         return builder.add(x, x.type(n))
@@ -97,7 +85,7 @@ def vectors(context, builder, signature, arguments):
     def at(n, *index):
         """The address of element [index] of argument n; an index is a number or one of the program's integers."""
         index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
-        return cgutils.get_item_pointer(context, builder, signature.args[n], arrays[n], index)
+        return cgutils.get_item_pointer(context, builder, signature.args[n], array(n), index)
 
     def shuffle(x, y, order):
         return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(i32, lanes), order))
@@ -117,32 +105,25 @@ def vectors(context, builder, signature, arguments):
         name = f"llvm.masked.{name}.v{lanes}f{8 * size}.p0"
         return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values)
 
-    def load(address, mask=None):
+    def load(address, mask=everywhere):
         address = builder.bitcast(address, vector.as_pointer())
-        if mask is None:
-            return builder.load(address, align=size)
         return masked("load", vector, address, i32(size), mask, zero)  # 0 in the other lanes
 
-    def store(value, address, mask=None):
+    def store(value, address, mask=everywhere):
         address = builder.bitcast(address, vector.as_pointer())
-        if mask is None:
-            builder.store(value, address, align=size)
-        else:
-            masked("store", ir.VoidType(), value, address, i32(size), mask)
+        masked("store", ir.VoidType(), value, address, i32(size), mask)
 
     def multiply_add(x, y, total):
         """total + x·y: float32 may become one instruction with one rounding (FMA), float64 never."""
         flags = ("contract",) if size == 4 else ()
         return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
 
-    return SimpleNamespace(
-        lanes=lanes, zero=zero, shape=shape, plus=plus, at=at, shuffle=shuffle, splat=splat, before=before, load=load,
-        store=store, multiply_add=multiply_add,
-    )  # fmt: skip
+    rows = cgutils.unpack_tuple(builder, array(0).shape)[0]  # of the first argument
+    return SimpleNamespace(**locals())
 
 
 def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
-    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, the sums in registers for all k; the arguments are fill_strip's."""
+    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, the sums in registers for all k; the arguments are fill_columns'."""
     from numba.core import cgutils
 
     (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
@@ -167,43 +148,44 @@ def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mas
 
 
 @intrinsic
-def fill_strip(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
+def fill_columns(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
     """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
 
-    x and w are seen as one long row. x_steps: how far to the next `lanes` rows (divided by lanes), from row to row among
-    those, to the next k. w_steps: where the strip begins, how far to the next k, to the next vector. Tiles are at most
-    `high` rows high.
+    x and w are seen as one long row, and w begins at column j. x_steps: how far to the next `lanes` rows (divided by lanes),
+    from row to row among those, to the next k. w_steps: how far to the next k, to the next vector. Tiles are at most `high`
+    rows high.
     """
     from numba.core import cgutils, types
 
     def emit(context, builder, signature, arguments):
         v = vectors(context, builder, signature, arguments)
-        _, j, width, high, _, x_steps, _, w_steps, depth, more = arguments
-        x_steps, w_steps = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
-        number = j.type
+        _, first, width, high, _, x_steps, _, w_steps, depth, more = arguments
+        x_steps, (w_k, w_vector) = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
+        number = first.type
 
-        def strip(count, mask=None):
+        def whole_pieces(begin, end, size, fits):
+            """A loop over as many whole pieces of that size as lie before `end`, and where they end; none unless it fits."""
+            whole = builder.and_(builder.sub(end, begin), number(-size))
+            end = builder.add(begin, builder.select(fits, whole, number(0)))
+            return cgutils.for_range_slice(builder, begin, end, number(size), number), end
+
+        def strip(j, count, mask=v.everywhere):
             """All rows, in tiles as high as the registers allow."""
-            begin = number(0)
+            begin, start = number(0), builder.mul(builder.udiv(builder.sub(j, first), number(v.lanes)), w_vector)
             for rows in sorted({r for r in (ROWS, 4, 1) if r * count <= ROWS * VECTORS}, reverse=True):
-                whole = builder.and_(builder.sub(v.shape(0)[0], begin), number(-rows))
                 fits = builder.icmp_signed("<=", number(rows), high)
-                end = builder.select(fits, builder.add(begin, whole), begin)
-                with cgutils.for_range_slice(builder, begin, end, number(rows), number) as (i, _):
-                    write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask)
-                begin = end
+                loop, begin = whole_pieces(begin, v.rows, rows, fits)
+                with loop as (i, _):
+                    write_tile(builder, v, i, j, rows, count, x_steps, (start, w_k, w_vector), depth, more, mask)
 
-        def fitting(counts):
-            """The strip with that many vectors, or fewer if it is not so wide; one alone may be a part of a vector."""
-            if not counts:
-                return strip(1, v.before(j, builder.add(j, width)))
-            with builder.if_else(builder.icmp_signed(">=", width, number(counts[0] * v.lanes))) as (yes, no):
-                with yes:
-                    strip(counts[0])
-                with no:
-                    fitting(counts[1:])
-
-        fitting(sorted({WIDE, VECTORS, 1}, reverse=True))
+        begin, end = first, builder.add(first, width)
+        for count in sorted({WIDE, VECTORS, 1}, reverse=True):
+            fits = builder.icmp_signed("<=", builder.mul(high, number(count)), number(ROWS * VECTORS))
+            loop, begin = whole_pieces(begin, end, count * v.lanes, fits)
+            with loop as (j, _):
+                strip(j, count)
+        with builder.if_then(builder.icmp_signed("<", begin, end)):
+            strip(begin, 1, v.before(begin, end))
         return context.get_dummy_value()
 
     return types.void(out, j, width, high, x, x_steps, w, w_steps, depth, more), emit
@@ -247,11 +229,6 @@ def pieces(n, size):
     return (n + size - 1) // size
 
 
-def strip_width(left, widest, lanes):
-    """How many of the columns left the next strip takes: the most, or one vector, or a part of one."""
-    return widest if left >= widest else min(left, lanes)
-
-
 def pack(strips, count, source, turned, k0, k1, c0, c1):
     """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
     lanes = strips.shape[2]
@@ -267,9 +244,8 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
     lanes = BYTES // out.itemsize
-    width, height = VECTORS * lanes, max(ROWS, lanes)  # strips come in multiples of a tile
     step = max(1, pieces(k, max(1, pieces(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
-    for_x, for_w, deep = BLOCK // lanes, pieces(n, width) * VECTORS, pieces(step, lanes) * lanes
+    for_x, for_w, deep = BLOCK // lanes, pieces(n, lanes), pieces(step, lanes) * lanes
     strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
     xs, ws = strips[:for_x], strips[for_x:]
     flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
@@ -278,14 +254,9 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
         pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
         for i0 in range(0, m, BLOCK):
             i1 = min(i0 + BLOCK, m)
-            count = pieces(i1 - i0, height) * height // lanes
-            pack(xs, count, x, not transpose_x, k0, k1, first + i0, first + i1)
-            j = 0
-            while j < n:
-                wide = strip_width(n - j, width, lanes)
-                at_w = j * deep, lanes, deep * lanes
-                fill_strip(out[i0:i1], j, wide, ROWS, flat_x, (deep, 1, lanes), flat_w, at_w, k1 - k0, k0 > 0)
-                j += wide
+            pack(xs, pieces(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
+            x_steps, w_steps = (deep, 1, lanes), (lanes, deep * lanes)
+            fill_columns(out[i0:i1], 0, n, ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
 
 
 WORTH = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
@@ -305,31 +276,25 @@ def matmul_tiles(program, turned_x, turned_w, out, x, w):
         other.result()  # waits, and raises what the thread raised
 
 
-def matmul_strips(out, x, turned_x, w, turned_w):
-    """out = x @ w, strip by strip, without packing what can be read where it lies."""
+def matmul_small(turned_x, turned_w, out, x, w):
+    """out = x @ w, without packing what can be read where it lies; x, w or both may be given transposed (1, else 0)."""
+    if out.shape[1] == 1:
+        turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
-    lanes, j = BYTES // out.itemsize, 0
+    lanes = BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
-    widest, deep = (VECTORS if high == ROWS else WIDE) * lanes, pieces(k, lanes) * lanes
+    strip = (VECTORS if high == ROWS else WIDE) * lanes
+    columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
+    w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
     packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
     source = packed.reshape(1, packed.size) if turned_w else w.reshape(1, w.size)
-    while j < n:
-        width = strip_width(n - j, widest, lanes)
+    for j in range(0, n, columns):
+        width = min(columns, n - j)
         if turned_w:
             pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
-        w_steps = (0, lanes, deep * lanes) if turned_w else (j, n, lanes)
-        fill_strip(out, j, width, high, x, x_steps, source, w_steps, k, False)
-        j += width
-
-
-def matmul_small(turned_x, turned_w, out, x, w):
-    """out = x @ w; all C-contiguous, of one dtype; x, w or both may be given transposed, and are then read so."""
-    column = out.shape[1] == 1
-    left, right = (w, x) if column else (x, w)
-    turned_left, turned_right = (not turned_w, not turned_x) if column else (turned_x != 0, turned_w != 0)
-    matmul_strips(out.reshape(1, out.size) if column else out, left, turned_left, right, turned_right)
+        fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):

@@ -7,7 +7,9 @@ import inspect
 import operator
 import reprlib
 
-from .cache import compile_cpu, rebound, watched
+import numpy as np
+
+from .cache import compile_cpu, compiled_for, rebound, watched
 
 
 class Kernels(dict):
@@ -21,11 +23,8 @@ class Kernels(dict):
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
-        rows = [
-            ("op", *kinds),
-            *((op, *("x" * ((op, k) in self) for k in kinds)) for op in sorted({op for op, _ in self})),
-        ]
-        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in rows)
+        rows = [[op, *("x" * ((op, kind) in self) for kind in kinds)] for op in sorted({op for op, _ in self})]
+        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
 
 
 KERNELS = Kernels()
@@ -59,9 +58,25 @@ class Plan:
         self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
 
-def make(shape, dtype, inputs, run, numbers=(), results=1):
-    """A Plan, its traffic counted: every input is read once and each result, all of one Spec, written once."""
+def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
+    """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views` (None: in its own).
+
+    Its traffic: every input is read once and each result, all of one Spec, written once.
+    """
     spec = inputs[0].device.spec(shape, dtype)
+    specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
+    shapes = [s.shape for s in specs]
+    views = views or shapes
+    arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
+    loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
+
+    def on_two(out, x):  # the commonest; spelled out it takes half the time
+        loop(out.reshape(views[0]), x.reshape(views[1]))
+
+    def on_all(*arrays):
+        loop(*map(np.ndarray.reshape, arrays, views), *arrays[len(views) :])
+
+    run = loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
     return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
 
@@ -96,14 +111,13 @@ def plan(op, inputs, attrs):
     kind = inputs[0].device.kind
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    function = KERNELS[op, kind]
-    specs = [buffer.spec for buffer in inputs]
+    planner, given = PLANNERS[op], (op, KERNELS[op, kind], *(buffer.spec for buffer in inputs))
     try:
-        inspect.signature(PLANNERS[op]).bind(op, function, *specs, **attrs)
+        inspect.signature(planner).bind(*given, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
-    made = PLANNERS[op](op, function, *specs, **attrs)
-    made.watched = watched(function)
+    made = planner(*given, **attrs)
+    made.watched = watched(KERNELS[op, kind])
     return made
 
 
