@@ -144,7 +144,7 @@ def row_kernel_values(node, inputs, shape):
 
 def zeros_around(dy, shape, index):
     out = np.full(shape, 0.0, object)
-    out[index] = dy
+    out[(*index, ...)] = dy
     return out
 
 
@@ -164,7 +164,7 @@ def computed(node, inputs, by_row, row, batch):
         "reshape": lambda: x.reshape(shape),
         "transpose": lambda: x.transpose(attrs.get("axes")),
         "concat": lambda: np.concatenate(inputs, attrs["axis"] - row),
-        "slice": lambda: x[index],
+        "slice": lambda: x[(*index, ...)],  # (an array, also where no axis is left)
         "slice_grad": lambda: zeros_around(x, shape, index),
     }
     if op not in others:

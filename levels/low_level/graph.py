@@ -132,8 +132,9 @@ def results_of(result):
 
 
 def without_dead(graph):
-    """Only what a result or a new value needs."""
+    """Only what a result or a new value needs, and the variables that get one."""
     needed = {*graph.outputs, *graph.updates.values()}
+    needed.update(node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates)
     for node in reversed(graph.nodes):
         if node in needed:
             needed.update(node.inputs)

@@ -1337,8 +1337,9 @@ trace(talks, signature)[0]
 # %%
 #| export graph
 def without_dead(graph):
-    """Only what a result or a new value needs."""
+    """Only what a result or a new value needs, and the variables that get one."""
     needed = {*graph.outputs, *graph.updates.values()}
+    needed.update(node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates)
     for node in reversed(graph.nodes):
         if node in needed:
             needed.update(node.inputs)
@@ -1582,7 +1583,7 @@ def row_kernel_values(node, inputs, shape):
 
 def zeros_around(dy, shape, index):
     out = np.full(shape, 0.0, object)
-    out[index] = dy
+    out[(*index, ...)] = dy
     return out
 
 
@@ -1602,7 +1603,7 @@ def computed(node, inputs, by_row, row, batch):
         "reshape": lambda: x.reshape(shape),
         "transpose": lambda: x.transpose(attrs.get("axes")),
         "concat": lambda: np.concatenate(inputs, attrs["axis"] - row),
-        "slice": lambda: x[index],
+        "slice": lambda: x[(*index, ...)],  # (an array, also where no axis is left)
         "slice_grad": lambda: zeros_around(x, shape, index),
     }
     if op not in others:
