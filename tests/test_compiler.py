@@ -4,10 +4,12 @@
 """
 
 import collections
+import functools
 import gc
 import os
 import subprocess
 import sys
+import types
 import warnings
 from types import SimpleNamespace
 
@@ -67,7 +69,7 @@ LEVELS = SimpleNamespace(
     **{name: getattr(low_level, name) for name in low_level.__all__},
     order=transpose,
     mask=lambda mask, like: cast(mask, like.dtype),
-    hot=lambda a: one_hot(arg_max(a, 1), 4, a.dtype),
+    hot=lambda a: one_hot(arg_max(a, 1), 8, a.dtype),
     product=lambda a, b, x, w: apply("matmul", a, b, transpose_x=x, transpose_w=w),
 )
 NUMPY = SimpleNamespace(
@@ -86,7 +88,7 @@ NUMPY = SimpleNamespace(
     log_softmax=lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)),
     stop_gradient=lambda x: x,
     mask=lambda mask, like: mask.astype(like.dtype),
-    hot=lambda a: (a.argmax(1)[:, None] == np.arange(4)).astype(a.dtype),
+    hot=lambda a: np.eye(8)[a.argmax(1)],
     product=lambda a, b, x, w: (a.T if x else a) @ (b.T if w else b),
 )
 
@@ -403,6 +405,62 @@ def test_a_closures_function_is_watched(monkeypatch):
     assert float(compiled(X)) == pytest.approx(10 * before)
 
 
+METHODS = {
+    "plain": function,
+    "bound method": lambda f: function(types.MethodType(lambda self, x: f(x), None)),
+    "partial": lambda f: function(functools.partial(f)),
+    "decorated": lambda f: (lambda g: function(lambda x: g(x)))(function(f)),
+}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "plain",
+        *(
+            pytest.param(w, marks=pytest.mark.xfail(strict=True, reason="guards sees plain functions only"))
+            for w in METHODS
+            if w != "plain"
+        ),
+    ],
+)
+def test_names_are_watched_in_every_kind_of_function(way, monkeypatch):
+    compiled = METHODS[way](lambda x: reduce_sum(x * RATE))
+    before = float(compiled(X + 1))
+    monkeypatch.setitem(globals(), "RATE", 1.0)
+    assert float(compiled(X + 1)) == pytest.approx(10 * before)
+
+
+@pytest.mark.xfail(strict=True, reason="the variables of a closure are not watched")
+def test_a_closures_number_is_watched():
+    rate = 1.0
+    compiled = function(lambda x: reduce_sum(x * rate))
+    before = float(compiled(X + 1))
+    rate = 2.0
+    assert float(compiled(X + 1)) == 2 * before
+
+
+@pytest.mark.xfail(reason="guards goes round in circles", run=False)
+def test_a_function_inside_another_may_call_itself():
+    def power(x, n):
+        return x if n == 1 else power(x, n - 1) * x
+
+    assert float(function(lambda x: reduce_sum(power(x, 3)))(np.full(1, 2.0))) == 8.0
+
+
+@pytest.mark.xfail(strict=True, reason="guards: Cell is empty")
+def test_a_closures_name_may_be_bound_later():
+    compiled = function(lambda x: reduce_sum(x) if x is not None else later)
+    assert float(compiled(X + 1)) == pytest.approx(12 + X.sum())
+    later = None
+
+
+@pytest.mark.xfail(strict=True, reason="0.0 and -0.0 are one key")
+def test_the_sign_of_a_zero_argument_counts():
+    compiled = function(lambda x, n: reduce_sum(x / n))
+    assert [float(compiled(np.ones(1), n)) for n in (0.0, -0.0)] == [np.inf, -np.inf]
+
+
 ASKS = {
     "if": lambda x: x if reduce_sum(x) > 0 else -x,
     "float": lambda x: x * float(reduce_sum(x)),
@@ -470,15 +528,16 @@ def test_an_error_while_tracing_leaves_everything_as_it_was(way, over):
         return result
 
     compiled = function(step)
-    reduce_sum(x), v * 2.0  # so that all plans for what stays alive are made
-    gc.collect()
-    state = v.value, v.numpy().tolist(), CPU.used, dict(PLANS), list(ENGINES), KERNELS.version
-    for _ in range(3):
+    states, value = [], v.value
+    for _ in range(4):
+        gc.collect()
+        states.append((CPU.used, dict(PLANS), list(ENGINES), KERNELS.version))
         with pytest.raises((TypeError, ValueError, ZeroDivisionError)):
             compiled.over(x, [[0, 1]]) if over else compiled(x)
         TAPES.clear()
-    gc.collect()
-    assert (v.value, v.numpy().tolist(), CPU.used, dict(PLANS), list(ENGINES), KERNELS.version) == state
+        assert v.value is value and v.numpy().tolist() == before.tolist()
+    used = [state[0] for state in states[1:]]  # the first call keeps the numbers that it met, such as 2.0
+    assert all(state[1:] == states[0][1:] for state in states) and used == used[:1] * 3
     assert (v * 2.0).numpy().tolist() == (before * 2).tolist()
 
 
@@ -489,7 +548,7 @@ def test_tracing_compiles_nothing_and_changes_nothing():
         v.assign(v - 0.1 * reduce_mean(x @ v))
         return reduce_sum(v)
 
-    v * 0.1  # a number that was used once is kept
+    reduce_sum(v) * 0.1  # a number that was used once is kept
     value, used, plans = v.value, CPU.used, dict(PLANS)
     graph = low_level.trace(step, (x.spec,), 6)[0]
     gc.collect()
@@ -568,13 +627,14 @@ def test_inside_another_a_function_is_a_part_of_it(back_end):
 
     @function
     def whole(x):
+        loss = reduce_mean(layer(x) ** 2)
         with GradientTape() as tape:
-            loss = reduce_mean(layer(x) ** 2)
-        w.assign(w - 0.1 * tape.gradient(loss, w) if False else w - 0.1)
-        return loss
+            again = reduce_mean(layer(x) ** 2)
+        w.assign(w - 0.1 * loss * tape.gradient(again, w.value))
+        return loss + again
 
     losses = [float(whole(X)) for _ in range(3)]
-    assert len(calls) == whole.traces == 1 and layer.traces == 0 and back_end in kinds(whole)
+    assert len(calls) == 2 and (whole.traces, layer.traces) == (1, 0) and back_end in kinds(whole)
     w.assign(np.ones((2, 1)))
     with eager():
         assert [float(whole(constant(X))) for _ in range(3)] == losses
@@ -935,13 +995,26 @@ WRONG_BATCHES = {
     "last is empty": [[0, 1], []],
     "ragged": [[0, 1], [2], [3, 4]],
     "flat": np.array([0, 1]),
+    "a flat list": [0, 1],
+    "one number": 3,
+    "nothing": None,
+    "not all rows": [[0, 1], None],
     "too deep": np.zeros((2, 2, 2), int),
     "text": [["a", "b"]],
     "a dict": {},
 }
 
 
-@pytest.mark.parametrize("name", WRONG_BATCHES)
+UNCLEAR = {"ragged", "a flat list", "one number", "nothing", "not all rows"}  # Python's or NumPy's words, not ours
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="not a clear error") if name in UNCLEAR else ())
+        for name in WRONG_BATCHES
+    ],
+)
 @pytest.mark.parametrize("used", [False, True])
 def test_wrong_batches_are_one_error_and_change_nothing(name, used, back_end):
     w = Variable(np.ones((2, 1)))
@@ -958,6 +1031,7 @@ def test_wrong_batches_are_one_error_and_change_nothing(name, used, back_end):
         step.over(X, WRONG_BATCHES[name])
     assert w.value is value and w.numpy().tolist() == before
     assert len(str(error.value).splitlines()) == 1 and len(str(error.value)) < 300
+    assert str(error.value).startswith("over: batches")
     assert step.over(X, [[0]]).numpy().tolist() == [float(reduce_sum(constant(X[:1]) @ w))]
 
 
