@@ -487,6 +487,9 @@ SIZES = {
     "len": lambda x: reduce_sum(x * (1.0 / len(x))),
     "iter": lambda x: sum(reduce_sum(row) * (k + 1.0) for k, row in enumerate(x)),
     "size": lambda x: reduce_sum(x) * float(np.prod(x.shape)),
+    "transposed": lambda x: reduce_sum(x) / transpose(x).shape[1],
+    "a product": lambda x: reduce_sum(x) / (np.ones((3, 2)) @ transpose(x)).shape[1],
+    "module": lambda x: reduce_sum(x) / low_level.size(x),
     "later": lambda x: reduce_sum(x * 2.0) / (x * 2.0).shape[0],
     "column": lambda x: reduce_sum(x[:, 0]) / x[:, 0].shape[0],
     "reshape": lambda x: reduce_sum(reshape(x, (x.shape[0] * 2,)) ** 2),
@@ -494,7 +497,7 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", [name for name in SIZES if name != "module"])
 def test_who_asks_for_the_number_of_rows_gets_this_one(name, back_end):
     compiled = function(SIZES[name])
     with warnings.catch_warnings():
@@ -504,6 +507,13 @@ def test_who_asks_for_the_number_of_rows_gets_this_one(name, back_end):
         batches = [[0, 5, 2], [3, 3, 1], [4, 2]]
         expected = [float(SIZES[name](gather(X, b))) for b in batches]
         assert compiled.over(X, batches).numpy().tolist() == expected
+
+
+@pytest.mark.xfail(strict=True, reason="`size`, a public name, reads the Spec, which does not tell the tracer")
+def test_who_asks_for_the_size_gets_this_one():
+    compiled = function(SIZES["module"])
+    for rows in (4, 6, 3):
+        assert float(compiled(X[:rows])) == float(SIZES["module"](constant(X[:rows])))
 
 
 FAILS = {

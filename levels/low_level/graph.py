@@ -32,7 +32,7 @@ class Symbol(Tensor):
 
     @property
     def shape(self):
-        if self.spec.shape[:1] == (getattr(ENGINES[-1], "batch", None),):
+        if getattr(ENGINES[-1], "batch", None) in self.spec.shape:  # on any axis: it may have been transposed
             ENGINES[-1].free = False  # who asks for the size of the batch gets a graph for this size alone
         return self.spec.shape
 
