@@ -32,7 +32,7 @@ class Symbol(Tensor):
 
     @property
     def shape(self):
-        if self.spec.shape[:1] == (getattr(ENGINES[-1], "batch", None),):
+        if getattr(ENGINES[-1], "batch", None) in self.spec.shape:  # on any axis: it may have been transposed
             ENGINES[-1].any_batch = False
         return self.spec.shape
 
@@ -151,11 +151,12 @@ def results_of(result):
 
 
 def without_dead(graph):
-    """Only what a result or a new value needs."""
+    """Only what a result or a new value needs, and the variables that get one."""
     needed = {*graph.outputs, *graph.updates.values()}
+    needed.update(node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates)
     for node in reversed(graph.nodes):
-        if node in needed or node.attrs.get("of") in graph.updates:  # (where the new value goes is needed, too)
-            needed.update((node, *node.inputs))
+        if node in needed:
+            needed.update(node.inputs)
     return Graph([node for node in graph.nodes if node in needed], graph.outputs, graph.updates)
 
 
