@@ -57,7 +57,7 @@ def object_code(text, target):
     return code
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and its address."""
     target = target_machine()

@@ -78,7 +78,9 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "broadcast_to": (lambda dy, y, x, shape: dy,),
     "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
     "reduce_sum": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims),),
-    "reduce_mean": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims, size(x) / size(y)),),
+    "reduce_mean": (
+        lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims, size(x.spec) / size(y.spec)),
+    ),
     "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
 }
 
@@ -98,9 +100,9 @@ def matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["matmul"] = matmul_vjp_x, matmul_vjp_w
 
 
-def size(x):
-    """How many numbers x has."""
-    return math.prod(x.spec.shape)
+def size(spec):
+    """How many numbers a tensor of this Spec has."""
+    return math.prod(spec.shape)
 
 
 def spread_back(dy, x, axis, keepdims, count=1.0):

@@ -3,6 +3,7 @@
 # Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
+import weakref
 from contextlib import contextmanager, suppress
 
 import numpy as np
@@ -50,7 +51,7 @@ class Tracer:
 
     def __init__(self, batch):
         self.batch, self.any_batch, self.nodes, self.constants = batch, True, [], {}
-        self.symbols, self.before = [], {v: v.value for v in VARIABLES.values()}
+        self.symbols, self.before, self.made = [], {v: v.value for v in VARIABLES.values()}, []
 
     def __call__(self, op, plan, inputs, attrs):
         return self.symbol(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -63,17 +64,13 @@ class Tracer:
         return self.symbols[-1]
 
     def node(self, x):
-        """The node of a tensor. One that has numbers is a constant, or a variable that was made since the trace began."""
+        """The node of a tensor. One that has numbers is a constant, or the value of a variable made since the trace began."""
         if type(x) is Symbol:
             return x.data
         if x not in self.constants:
-            made = next((v for v in VARIABLES.values() if v.value is x), None)
-            if made is None:
-                node = Node("constant", (), {"of": x}, x.spec)
-            else:
-                node, self.before[made] = Node("variable", (), {"of": made}, x.spec), x
-            self.nodes.append(node)
-            self.constants[x] = node
+            self.constants[x] = Node("constant", (), {"of": x}, x.spec)
+            self.nodes.append(self.constants[x])
+            self.made += [(weakref.ref(v), self.constants[x]) for v in VARIABLES.values() if v.value is x]
         return self.constants[x]
 
 
@@ -120,6 +117,9 @@ def on_duty(tracer):
         COMPILERS["cpu"] = compiler
         PLANS.clear()
         PLANS.update(plans)
+        for made, node in tracer.made:
+            if made() is not None:  # it outlives the call, so it is a variable; another one starts anew in each call
+                tracer.before[made()], node.op, node.attrs = node.attrs["of"], "variable", {"of": made()}
         for variable, value in tracer.before.items():
             variable.value = value
         for symbol in tracer.symbols:
@@ -127,7 +127,7 @@ def on_duty(tracer):
 
 
 def trace(python, signature, batch=None):
-    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value).
+    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value, …).
 
     Returns its Graph, what it returned, and whether it never asked for the size of the batch.
     """

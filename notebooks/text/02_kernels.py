@@ -2348,7 +2348,8 @@ def plan_slice_grad(op, function, dy, shape=(), slices=()):
         raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
 
     def pairs(out, dy):
-        return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (out[as_slices(slices)], dy)
+        place = out[(*as_slices(slices), ...)]  # (with the dots a view, also where there is no axis)
+        return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (place, dy)
 
     return plan_moves(op, function, shape, [dy], pairs)
 

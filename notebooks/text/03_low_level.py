@@ -652,7 +652,9 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "broadcast_to": (lambda dy, y, x, shape: dy,),
     "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
     "reduce_sum": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims),),
-    "reduce_mean": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims, size(x) / size(y)),),
+    "reduce_mean": (
+        lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims, size(x.spec) / size(y.spec)),
+    ),
     "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
 }
 
@@ -686,9 +688,9 @@ VJPS["matmul"] = matmul_vjp_x, matmul_vjp_w
 
 # %%
 #| export autodiff
-def size(x):
-    """How many numbers x has."""
-    return math.prod(x.spec.shape)
+def size(spec):
+    """How many numbers a tensor of this Spec has."""
+    return math.prod(spec.shape)
 
 
 def spread_back(dy, x, axis, keepdims, count=1.0):
@@ -1235,7 +1237,7 @@ class Tracer:
 
     def __init__(self, batch):
         self.batch, self.any_batch, self.nodes, self.constants = batch, True, [], {}
-        self.symbols, self.before = [], {v: v.value for v in VARIABLES.values()}
+        self.symbols, self.before, self.made = [], {v: v.value for v in VARIABLES.values()}, []
 
     def __call__(self, op, plan, inputs, attrs):
         return self.symbol(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1248,17 +1250,13 @@ class Tracer:
         return self.symbols[-1]
 
     def node(self, x):
-        """The node of a tensor. One that has numbers is a constant, or a variable that was made since the trace began."""
+        """The node of a tensor. One that has numbers is a constant, or the value of a variable made since the trace began."""
         if type(x) is Symbol:
             return x.data
         if x not in self.constants:
-            made = next((v for v in VARIABLES.values() if v.value is x), None)
-            if made is None:
-                node = Node("constant", (), {"of": x}, x.spec)
-            else:
-                node, self.before[made] = Node("variable", (), {"of": made}, x.spec), x
-            self.nodes.append(node)
-            self.constants[x] = node
+            self.constants[x] = Node("constant", (), {"of": x}, x.spec)
+            self.nodes.append(self.constants[x])
+            self.made += [(weakref.ref(v), self.constants[x]) for v in VARIABLES.values() if v.value is x]
         return self.constants[x]
 
 
@@ -1319,6 +1317,9 @@ def on_duty(tracer):
         COMPILERS["cpu"] = compiler
         PLANS.clear()
         PLANS.update(plans)
+        for made, node in tracer.made:
+            if made() is not None:  # it outlives the call, so it is a variable; another one starts anew in each call
+                tracer.before[made()], node.op, node.attrs = node.attrs["of"], "variable", {"of": made()}
         for variable, value in tracer.before.items():
             variable.value = value
         for symbol in tracer.symbols:
@@ -1332,7 +1333,7 @@ def on_duty(tracer):
 # %%
 #| export graph
 def trace(python, signature, batch=None):
-    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value).
+    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value, …).
 
     Returns its Graph, what it returned, and whether it never asked for the size of the batch.
     """
@@ -1752,7 +1753,7 @@ def write_loop(writer, step, known, sums, ends):
     for node in sums:
         totals[node] = each(lambda total: total.total(), totals[node])
         if node.op == "reduce_mean":
-            many = writer.count * (size(node.inputs[0]) / node.inputs[0].spec.shape[0] / size(node))
+            many = writer.count * (size(node.inputs[0].spec) / node.inputs[0].spec.shape[0] / size(node.spec))
             totals[node] = each(lambda total, n: total / n, totals[node], many)
     return totals
 
@@ -2199,6 +2200,7 @@ print(
 # %%
 #| export compiler
 EAGER = []  # not empty: what `function` decorates runs as it stands
+WRAPPERS = {types.MethodType: "__func__", functools.partial: "func"}  # what is around a function, and where it is
 PASSES = [without_dead, shared, folded]
 
 
@@ -2217,26 +2219,42 @@ def read_outside(python, kernels):
 
     The scope is a dictionary of globals or, without a name, a cell of the function around. Our own rooms do not change.
     """
-    found, waiting = {}, [python, *filter(of_the_reader, kernels)]
+    found, waiting = {}, [unwrapped(f) for f in (python, *kernels) if f is python or of_the_reader(f)]
     while waiting:
         function = waiting.pop()
         scope = function.__globals__
         new = {(id(scope), name): (scope, name, scope[name]) for name in globals_read(function.__code__) & scope.keys()}
-        new |= {(id(cell), None): (cell, None, cell.cell_contents) for cell in function.__closure__ or ()}
-        waiting += [value for key, (_, _, value) in new.items() if key not in found and of_the_reader(value)]
+        new |= {(id(cell), None): (cell, None, inside(cell)) for cell in function.__closure__ or ()}
+        waiting += [unwrapped(value) for key, (_, _, value) in new.items() if key not in found and of_the_reader(value)]
         found |= new
     return found
 
 
+def inside(cell):
+    """What a cell of a closure holds; the cell itself as long as that is nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return cell
+
+
+def unwrapped(value):
+    """The Python function in a method, a partial call, or a `Function`."""
+    while wrapper := WRAPPERS.get(type(value)):
+        value = getattr(value, wrapper)
+    return value
+
+
 def of_the_reader(value):
     """Whether this is a function that no room of ours defines."""
-    return isinstance(value, types.FunctionType) and not value.__module__.startswith("levels.")
+    function = unwrapped(value)
+    return isinstance(function, types.FunctionType) and not function.__module__.startswith("levels.")
 
 
 def stale(outside):
     """Whether any of that is another object now."""
     for scope, name, value in outside.values():  # noqa: SIM110 (any(…) is slower, and this stands in the way of every call)
-        if (scope.cell_contents if name is None else scope.get(name)) is not value:
+        if (inside(scope) if name is None else scope.get(name)) is not value:
             return True
     return False
 
@@ -2251,6 +2269,8 @@ def argument(x):
     """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
     if isinstance(x, (np.ndarray, Variable)):
         return as_tensor(x)
+    if type(x) is Symbol and x.data is None:
+        raise TypeError(f"{x!r} is of a trace that has ended; return what you need from the function")
     if type(x).__hash__ is None:
         raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
     return x
@@ -2277,9 +2297,13 @@ def packed_like(result):
 def row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
     parts = [batches]
-    if not isinstance(batches, np.ndarray) and len({len(batch) for batch in batches}) > 1:
-        parts = [batches[:-1], batches[-1:]]
-    parts = [np.asarray(part) for part in parts]
+    try:
+        if not isinstance(batches, np.ndarray) and len({len(batch) for batch in batches}) > 1:
+            parts = [batches[:-1], batches[-1:]]
+        parts = [np.asarray(part) for part in parts]
+    except (TypeError, ValueError):
+        expected = "expected row numbers [steps, batch], the last batch perhaps shorter"
+        raise ValueError(f"over: batches are {reprlib.repr(batches)}; {expected}") from None
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
             raise ValueError(f"over: batches are {part.dtype}{part.shape}; expected whole numbers [steps, batch]")
@@ -2322,7 +2346,7 @@ class Function:
         if TAPES or EAGER or ENGINES[-1] is not at_once:  # a tape or a trace wants to hear of every op
             return self.python(*args)
         args = [x if type(x) is Tensor else argument(x) for x in args]
-        program, pack = self.compiled(tuple([x.spec if type(x) is Tensor else (type(x), x) for x in args]))
+        program, pack = self.compiled(tuple([x.spec if type(x) is Tensor else (type(x), x, x or str(x)) for x in args]))
         return pack(program.run(args))
 
     def over(self, *args):
@@ -2330,8 +2354,8 @@ class Function:
 
         The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
         """
-        *args, batches = args
-        args = [as_tensor(x) for x in args]
+        *args, batches = args or [None]
+        args = [constant(x) if isinstance(x, list) else as_tensor(argument(x)) for x in args]
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
@@ -2342,7 +2366,7 @@ class Function:
         outs = []
         for part in parts:
             program, pack = self.compiled(tuple(with_rows(x.spec, part.shape[1]) for x in args))
-            if wrong := [str(node.spec) for node in program.graph.outputs if size(node) != 1]:
+            if wrong := [str(node.spec) for node in program.graph.outputs if size(node.spec) != 1]:
                 raise ValueError(f"over: a step returns {wrong[0]}; expected one number, such as the mean of the rows")
             outs.append(program.over(args, part))
         return pack([concat(parts) for parts in zip(*outs)] if len(outs) > 1 else outs[0])
@@ -2362,7 +2386,7 @@ class Function:
         """Trace and build. What holds for any number of rows is kept for all."""
         self.traces += 1
         if self.traces % 10 == 0:
-            message = f"{self.__name__} was traced {self.traces} times, once for each new shape, dtype or value"
+            message = f"{getattr(self, '__name__', 'a function')} was traced {self.traces} times, once for each new shape, dtype or value"
             warnings.warn(message, stacklevel=4)
         any_batch = False
         if batch == 1:  # one row looks like something to repeat, so two are tried first
@@ -2376,7 +2400,7 @@ class Function:
         return program, pack
 
 
-function = Function
+WRAPPERS[Function], function = "python", Function
 
 # %% [markdown]
 # A step that is called like any other, on batches of any size, and over all batches at once:
