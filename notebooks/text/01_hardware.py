@@ -699,9 +699,7 @@ def spread(a, kind, register, have, lanes):
 def live(a, thing):
     """Raise unless this belongs to the program and to a loop that is still open."""
     if thing.scope not in a.scopes:
-        raise ValueError(
-            f"{a.name}: {thing!r} was made elsewhere, or in a loop that has ended; a sum carries numbers out"
-        )
+        raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
     return thing
 
 
