@@ -264,12 +264,19 @@ class Writer:
         return computed(node, [known[x] for x in node.inputs], by_row, row, self.count)
 
 
-NOTHING, refs = ctypes.c_char * 0, sys.getrefcount
+addressof, nothing_at, refs = ctypes.addressof, (ctypes.c_char * 0).from_buffer, sys.getrefcount
 
 
 def address(array):
     """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
-    return ctypes.addressof(NOTHING.from_buffer(array))
+    return addressof(nothing_at(array))
+
+
+def check_results(graph):
+    """Raise ValueError unless each result of a step is one number."""
+    for node in graph.outputs:
+        if size(node.spec) != 1:
+            raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
 
 
 def new_tensor(spec):
@@ -305,7 +312,8 @@ class Rows:
         self.graph, self.split = graph, Split(graph, batch)
         self.any_batch, self.changed, self.values = self.split.any_batch, [*graph.updates], [None] * len(graph.updates)
         self.specs = [(node.spec, node in self.split.rows) for node in graph.outputs]
-        self.calls = {False: Call(self.split, False)}
+        self.one = graph.nodes[0].spec.device.spec((1,), self.split.dtype)  # a result of one step
+        self.calls, self.alone = {False: Call(self.split, False)}, (0, 0)
         self.first = next((node.attrs["of"] for node in graph.nodes if node in self.split.rows), None)  # who has rows
 
     def settle(self):
@@ -321,17 +329,17 @@ class Rows:
 
     def launch(self, call, args, outs, rows):
         """Fill in the block and run."""
-        block = call.block
+        block, (alone, data_alone) = call.block, self.alone
         for place, k in call.inputs:
-            block[place] = address(args[k].data)
+            block[place] = addressof(nothing_at(args[k].data))
         for place, variable in call.reads:
             block[place] = address(variable.value.data)
         for place, out in zip(call.outs, outs):
-            block[place] = address(out.data)
+            block[place] = addressof(nothing_at(out.data))
         if call.rows is not None:
             block[call.rows] = rows
         for variable, value in zip(self.changed, self.values):
-            if variable.value is not value or refs(value) > self.alone[0] or refs(value.data) > self.alone[1]:
+            if variable.value is not value or refs(value) > alone or refs(value.data) > data_alone:
                 self.settle()
                 break
         call.program.run(call.start)
@@ -346,12 +354,13 @@ class Rows:
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         if True not in self.calls:
+            check_results(self.graph)
             self.calls[True] = Call(self.split, True)
             self.settle()
         call, (steps, batch) = self.calls[True], batches.shape
         for name, word in (("steps", steps), ("batch", batch), ("batches", address(batches))):
             call.block[call.places[name]] = word
-        outs = [new_tensor(with_rows(args[0].device.spec((1,), spec.dtype), steps)) for spec, _ in self.specs]
+        outs = [new_tensor(with_rows(self.one, steps)) for _ in self.specs]
         return self.launch(call, args, outs, args[0].spec.shape[0])
 
 
@@ -523,6 +532,7 @@ class Launches:
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        check_results(self.graph)
         return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
@@ -551,16 +561,17 @@ def eager():
 
 
 def read_outside(python, kernels):
-    """{…: (scope, name, value)}: what a function and these kernels read from outside, and the functions among that in turn.
+    """{…: (read, key, value)}: what a function and these kernels read from outside, and the functions among that in turn.
 
-    The scope is a dictionary of globals or, without a name, a cell of the function around. Our own rooms do not change.
+    read(key) gives the value: of a global, or in a cell of the function around. Our own rooms do not change.
     """
     found, waiting = {}, [unwrapped(f) for f in (python, *kernels) if f is python or of_the_reader(f)]
     while waiting:
         function = waiting.pop()
         scope = function.__globals__
-        new = {(id(scope), name): (scope, name, scope[name]) for name in globals_read(function.__code__) & scope.keys()}
-        new |= {(id(cell), None): (cell, None, inside(cell)) for cell in function.__closure__ or ()}
+        names = globals_read(function.__code__) & scope.keys()
+        new = {(id(scope), name): (scope.get, name, scope[name]) for name in names}
+        new |= {id(cell): (inside, cell, inside(cell)) for cell in function.__closure__ or ()}
         waiting += [unwrapped(value) for key, (_, _, value) in new.items() if key not in found and of_the_reader(value)]
         found |= new
     return found
@@ -589,8 +600,8 @@ def of_the_reader(value):
 
 def stale(outside):
     """Whether any of that is another object now."""
-    for scope, name, value in outside.values():  # noqa: SIM110 (any(…) is slower, and this stands in the way of every call)
-        if (inside(scope) if name is None else scope.get(name)) is not value:
+    for read, key, value in outside.values():  # noqa: SIM110 (any(…) is slower, and this stands in the way of every call)
+        if read(key) is not value:
             return True
     return False
 
@@ -688,8 +699,6 @@ class Function:
         outs = []
         for part in parts:
             program, pack = self.compiled(tuple(with_rows(x.spec, part.shape[1]) for x in args))
-            if wrong := [str(node.spec) for node in program.graph.outputs if size(node.spec) != 1]:
-                raise ValueError(f"over: a step returns {wrong[0]}; expected one number, such as the mean of the rows")
             outs.append(program.over(args, part))
         return pack([concat(parts) for parts in zip(*outs)] if len(outs) > 1 else outs[0])
 
@@ -698,11 +707,12 @@ class Function:
         if self.version != KERNELS.version or stale(self.outside):
             self.programs.clear()
             self.version, self.outside = KERNELS.version, {}
-        if signature not in self.programs:
+        found = self.programs.get(signature)
+        if found is None:
             batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-            found = self.programs.get(resized(signature, batch, None))
-            self.programs[signature] = found or self.compile(signature, batch)
-        return self.programs[signature]
+            found = self.programs.get(resized(signature, batch, None)) or self.compile(signature, batch)
+            self.programs[signature] = found
+        return found
 
     def compile(self, signature, batch):
         """Trace and build. What holds for any number of rows is kept for all."""
