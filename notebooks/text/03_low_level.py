@@ -1844,7 +1844,14 @@ def check_results(graph):
 
 
 def new_tensor(spec):
-    return spec.device.new(spec, empty, Tensor)
+    """As `Device.new`, in two thirds of the time."""
+    place = spec.device
+    if place.memory is not None and spec.nbytes > place.memory - place.used:
+        place.new(spec)  # which says that there is no room
+    y = blank(Tensor)
+    y.spec, y.data, y.rows = spec, empty(spec.shape, spec.dtype), None
+    place.used += spec.nbytes
+    return y
 
 
 @functools.lru_cache
@@ -2356,8 +2363,11 @@ class Function:
     def __call__(self, *args):
         if TAPES or EAGER or ENGINES[-1] is not at_once:  # a tape or a trace wants to hear of every op
             return self.python(*args)
-        args = [x if type(x) is Tensor else argument(x) for x in args]
-        program, pack = self.compiled(tuple([x.spec if type(x) is Tensor else (type(x), x, x or str(x)) for x in args]))
+        signature = tuple([x.spec if type(x) is Tensor else None for x in args])
+        if None in signature:
+            args = [argument(x) for x in args]
+            signature = tuple([x.spec if type(x) is Tensor else (type(x), x, x or str(x)) for x in args])
+        program, pack = self.compiled(signature)
         return pack(program.run(args))
 
     def over(self, *args):
