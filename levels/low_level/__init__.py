@@ -11,9 +11,9 @@ from .autodiff import (
 from .compiler import (
     ALONE, EAGER, LIMIT, OWN, PASSES, WRAPPERS, Call, Function, Launches, NotByRows, Rows, Split, Writer, address,
     addressof, adds_rows, argument, built, check_fits, check_results, computed, depth, eager, elementwise_values,
-    function, fused, in_programs, inside, keeps_rows, loop_of, loop_program, new_tensor, nothing_at, of_the_reader,
-    packed_like, placed, product_values, read_outside, reduced_values, references, refs, resized, row_kernel_values,
-    row_numbers, run_launch, run_loop, stacked, stale, terms, unwrapped, with_rows, write_loop, write_step
+    function, fused, in_programs, inside, keeps_rows, loop_of, loop_program, nothing_at, of_the_reader, packed_like,
+    placed, product_values, read_outside, reduced_values, references, refs, resized, row_kernel_values, row_numbers,
+    run_launch, run_loop, stacked, stale, terms, unwrapped, with_rows, write_loop, write_step
 )
 from .graph import (
     Graph, Node, Symbol, Tracer, each, folded, leaf_name, numbers_of, on_duty, rebuilt, results_of, shared, trace,
@@ -25,8 +25,9 @@ from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     DEVICES, DTYPES, ENGINES, NUMBER, TAPES, VARIABLES, Operators, Protocols, Tensor, Variable, apply, arg_max,
     as_tensor, as_tensors, at_once, backward, blank, cast, cat, clip, concat, constant, device, empty, exp, gather,
-    in_range, innermost, log, matmul, maximum, method, minimum, moved, number_tensor, one_hot, reduce_max, reduce_mean,
-    reduce_min, reduce_sum, renamed, reshape, slice_of, sqrt, tanh, tensor, transpose, where, whole, without_dots
+    in_range, innermost, log, matmul, maximum, method, minimum, moved, new_tensor, number_tensor, one_hot, reduce_max,
+    reduce_mean, reduce_min, reduce_sum, renamed, reshape, slice_of, sqrt, tanh, tensor, transpose, where, whole,
+    without_dots
 )
 
 __all__ = [

@@ -30,20 +30,7 @@ from levels.kernels import (
 
 from .autodiff import size
 from .graph import Symbol, each, folded, numbers_of, results_of, shared, trace, without_dead
-from .tensors import (
-    ENGINES,
-    TAPES,
-    Tensor,
-    Variable,
-    as_tensor,
-    at_once,
-    blank,
-    concat,
-    constant,
-    empty,
-    gather,
-    renamed,
-)
+from .tensors import ENGINES, TAPES, Tensor, Variable, as_tensor, at_once, concat, constant, gather, new_tensor, renamed
 
 
 def adds_rows(node, by_row):
@@ -292,17 +279,6 @@ def check_results(graph):
             raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
 
 
-def new_tensor(spec):
-    """As `Device.new`, in two thirds of the time."""
-    place = spec.device
-    if place.memory is not None and spec.nbytes > place.memory - place.used:
-        place.new(spec)  # which says that there is no room
-    y = blank(Tensor)
-    y.spec, y.data, y.rows = spec, empty(spec.shape, spec.dtype), None
-    place.used += spec.nbytes
-    return y
-
-
 @functools.lru_cache
 def with_rows(spec, rows):
     """The Spec of as many rows like these."""
@@ -498,7 +474,7 @@ def run_launch(node):
 def references(variable):
     """How many know the tensor of a variable, its array, and the memory behind that."""
     tensor = variable.value
-    return sys.getrefcount(tensor), sys.getrefcount(tensor.data), sys.getrefcount(tensor.data.base)
+    return refs(tensor), refs(tensor.data), refs(tensor.data.base)
 
 
 ALONE = references(Variable(np.zeros(PAGE)))  # (an array under a page has nothing behind it; a new one costs little)
@@ -741,8 +717,8 @@ class Function:
         """Trace and build. What holds for any number of rows is kept for all."""
         self.traces += 1
         if self.traces % 10 == 0:
-            message = f"{getattr(self, '__name__', 'a function')} was traced {self.traces} times, once for each new shape, dtype or value"
-            warnings.warn(message, stacklevel=4)
+            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
+            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=4)
         any_batch = False
         if batch == 1:  # one row looks like something to repeat, so two are tried first
             with suppress(Exception):

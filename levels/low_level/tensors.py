@@ -220,24 +220,29 @@ TAPES = []  # who listens: each hears of every op, in order
 blank, empty = object.__new__, np.empty  # a global is found sooner than an attribute of one
 
 
-def at_once(op, plan, inputs, attrs):
-    """The engine that runs an op at once, into new memory."""
-    spec = plan.spec
-    if type(spec) is tuple:
-        raise TypeError(f"{op}: has several results; launch it")
+def new_tensor(spec):
+    """A tensor in new memory, its numbers not yet set: as `Device.new`, in two thirds of the time."""
     place = spec.device
     if place.memory is not None and spec.nbytes > place.memory - place.used:
         place.new(spec)  # which says that there is no room
-    y = blank(Tensor)  # `new` and `execute` in line: this stands in the way of every op
-    y.spec, y.data, y.rows = spec, (data := empty(spec.shape, spec.dtype)), None
+    y = blank(Tensor)
+    y.spec, y.data, y.rows = spec, empty(spec.shape, spec.dtype), None
     place.used += spec.nbytes
+    return y
+
+
+def at_once(op, plan, inputs, attrs):
+    """The engine that runs an op at once, into new memory."""
+    if type(plan.spec) is tuple:
+        raise TypeError(f"{op}: has several results; launch it")
+    y = new_tensor(plan.spec)
     plan.launches += 1
     if plan.plain and len(inputs) == 2:
-        plan.run(data, inputs[0].data, inputs[1].data)
+        plan.run(y.data, inputs[0].data, inputs[1].data)
     elif plan.plain and len(inputs) == 1:
-        plan.run(data, inputs[0].data)
+        plan.run(y.data, inputs[0].data)
     else:
-        plan.run(data, *map(data_of, inputs), *map(attrs.get, plan.numbers))
+        plan.run(y.data, *map(data_of, inputs), *map(attrs.get, plan.numbers))
     return y
 
 

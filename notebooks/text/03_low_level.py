@@ -363,24 +363,29 @@ TAPES = []  # who listens: each hears of every op, in order
 blank, empty = object.__new__, np.empty  # a global is found sooner than an attribute of one
 
 
-def at_once(op, plan, inputs, attrs):
-    """The engine that runs an op at once, into new memory."""
-    spec = plan.spec
-    if type(spec) is tuple:
-        raise TypeError(f"{op}: has several results; launch it")
+def new_tensor(spec):
+    """A tensor in new memory, its numbers not yet set: as `Device.new`, in two thirds of the time."""
     place = spec.device
     if place.memory is not None and spec.nbytes > place.memory - place.used:
         place.new(spec)  # which says that there is no room
-    y = blank(Tensor)  # `new` and `execute` in line: this stands in the way of every op
-    y.spec, y.data, y.rows = spec, (data := empty(spec.shape, spec.dtype)), None
+    y = blank(Tensor)
+    y.spec, y.data, y.rows = spec, empty(spec.shape, spec.dtype), None
     place.used += spec.nbytes
+    return y
+
+
+def at_once(op, plan, inputs, attrs):
+    """The engine that runs an op at once, into new memory."""
+    if type(plan.spec) is tuple:
+        raise TypeError(f"{op}: has several results; launch it")
+    y = new_tensor(plan.spec)
     plan.launches += 1
     if plan.plain and len(inputs) == 2:
-        plan.run(data, inputs[0].data, inputs[1].data)
+        plan.run(y.data, inputs[0].data, inputs[1].data)
     elif plan.plain and len(inputs) == 1:
-        plan.run(data, inputs[0].data)
+        plan.run(y.data, inputs[0].data)
     else:
-        plan.run(data, *map(data_of, inputs), *map(attrs.get, plan.numbers))
+        plan.run(y.data, *map(data_of, inputs), *map(attrs.get, plan.numbers))
     return y
 
 
@@ -1459,6 +1464,10 @@ def numbers_of(node):
     return {name: value for name, value in node.attrs.items() if name != "shape"}
 
 
+# %% [markdown]
+# A program with something for each pass:
+
+
 # %%
 def wasteful(rows, target):
     exp(rows)  # and nobody needs it
@@ -1843,17 +1852,6 @@ def check_results(graph):
             raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
 
 
-def new_tensor(spec):
-    """As `Device.new`, in two thirds of the time."""
-    place = spec.device
-    if place.memory is not None and spec.nbytes > place.memory - place.used:
-        place.new(spec)  # which says that there is no room
-    y = blank(Tensor)
-    y.spec, y.data, y.rows = spec, empty(spec.shape, spec.dtype), None
-    place.used += spec.nbytes
-    return y
-
-
 @functools.lru_cache
 def with_rows(spec, rows):
     """The Spec of as many rows like these."""
@@ -2109,7 +2107,7 @@ def run_launch(node):
 def references(variable):
     """How many know the tensor of a variable, its array, and the memory behind that."""
     tensor = variable.value
-    return sys.getrefcount(tensor), sys.getrefcount(tensor.data), sys.getrefcount(tensor.data.base)
+    return refs(tensor), refs(tensor.data), refs(tensor.data.base)
 
 
 ALONE = references(Variable(np.zeros(PAGE)))  # (an array under a page has nothing behind it; a new one costs little)
@@ -2312,6 +2310,12 @@ def packed_like(result):
     return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
 
 
+# %% [markdown]
+# For many steps: the batches may end with a shorter one, and a wrong number must not read somebody else's memory.
+
+
+# %%
+#| export compiler
 def row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
     parts = [batches]
@@ -2331,6 +2335,10 @@ def row_numbers(batches, rows):
             wrong = part.min() if part.min() < 0 else part.max()
             raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
     return parts
+
+
+# %% [markdown]
+# To build a program is to do in a row what we did above step by step:
 
 
 # %%
@@ -2406,8 +2414,8 @@ class Function:
         """Trace and build. What holds for any number of rows is kept for all."""
         self.traces += 1
         if self.traces % 10 == 0:
-            message = f"{getattr(self, '__name__', 'a function')} was traced {self.traces} times, once for each new shape, dtype or value"
-            warnings.warn(message, stacklevel=4)
+            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
+            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=4)
         any_batch = False
         if batch == 1:  # one row looks like something to repeat, so two are tried first
             with suppress(Exception):
