@@ -1006,8 +1006,8 @@ def test_a_module_finds_its_variables():
     net.more = {"scale": Variable(1.0), 7: {"deep": [Variable([1, 2])]}}
     net.again, net.self, net.more[7]["cycle"] = net.layers[0].w, net, net.layers
     names = ["layers.0.w", "layers.0.b", "layers.1.0.w", "layers.1.0.b", "more.scale", "more.7.deep.0"]
-    assert [*net.named_variables()] == names and [*net.layers[1][0].named_variables()] == ["w", "b"]
-    assert all(a is b for a, b in zip(net.variables, net.named_variables().values(), strict=True))
+    assert [*net.named(Variable)] == names and [*net.layers[1][0].named(Variable)] == ["w", "b"]
+    assert all(a is b for a, b in zip(net.variables, net.named(Variable).values(), strict=True))
     assert net.count() == 6 + 3 + 3 + 1 + 1 + 2 and Module().variables == [] and Module().count() == 0
 
 
@@ -1016,7 +1016,7 @@ def test_a_module_is_entered_once():
     net = Module()
     net.part, net.w = Module(), Variable(1.0)
     net.part.parent = net
-    assert [*net.named_variables()] == ["w"]
+    assert [*net.named(Variable)] == ["w"]
 
 
 # two variables whose paths spell the same name: the second takes the place of the first.

@@ -10,7 +10,7 @@ from .tensors import TAPES, apply, as_tensor, cast, exp, gather, innermost, log,
 
 
 class GradientTape:
-    """Writes down every op while it is owriter. `gradient` reads it once, a persistent tape any number of times."""
+    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
     def __init__(self, persistent=False):
         self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables

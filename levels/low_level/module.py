@@ -5,7 +5,7 @@
 import math
 import reprlib
 
-from .tensors import Variable
+from .tensors import Variable, as_tensor
 
 
 def parts(value):
@@ -18,22 +18,39 @@ def parts(value):
 class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
-    def named_variables(self):
-        """{"layers.0.w": variable, …}, each variable once, in the order in which they were set."""
+    def named(self, kind):
+        """{"layers.0.w": part, …} of all parts of that class, each once, in the order in which they were set."""
         found, seen, waiting = {}, set(), [("", self)]
         while waiting:
             path, value = waiting.pop()
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, Variable) and path in found:
-                raise ValueError(f"two variables have the name {reprlib.repr(path)}")
-            if isinstance(value, Variable):
+            if isinstance(value, kind) and path in found:
+                raise ValueError(f"two parts have the name {reprlib.repr(path)}")
+            if isinstance(value, kind):
                 found[path] = value
             waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in reversed(parts(value))]
         return found
 
-    variables = property(lambda self: list(self.named_variables().values()))
+    variables = property(lambda self: list(self.named(Variable).values()))
+    trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
+
+    def get_weights(self):
+        """The values of all variables, as NumPy arrays."""
+        return [variable.numpy() for variable in self.variables]
+
+    def set_weights(self, weights):
+        """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
+        variables, weights = self.variables, list(weights)
+        if len(weights) != len(variables):
+            raise ValueError(f"{len(weights)} weights for {len(variables)} variables; are all parts built?")
+        values = [as_tensor(value, variable) for variable, value in zip(variables, weights)]
+        for (name, variable), value in zip(self.named(Variable).items(), values):
+            if value.spec is not variable.spec:
+                raise ValueError(f"{name} is {variable.spec}, the weight {value.spec}")
+        for variable, value in zip(variables, values):
+            variable.assign(value)
 
     def count(self):
         """How many numbers the variables hold."""

@@ -104,10 +104,11 @@ VARIABLES = weakref.WeakValueDictionary()  # id -> every variable that is alive
 class Variable(Operators, Protocols):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
-    __slots__ = ("value", "name", "grad", "__weakref__")
+    __slots__ = ("value", "name", "trainable", "grad", "__weakref__")
 
-    def __init__(self, value, name=None):
-        self.value, self.name, self.grad = renamed(as_tensor(value)), name, None  # grad: where `backward` leaves it
+    def __init__(self, value, name=None, trainable=True):
+        self.value, self.name, self.trainable = renamed(as_tensor(value)), name, trainable
+        self.grad = None  # where `backward` leaves it
         VARIABLES[id(self)] = self
 
     spec = property(lambda self: self.value.spec)

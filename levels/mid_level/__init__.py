@@ -5,12 +5,13 @@
 # isort: skip_file
 
 from .data import Dataset
-from .layers import ACTIVATIONS, RANDOM, Dense, Layer, glorot_uniform
+from .layers import ACTIVATIONS, INITIALIZERS, RANDOM, TRAINING, Dense, Layer, glorot_uniform, known
 from .losses import BinaryCrossentropy, Loss, MeanSquaredError
-from .optimizers import SGD
+from .optimizers import SGD, Adam, Optimizer, shortened
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ACTIVATIONS", "RANDOM", "SGD", "BinaryCrossentropy", "Dataset", "Dense", "Layer", "Loss", "MeanSquaredError",
-    "dnn_classifier", "glorot_uniform", "linear_regression", "train"
+    "ACTIVATIONS", "INITIALIZERS", "RANDOM", "SGD", "TRAINING", "Adam", "BinaryCrossentropy", "Dataset", "Dense",
+    "Layer", "Loss", "MeanSquaredError", "Optimizer", "dnn_classifier", "glorot_uniform", "known", "linear_regression",
+    "shortened", "train"
 ]

@@ -15,7 +15,8 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
     sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
     for layer, kernel, bias in zip(layers, weights[::2], weights[1::2]):
-        layer.build(kernel.shape[:1], kernel.dtype)
+        layer.dtype = kernel.dtype
+        layer.build(kernel.shape[:1])
         layer.set_weights([kernel, bias])
     variables = [variable for layer in layers for variable in layer.variables]
 

@@ -204,10 +204,11 @@ VARIABLES = weakref.WeakValueDictionary()  # id -> every variable that is alive
 class Variable(Operators, Protocols):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
-    __slots__ = ("value", "name", "grad", "__weakref__")
+    __slots__ = ("value", "name", "trainable", "grad", "__weakref__")
 
-    def __init__(self, value, name=None):
-        self.value, self.name, self.grad = renamed(as_tensor(value)), name, None  # grad: where `backward` leaves it
+    def __init__(self, value, name=None, trainable=True):
+        self.value, self.name, self.trainable = renamed(as_tensor(value)), name, trainable
+        self.grad = None  # where `backward` leaves it
         VARIABLES[id(self)] = self
 
     spec = property(lambda self: self.value.spec)
@@ -559,7 +560,7 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
 
 
 class GradientTape:
-    """Writes down every op while it is owriter. `gradient` reads it once, a persistent tape any number of times."""
+    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
     def __init__(self, persistent=False):
         self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables
@@ -1043,22 +1044,39 @@ def parts(value):
 class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
-    def named_variables(self):
-        """{"layers.0.w": variable, …}, each variable once, in the order in which they were set."""
+    def named(self, kind):
+        """{"layers.0.w": part, …} of all parts of that class, each once, in the order in which they were set."""
         found, seen, waiting = {}, set(), [("", self)]
         while waiting:
             path, value = waiting.pop()
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, Variable) and path in found:
-                raise ValueError(f"two variables have the name {reprlib.repr(path)}")
-            if isinstance(value, Variable):
+            if isinstance(value, kind) and path in found:
+                raise ValueError(f"two parts have the name {reprlib.repr(path)}")
+            if isinstance(value, kind):
                 found[path] = value
             waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in reversed(parts(value))]
         return found
 
-    variables = property(lambda self: list(self.named_variables().values()))
+    variables = property(lambda self: list(self.named(Variable).values()))
+    trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
+
+    def get_weights(self):
+        """The values of all variables, as NumPy arrays."""
+        return [variable.numpy() for variable in self.variables]
+
+    def set_weights(self, weights):
+        """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
+        variables, weights = self.variables, list(weights)
+        if len(weights) != len(variables):
+            raise ValueError(f"{len(weights)} weights for {len(variables)} variables; are all parts built?")
+        values = [as_tensor(value, variable) for variable, value in zip(variables, weights)]
+        for (name, variable), value in zip(self.named(Variable).items(), values):
+            if value.spec is not variable.spec:
+                raise ValueError(f"{name} is {variable.spec}, the weight {value.spec}")
+        for variable, value in zip(variables, values):
+            variable.assign(value)
 
     def count(self):
         """How many numbers the variables hold."""
@@ -1075,7 +1093,7 @@ class Net(Module):
 
 
 net = Net([2, 4, 8, 1])
-print(net.count(), "numbers in", *net.named_variables())
+print(net.count(), "numbers in", *net.named(Variable))
 
 # %% [markdown]
 # ## An op of your own, on every level (3 min)

@@ -32,117 +32,237 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # ([Simpson's paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model is only as good as the columns it is
 # given, and real models take many columns. So they are made of parts, and each part has to look after its own weights.
 #
-# ## A part owns its variables (6 min)
+# ## A part owns its variables (12 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # It makes them when it first sees an input, because only then is its width known.
+#
+# Where does a weight start? Weights that are all equal stay equal, and too large ones blow a signal up from layer to layer.
+# So they are drawn at random, from a range that depends on how many numbers go in and come out:
 
 # %%
 #| export layers
 """A part owns its variables: layers."""
 
+import difflib
+import functools
 import math
 import random
+import reprlib
 
 import numpy as np
 
-from levels.low_level import Variable, as_tensor, nn
+from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
 
 
-def glorot_uniform(inputs, units, dtype):
-    """w[inputs, units] uniform in ±√(6 / (inputs + units)) (Glorot and Bengio, 2010)."""
-    limit = math.sqrt(6.0 / (inputs + units))
-    return np.array([[RANDOM.uniform(-limit, limit) for _ in range(units)] for _ in range(inputs)], dtype)
+def glorot_uniform(shape):
+    """Uniform in ±√(6 / (inputs + units)), for weights of shape [inputs, units] (Glorot and Bengio, 2010)."""
+    limit = math.sqrt(6.0 / sum(shape[-2:]))
+    return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-class Layer:
-    """A part of a model: builds its variables on the first call, and owns them."""
-
-    def __init__(self, name=None):
-        self.name, self.variables = name or type(self).__name__.lower(), []
-
-    def __call__(self, x):
-        x = as_tensor(x)
-        if not self.variables:
-            self.build(x.shape, x.dtype)
-        return self.call(x)
-
-    def get_weights(self):
-        return [variable.numpy() for variable in self.variables]
-
-    def set_weights(self, weights):
-        if len(weights) != len(self.variables):
-            raise ValueError(f"{self.name} has {len(self.variables)} weights, got {len(weights)}; is it built?")
-        for variable, value in zip(self.variables, weights):
-            variable.assign(value)
-
+# %%
+print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 
 # %% [markdown]
-# The source of the starting range is [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html). One layer
-# for now, the one both tasks need:
+# The range is that of [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html): with it the signal keeps
+# its size on the way forward, and the gradient on the way back. Initializers and activations have names, as in Keras. A
+# misspelled name is answered with the nearest right one:
+
 
 # %%
 #| export layers
-ACTIVATIONS = {None: lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
+INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
+ACTIVATIONS = {"linear": lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
+def known(what, table, name):
+    """The entry of that name in a table. What is no name, such as a function of your own, stays as it is."""
+    if not isinstance(name, str):
+        return name
+    if name not in table:
+        near = difflib.get_close_matches(name, table, 1)
+        cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
+        raise ValueError(f"no {what} is called {reprlib.repr(name)}; {cure}")
+    return table[name]
+
+
+# %%
+try:
+    known("activation", ACTIVATIONS, "rleu")
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# Now the layer. All layers share one thing, the call: on the first call it makes the variables, on every call it runs.
+
+
+# %%
+#| export layers
+TRAINING = [False]  # the last one says whether layers are called in order to be trained
+
+
+class Layer(Module):
+    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
+
+    def __init__(self, name=None, dtype=None):
+        self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
+        self.width, self.penalties = (
+            None,
+            [],
+        )  # width: the last size of the inputs that it is built for, where that matters
+
+    def __call__(self, x, training=None):
+        """Build on the first call, then `call`. `training` holds for the layers inside as well; None leaves it as it is."""
+        several = isinstance(x, (list, tuple)) and isinstance(x[0], (Operators, np.ndarray))
+        x = [*map(as_tensor, x)] if several else as_tensor(x)
+        first = x[0] if several else x
+        if not self.built:
+            self.dtype = self.dtype or (first.dtype if first.dtype.kind == "f" else "float32")
+            self.build([t.spec.shape for t in x] if several else x.spec.shape)
+            self.built = True
+        if self.width not in (None, *first.spec.shape[-1:]):
+            raise ValueError(f"{self.name}: built for {self.width} inputs, got {first.spec}")
+        TRAINING.append(TRAINING[-1] if training is None else training)
+        try:
+            return self.call(x)
+        finally:
+            TRAINING.pop()
+
+    def build(self, shape):
+        """Make the variables for inputs of this shape (a list of shapes where there is a list of inputs)."""
+
+    def add_weight(self, shape, initializer="glorot_uniform", regularizer=None, trainable=True):
+        """A new variable for this layer. `regularizer(variable)` is one of the layer's `losses`."""
+        values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
+        variable, self.built = Variable(values.astype(self.dtype or "float32"), trainable=trainable), True
+        if regularizer is not None:
+            self.penalties.append(functools.partial(regularizer, variable))
+        return variable
+
+    @property
+    def losses(self):
+        """What this layer and those inside want added to the loss."""
+        return [penalty() for layer in self.named(Layer).values() for penalty in layer.penalties]
+
+    def __repr__(self):
+        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
+        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+
+
+# %% [markdown]
+# One layer in full, the one both tasks need. Two lines make its variables, one line is its formula.
+
+
+# %%
+#| export layers
 class Dense(Layer):
     """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
 
-    def __init__(self, units, activation=None, name=None):
-        super().__init__(name)
+    def __init__(
+        self,
+        units,
+        activation=None,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        **options,
+    ):
+        super().__init__(**options)
         if not isinstance(units, int) or units < 1:
             raise ValueError(f"Dense: units is {units!r}; expected a positive integer")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"Dense: activation is {activation!r}; there are {', '.join(map(repr, ACTIVATIONS))}")
-        self.units, self.activation = units, activation
+        self.units, self.activation, self.use_bias = units, known("activation", ACTIVATIONS, activation), use_bias
+        self.initializers, self.regularizer = (kernel_initializer, bias_initializer), kernel_regularizer
 
-    def build(self, shape, dtype="float32"):
-        """Make the variables for inputs of this shape; only the last size matters."""
-        kernel, bias = glorot_uniform(shape[-1], self.units, dtype), np.zeros((1, self.units), dtype)
-        self.variables = [Variable(kernel), Variable(bias)]
+    def build(self, shape):
+        self.width = shape[-1]
+        self.kernel = self.add_weight((self.width, self.units), self.initializers[0], self.regularizer)
+        self.bias = self.add_weight((1, self.units), self.initializers[1]) if self.use_bias else None
 
     def call(self, x):
-        kernel, bias = self.variables
-        if x.shape[-1] != kernel.shape[0]:
-            raise ValueError(f"{self.name}: built for {kernel.shape[0]} inputs, got {x.shape[-1]}")
-        return ACTIVATIONS[self.activation](x @ kernel + bias)
+        y = x @ self.kernel + self.bias if self.use_bias else x @ self.kernel
+        return y if self.activation is None else self.activation(y)
 
 
 # %%
 dense = Dense(2)
-print(dense(np.ones((3, 4), "f4")).shape, [v.shape for v in dense.variables])
+print(dense)
+print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 
 # %% [markdown]
-# ## What is wrong, and what to do about it (4 min)
+# Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. From now on it
+# takes rows of four, and says so:
+
+# %%
+try:
+    dense(np.ones((3, 5), "f4"))
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# A layer is a module, so a layer of layers is a layer: its variables are found, whatever it keeps them in.
+
+
+# %%
+class Twice(Layer):
+    """Two layers in a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.top = Dense(4, "relu"), Dense(1)
+
+    def call(self, x):
+        return self.top(self.hidden(x))
+
+
+twice = Twice()
+twice(np.ones((3, 2), "f4"))
+twice
+
+# %% [markdown]
+# ## What is wrong: losses (5 min)
 #
-# A **loss** says in one number how wrong a prediction is. An **optimizer** knows how to change a variable, given its
-# gradient.
+# A **loss** says in one number how wrong a prediction is. All losses share the end: the numbers for each sample are weighted,
+# if somebody has weights, and averaged.
 
 # %%
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import clip, log, reduce_mean
+from levels.low_level import clip, log, reduce_mean, reshape
 
 
 class Loss:
-    """A function of what is true and what was predicted, averaged over all numbers."""
+    """The mean over all samples of what `call(y_true, y_pred)` gives for each."""
 
-    def __call__(self, y_true, y_pred):
-        if y_true.shape != y_pred.shape:
-            raise ValueError(f"{type(self).__name__}: y_true is {y_true.shape} and y_pred is {y_pred.shape}")
-        return self.call(y_true, y_pred)
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the shapes differ; `sample_weight` [batch] multiplies what each sample gives."""
+        y_pred = as_tensor(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        each = self.call(y_true, y_pred)
+        if sample_weight is not None:
+            weight = as_tensor(sample_weight)
+            each = each * reshape(weight, weight.spec.shape[:1] + (1,) * (len(each.spec.shape) - 1))
+        return reduce_mean(each)
+
+    def check(self, y_true, y_pred):
+        """Raise ValueError for numbers that this loss has no meaning for."""
+        if y_true.spec.shape != y_pred.spec.shape:
+            raise ValueError(f"{type(self).__name__}: y_true is {y_true.spec} and y_pred is {y_pred.spec}")
 
 
+# %%
+#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
     def call(self, y_true, y_pred):
         error = y_pred - y_true
-        return reduce_mean(error * error)
+        return error * error
 
 
 class BinaryCrossentropy(Loss):
@@ -150,25 +270,119 @@ class BinaryCrossentropy(Loss):
 
     def call(self, y_true, y_pred):
         p = clip(y_pred, 1e-7, 1.0 - 1e-7)
-        return -reduce_mean(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+        return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
 
+
+# %% [markdown]
+# ## What to do about it: optimizers (10 min)
+#
+# An **optimizer** knows how to change a variable, given its gradient.
 
 # %%
 #| export optimizers
 """Optimizers: how a variable changes, given its gradient."""
 
+from levels.low_level import exp, maximum, reduce_sum, sqrt
 
-class SGD:
-    """w ← w - learning_rate·dw"""
 
-    def __init__(self, learning_rate=0.01):
-        if not learning_rate > 0:
-            raise ValueError(f"SGD: learning_rate is {learning_rate}; expected a positive number")
-        self.learning_rate = float(learning_rate)
+class Optimizer(Module):
+    """Owns what it remembers of each variable. Write `update(rate, dw, w, *memory)` -> the new w and memory."""
+
+    memory = ()  # names of what it remembers of each variable, all zero at first
+
+    def __init__(self, learning_rate=0.01, clipnorm=None, global_clipnorm=None):
+        for name, value in dict(
+            learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm
+        ).items():
+            if value is not None and not callable(value) and not value > 0:
+                raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number")
+        self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
+        self.iterations = self.slots = None  # made for the variables of the first call
+
+    @property
+    def learning_rate(self):
+        """A number, or a schedule; a number can be changed at any time."""
+        return float(self.rate) if isinstance(self.rate, Variable) else self.rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        if isinstance(self.rate, Variable):
+            self.rate.assign(value)
+        else:
+            self.rate = value
+
+    def build(self, variables):
+        """Remember nothing yet of these variables."""
+        dtype = variables[0].dtype
+        self.iterations = Variable(np.zeros((), dtype), trainable=False)
+        if not callable(self.rate):
+            self.rate = Variable(np.array(self.rate, dtype), trainable=False)
+        self.slots = [
+            {name: Variable(np.zeros(v.shape, v.dtype), trainable=False) for name in self.memory} for v in variables
+        ]
 
     def apply_gradients(self, grads_and_vars):
-        for gradient, variable in grads_and_vars:
-            variable.assign(variable - self.learning_rate * gradient)
+        """Change each variable of [(gradient, variable), …]; all of them in every call, in the same order."""
+        gradients, variables = zip(*grads_and_vars)
+        if self.slots is None:
+            self.build(variables)
+        if len(variables) != len(self.slots):
+            raise ValueError(f"{type(self).__name__}: built for {len(self.slots)} variables, got {len(variables)}")
+        rate = self.rate(self.iterations) if callable(self.rate) else self.rate
+        self.iterations.assign(self.iterations + 1.0)
+        for dw, w, slots in zip(self.clipped(gradients), variables, self.slots):
+            for variable, value in zip((w, *slots.values()), self.update(rate, dw, w, *slots.values())):
+                variable.assign(value)
+
+    def clipped(self, gradients):
+        """The gradients, each (`clipnorm`) or all together (`global_clipnorm`) no longer than that."""
+        for norm, groups in ((self.clipnorm, [[dw] for dw in gradients]), (self.global_clipnorm, [gradients])):
+            if norm is not None:
+                gradients = [dw for group in groups for dw in shortened(group, norm)]
+        return gradients
+
+
+def shortened(gradients, norm):
+    """These gradients, shortened by one factor where the root of the sum of all their squares is above the norm."""
+    length = sqrt(sum((reduce_sum(dw * dw) for dw in gradients[1:]), reduce_sum(gradients[0] * gradients[0])))
+    factor = norm / maximum(length, norm)
+    return [dw * factor for dw in gradients]
+
+
+class SGD(Optimizer):
+    """w ← w - rate·dw. With momentum: v ← momentum·v - rate·dw and w ← w + v, or with Nesterov's w ← w + momentum·v - rate·dw"""
+
+    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
+        super().__init__(learning_rate, **options)
+        self.momentum, self.nesterov, self.memory = momentum, nesterov, ("v",) if momentum else ()
+
+    def update(self, rate, dw, w, *memory):
+        if not memory:
+            return (w - rate * dw,)
+        v = self.momentum * memory[0] - rate * dw
+        return w + (self.momentum * v - rate * dw if self.nesterov else v), v
+
+
+# %% [markdown]
+# Adam:
+
+
+# %%
+#| export optimizers
+class Adam(Optimizer):
+    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)"""
+
+    memory = "m", "v"
+
+    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **options):
+        super().__init__(learning_rate, **options)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+
+    def update(self, rate, dw, w, m, v):
+        m = self.beta_1 * m + (1.0 - self.beta_1) * dw
+        v = self.beta_2 * v + (1.0 - self.beta_2) * dw * dw
+        c1, c2 = (1.0 - exp(self.iterations * math.log(beta)) for beta in (self.beta_1, self.beta_2))
+        return w - rate * (m / c1) / (sqrt(v / c2) + self.epsilon), m, v
 
 
 # %% [markdown]
@@ -210,6 +424,12 @@ class Dataset:
 [(x.shape, y.shape) for x, y in Dataset.from_batches(np.ones((5, 2)), np.ones((5, 1)), [[0, 1], [2, 3], [4]])]
 
 # %% [markdown]
+# ## Columns that are no numbers (10 min)
+
+# %% [markdown]
+# ## How good is it: metrics (5 min)
+
+# %% [markdown]
 # ## The two tasks on this level (6 min)
 #
 # ### Data
@@ -235,7 +455,8 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
     sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
     for layer, kernel, bias in zip(layers, weights[::2], weights[1::2]):
-        layer.build(kernel.shape[:1], kernel.dtype)
+        layer.dtype = kernel.dtype
+        layer.build(kernel.shape[:1])
         layer.set_weights([kernel, bias])
     variables = [variable for layer in layers for variable in layer.variables]
 
@@ -339,6 +560,26 @@ for level, train_it in (("3", low_level.tasks.linear_regression), ("4", linear_r
 # when the step is compiled: the layers are gone by then, and only what they did passes the door.
 #
 # ## More of the same kind (optional)
+#
+# ### More layers
+
+# %% [markdown]
+# ### More losses
+
+# %% [markdown]
+# ### More optimizers
+
+# %% [markdown]
+# ### More of the pipeline
+
+# %% [markdown]
+# ### More columns
+
+# %% [markdown]
+# ### More metrics
+
+# %% [markdown]
+# ### The same in TensorFlow and PyTorch
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
