@@ -5,13 +5,22 @@
 # isort: skip_file
 
 from .data import Dataset
-from .layers import ACTIVATIONS, INITIALIZERS, RANDOM, TRAINING, Dense, Layer, glorot_uniform, known
-from .losses import BinaryCrossentropy, Loss, MeanSquaredError
-from .optimizers import SGD, Adam, Optimizer, shortened
+from .layers import (
+    ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, SPREAD, TRAINING, Activation, BatchNormalization, Concatenate,
+    Dense, Dropout, Embedding, Flatten, Layer, glorot_uniform, known, truncated_normal
+)
+from .losses import (
+    BinaryCrossentropy, CategoricalCrossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
+    SparseCategoricalCrossentropy, check_probabilities, within
+)
+from .optimizers import SGD, Adam, AdamW, ExponentialDecay, Optimizer, PiecewiseConstantDecay, RMSprop, shortened
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ACTIVATIONS", "INITIALIZERS", "RANDOM", "SGD", "TRAINING", "Adam", "BinaryCrossentropy", "Dataset", "Dense",
-    "Layer", "Loss", "MeanSquaredError", "Optimizer", "dnn_classifier", "glorot_uniform", "known", "linear_regression",
-    "shortened", "train"
+    "ACTIVATIONS", "INITIALIZERS", "L1", "L2", "NORMAL", "RANDOM", "SGD", "SPREAD", "TRAINING", "Activation", "Adam",
+    "AdamW", "BatchNormalization", "BinaryCrossentropy", "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense",
+    "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "MeanAbsoluteError", "MeanSquaredError",
+    "Optimizer", "PiecewiseConstantDecay", "RMSprop", "SparseCategoricalCrossentropy", "check_probabilities",
+    "dnn_classifier", "glorot_uniform", "known", "linear_regression", "shortened", "train", "truncated_normal",
+    "within"
 ]

@@ -7,10 +7,27 @@ import functools
 import math
 import random
 import reprlib
+import statistics
 
 import numpy as np
 
-from levels.low_level import Module, Operators, Variable, as_tensor, nn
+from levels.low_level import (
+    Module,
+    Operators,
+    Variable,
+    apply,
+    as_tensor,
+    concat,
+    gather,
+    maximum,
+    nn,
+    reduce_mean,
+    reduce_sum,
+    reshape,
+    sqrt,
+    tanh,
+    where,
+)
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
 
@@ -114,3 +131,127 @@ class Dense(Layer):
     def call(self, x):
         y = x @ self.kernel + self.bias if self.use_bias else x @ self.kernel
         return y if self.activation is None else self.activation(y)
+
+
+NORMAL = statistics.NormalDist()
+SPREAD = 0.87962566103423978  # the standard deviation of a normal number that is cut off at ±2
+
+
+def truncated_normal(shape, stddev=0.05):
+    """Normal with mean 0, cut off at two `stddev`."""
+    low, high = NORMAL.cdf(-2.0), NORMAL.cdf(2.0)
+    return [stddev * NORMAL.inv_cdf(RANDOM.uniform(low, high)) for _ in range(math.prod(shape))]
+
+
+INITIALIZERS.update(
+    ones=lambda shape: [1.0] * math.prod(shape),
+    random_uniform=lambda shape: [RANDOM.uniform(-0.05, 0.05) for _ in range(math.prod(shape))],
+    truncated_normal=truncated_normal,
+    glorot_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / sum(shape[-2:])) / SPREAD),
+    he_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / shape[-2]) / SPREAD),
+)
+ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
+
+
+class L1:
+    """l1·Σ|w|"""
+
+    def __init__(self, l1=0.01):
+        self.l1 = l1
+
+    def __call__(self, w):
+        return self.l1 * reduce_sum(maximum(w, -w))
+
+
+class L2:
+    """l2·Σw²"""
+
+    def __init__(self, l2=0.01):
+        self.l2 = l2
+
+    def __call__(self, w):
+        return self.l2 * reduce_sum(w * w)
+
+
+class Activation(Layer):
+    """A function by name, or one of your own, as a layer."""
+
+    def __init__(self, activation, **options):
+        super().__init__(**options)
+        self.activation = known("activation", ACTIVATIONS, activation)
+
+    def call(self, x):
+        return self.activation(x)
+
+
+class Flatten(Layer):
+    """x[batch, …] -> [batch, all the rest]"""
+
+    def call(self, x):
+        return reshape(x, (-1, math.prod(x.spec.shape[1:])))
+
+
+class Concatenate(Layer):
+    """A list of inputs -> one, joined along an axis."""
+
+    def __init__(self, axis=-1, **options):
+        super().__init__(**options)
+        self.axis = axis
+
+    def call(self, x):
+        return concat(x, self.axis)
+
+
+class Dropout(Layer):
+    """In training each number is 0 with probability `rate`, and the others are divided by 1 - rate."""
+
+    def __init__(self, rate, seed=None, **options):
+        super().__init__(**options)
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"Dropout: rate is {rate}; expected 0 <= rate < 1")
+        seed = RANDOM.getrandbits(62) if seed is None else seed
+        self.rate, self.state = rate, Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
+
+    def call(self, x):
+        if not TRAINING[-1]:
+            return x
+        drawn = apply("random_uniform", self.state, shape=x.shape, dtype=x.dtype)
+        self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
+        return where(drawn < self.rate, 0.0, x / (1.0 - self.rate))
+
+
+class BatchNormalization(Layer):
+    """gamma·(x - mean) / √(variance + epsilon) + beta, over all axes but the last."""
+
+    def __init__(self, momentum=0.99, epsilon=1e-3, **options):
+        super().__init__(**options)
+        self.momentum, self.epsilon = momentum, epsilon
+
+    def build(self, shape):
+        self.width = shape[-1]
+        self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
+        self.moving = [self.add_weight(shape[-1:], name, trainable=False) for name in ("zeros", "ones")]
+
+    def call(self, x):
+        mean, variance = self.moving
+        if TRAINING[-1]:
+            axes = tuple(range(len(x.spec.shape) - 1))
+            mean = reduce_mean(x, axes)
+            variance = reduce_mean((x - mean) ** 2, axes)
+            for moving, now in zip(self.moving, (mean, variance)):
+                moving.assign(self.momentum * moving + (1.0 - self.momentum) * now)
+        return self.gamma * ((x - mean) / sqrt(variance + self.epsilon)) + self.beta
+
+
+class Embedding(Layer):
+    """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
+
+    def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
+        super().__init__(**options)
+        self.shape, self.initializer = (input_dim, output_dim), embeddings_initializer
+
+    def build(self, shape):
+        self.embeddings = self.add_weight(self.shape, self.initializer)
+
+    def call(self, x):
+        return gather(self.embeddings, x)

@@ -2,27 +2,32 @@
 
 # Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
 
-from levels.low_level import as_tensor, clip, log, reduce_mean, reshape
+from levels.low_level import Symbol, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
 
 
 class Loss:
-    """The mean over all samples of what `call(y_true, y_pred)` gives for each."""
+    """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the shapes differ; `sample_weight` [batch] multiplies what each sample gives."""
+        """One number. `sample_weight` [batch] multiplies what each sample gives, before the mean."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         each = self.call(y_true, y_pred)
         if sample_weight is not None:
-            weight = as_tensor(sample_weight)
+            weight = as_tensor(sample_weight, each)
+            if weight.spec.shape[:1] != each.spec.shape[:1]:
+                raise ValueError(f"{self}: sample_weight is {weight.spec}; there are {each.spec.shape[0]} samples")
             each = each * reshape(weight, weight.spec.shape[:1] + (1,) * (len(each.spec.shape) - 1))
         return reduce_mean(each)
 
     def check(self, y_true, y_pred):
-        """Raise ValueError for numbers that this loss has no meaning for."""
+        """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
-            raise ValueError(f"{type(self).__name__}: y_true is {y_true.spec} and y_pred is {y_pred.spec}")
+            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes")
+
+    def __repr__(self):
+        return type(self).__name__
 
 
 class MeanSquaredError(Loss):
@@ -33,9 +38,81 @@ class MeanSquaredError(Loss):
         return error * error
 
 
+def check_probabilities(loss, **given):
+    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+    for name, x in given.items():
+        if not isinstance(x, Symbol) and ((x.data < 0.0) | (x.data > 1.0)).any():
+            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+            raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+
+
+def within(p):
+    """Probabilities, cut off so that their logarithm stays finite."""
+    return clip(p, 1e-7, 1.0 - 1e-7)
+
+
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7]"""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
+
+    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
+    """
+
+    def __init__(self, from_logits=False):
+        self.from_logits = from_logits
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
 
     def call(self, y_true, y_pred):
-        p = clip(y_pred, 1e-7, 1.0 - 1e-7)
+        if self.from_logits:
+            z = y_pred
+            return maximum(z, 0.0) - y_true * z + log(1.0 + exp(-maximum(z, -z)))
+        p = within(y_pred)
         return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+
+
+class MeanAbsoluteError(Loss):
+    """mean(|y_pred - y_true|)"""
+
+    def call(self, y_true, y_pred):
+        error = y_pred - y_true
+        return nn.relu(error) + nn.relu(-error)  # at 0 the slope of both is 0, as it should be
+
+
+class CategoricalCrossentropy(Loss):
+    """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
+
+    `from_logits=True` takes the z of p = softmax(z) in the place of p.
+    """
+
+    def __init__(self, from_logits=False):
+        self.from_logits = from_logits
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+
+    def call(self, y_true, y_pred):
+        if self.from_logits:
+            return -reduce_sum(y_true * nn.log_softmax(y_pred), -1)
+        return -reduce_sum(y_true * log(within(y_pred / reduce_sum(y_pred, -1, keepdims=True))), -1)
+
+
+class SparseCategoricalCrossentropy(CategoricalCrossentropy):
+    """The same for y_true [batch] or [batch, 1], the numbers of the classes."""
+
+    def check(self, y_true, y_pred):
+        classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
+        if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
+            raise ValueError(
+                f"{self}: y_true is {y_true.spec} and y_pred {y_pred.spec}; expected whole numbers {samples}"
+            )
+        if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
+            wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
+            raise ValueError(f"{self}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
+
+    def call(self, y_true, y_pred):
+        return super().call(
+            one_hot(reshape(y_true, y_pred.spec.shape[:-1]), y_pred.spec.shape[-1], y_pred.dtype), y_pred
+        )

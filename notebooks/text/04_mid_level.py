@@ -6,7 +6,7 @@
 # This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. About 30 minutes.
 
 # %%
-from course import build, figures, tasks
+from course import build, checks, figures, tasks
 
 build.watch("04_mid_level")
 figures.you_are_here(4)
@@ -223,40 +223,43 @@ twice(np.ones((3, 2), "f4"))
 twice
 
 # %% [markdown]
-# ## What is wrong: losses (5 min)
+# ## What is wrong: losses (8 min)
 #
-# A **loss** says in one number how wrong a prediction is. All losses share the end: the numbers for each sample are weighted,
-# if somebody has weights, and averaged.
+# A **loss** says in one number how wrong a prediction is. All losses share the end: what each sample gives is weighted, if
+# somebody has weights, and averaged. They share the beginning too, a check that the two arguments belong together.
 
 # %%
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import clip, log, reduce_mean, reshape
+from levels.low_level import GradientTape, Symbol, clip, exp, log, maximum, reduce_mean, reshape
 
 
 class Loss:
-    """The mean over all samples of what `call(y_true, y_pred)` gives for each."""
+    """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the shapes differ; `sample_weight` [batch] multiplies what each sample gives."""
+        """One number. `sample_weight` [batch] multiplies what each sample gives, before the mean."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         each = self.call(y_true, y_pred)
         if sample_weight is not None:
-            weight = as_tensor(sample_weight)
+            weight = as_tensor(sample_weight, each)
+            if weight.spec.shape[:1] != each.spec.shape[:1]:
+                raise ValueError(f"{self}: sample_weight is {weight.spec}; there are {each.spec.shape[0]} samples")
             each = each * reshape(weight, weight.spec.shape[:1] + (1,) * (len(each.spec.shape) - 1))
         return reduce_mean(each)
 
     def check(self, y_true, y_pred):
-        """Raise ValueError for numbers that this loss has no meaning for."""
+        """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
-            raise ValueError(f"{type(self).__name__}: y_true is {y_true.spec} and y_pred is {y_pred.spec}")
+            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes")
+
+    def __repr__(self):
+        return type(self).__name__
 
 
-# %%
-#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
@@ -265,30 +268,96 @@ class MeanSquaredError(Loss):
         return error * error
 
 
+# %%
+mse, truth, guess = MeanSquaredError(), [[1.0], [2.0]], [[1.5], [4.0]]
+print(mse(truth, guess).numpy(), "and, the second sample without a weight,", mse(truth, guess, [1.0, 0.0]).numpy())
+
+# %% [markdown]
+# Equal shapes are worth a check. Beside predictions of shape (100, 1), labels of shape (100,) would be repeated to a square of
+# 100 by 100 errors, and the training would run, and learn nothing.
+#
+# The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what
+# turned out to be true.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "The truth is y = 1, and a model is certain of the opposite: p = 0. The loss is -log(p). What does a framework answer?",
+    choices=["infinity", "NaN", "about 16", "1"],
+    answer="about 16",
+    because="It cuts p off at 1e-7, as Keras does: -log(1e-7) is 16.1. Infinity would make every weight NaN in one step.",
+)
+
+
+# %%
+#| export losses
+def check_probabilities(loss, **given):
+    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+    for name, x in given.items():
+        if not isinstance(x, Symbol) and ((x.data < 0.0) | (x.data > 1.0)).any():
+            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+            raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+
+
+def within(p):
+    """Probabilities, cut off so that their logarithm stays finite."""
+    return clip(p, 1e-7, 1.0 - 1e-7)
+
+
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7]"""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
+
+    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
+    """
+
+    def __init__(self, from_logits=False):
+        self.from_logits = from_logits
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
 
     def call(self, y_true, y_pred):
-        p = clip(y_pred, 1e-7, 1.0 - 1e-7)
+        if self.from_logits:
+            z = y_pred
+            return maximum(z, 0.0) - y_true * z + log(1.0 + exp(-maximum(z, -z)))
+        p = within(y_pred)
         return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
 
 
+# %%
+wrong = Variable([[0.0]])
+with GradientTape() as tape:
+    loss = BinaryCrossentropy()([[1.0]], wrong)
+print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
+
 # %% [markdown]
-# ## What to do about it: optimizers (10 min)
+# The loss is finite, but look at the gradient. Cut off is cut off: the worst mistake of all teaches nothing. That is why
+# there is a second form, which takes the number in front of the sigmoid, the **logit** z. Sigmoid and logarithm cancel, and
+# what remains has no number that could run over, whatever z is:
+
+# %%
+wrong = Variable([[-50.0]])
+with GradientTape() as tape:
+    loss = BinaryCrossentropy(from_logits=True)([[1.0]], wrong)
+print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
+
+# %% [markdown]
+# ## What to do about it: optimizers (8 min)
 #
-# An **optimizer** knows how to change a variable, given its gradient.
+# An **optimizer** knows how to change a variable, given its gradient. Many remember something of each variable from step to
+# step, so an optimizer owns variables too, and it is a module like a layer: its state can be saved, and put back.
 
 # %%
 #| export optimizers
 """Optimizers: how a variable changes, given its gradient."""
 
-from levels.low_level import exp, maximum, reduce_sum, sqrt
+from levels.low_level import sqrt
 
 
 class Optimizer(Module):
-    """Owns what it remembers of each variable. Write `update(rate, dw, w, *memory)` -> the new w and memory."""
+    """Owns what it remembers of each variable. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
 
-    memory = ()  # names of what it remembers of each variable, all zero at first
+    memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
 
     def __init__(self, learning_rate=0.01, clipnorm=None, global_clipnorm=None):
         for name, value in dict(
@@ -297,23 +366,11 @@ class Optimizer(Module):
             if value is not None and not callable(value) and not value > 0:
                 raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number")
         self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
-        self.iterations = self.slots = None  # made for the variables of the first call
-
-    @property
-    def learning_rate(self):
-        """A number, or a schedule; a number can be changed at any time."""
-        return float(self.rate) if isinstance(self.rate, Variable) else self.rate
-
-    @learning_rate.setter
-    def learning_rate(self, value):
-        if isinstance(self.rate, Variable):
-            self.rate.assign(value)
-        else:
-            self.rate = value
+        self.owners = None  # the variables that it was built for, by their ids
 
     def build(self, variables):
-        """Remember nothing yet of these variables."""
-        dtype = variables[0].dtype
+        """Make the memory for these variables, in this order. The first `apply_gradients` does so itself."""
+        dtype, self.owners = variables[0].dtype, [*map(id, variables)]
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         if not callable(self.rate):
             self.rate = Variable(np.array(self.rate, dtype), trainable=False)
@@ -322,12 +379,12 @@ class Optimizer(Module):
         ]
 
     def apply_gradients(self, grads_and_vars):
-        """Change each variable of [(gradient, variable), …]; all of them in every call, in the same order."""
+        """Change the variable of each pair (gradient, variable). Each call gets the same variables, in the same order."""
         gradients, variables = zip(*grads_and_vars)
-        if self.slots is None:
+        if self.owners is None:
             self.build(variables)
-        if len(variables) != len(self.slots):
-            raise ValueError(f"{type(self).__name__}: built for {len(self.slots)} variables, got {len(variables)}")
+        if self.owners != [*map(id, variables)]:
+            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(self.clipped(gradients), variables, self.slots):
@@ -335,22 +392,21 @@ class Optimizer(Module):
                 variable.assign(value)
 
     def clipped(self, gradients):
-        """The gradients, each (`clipnorm`) or all together (`global_clipnorm`) no longer than that."""
-        for norm, groups in ((self.clipnorm, [[dw] for dw in gradients]), (self.global_clipnorm, [gradients])):
-            if norm is not None:
-                gradients = [dw for group in groups for dw in shortened(group, norm)]
-        return gradients
+        """The gradients, none of them (`clipnorm`), or not all together (`global_clipnorm`), longer than that."""
+        if self.clipnorm is not None:
+            gradients = [shortened([dw], self.clipnorm)[0] for dw in gradients]
+        return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
 
 
-def shortened(gradients, norm):
-    """These gradients, shortened by one factor where the root of the sum of all their squares is above the norm."""
-    length = sqrt(sum((reduce_sum(dw * dw) for dw in gradients[1:]), reduce_sum(gradients[0] * gradients[0])))
-    factor = norm / maximum(length, norm)
-    return [dw * factor for dw in gradients]
+# %% [markdown]
+# An optimizer of its own is then one formula. The oldest one goes against the gradient; with **momentum** it keeps some of the
+# speed that it has.
 
 
+# %%
+#| export optimizers
 class SGD(Optimizer):
-    """w ← w - rate·dw. With momentum: v ← momentum·v - rate·dw and w ← w + v, or with Nesterov's w ← w + momentum·v - rate·dw"""
+    """w ← w - rate·dw. With momentum v ← momentum·v - rate·dw and w ← w + v; Nesterov's looks ahead: w + momentum·v - rate·dw."""
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
@@ -363,27 +419,44 @@ class SGD(Optimizer):
         return w + (self.momentum * v - rate * dw if self.nesterov else v), v
 
 
+# %%
+w, sgd = Variable(np.array(1.0)), SGD(0.1, momentum=0.5)
+for _ in range(3):
+    sgd.apply_gradients([(w * 2.0, w)])  # the gradient of w²
+    print(f"w = {float(w):.4f}, v = {float(sgd.slots[0]['v']):.4f}")
+
 # %% [markdown]
-# Adam:
+# The most used one, **Adam**, remembers two means that fade: of the gradient and of its square. It divides one by the root of
+# the other, so each number of each variable gets a step of its own size. Both means start at 0, too small, and the first steps
+# correct that: after t steps they hold 1 - βᵗ of what they should.
 
 
 # %%
 #| export optimizers
 class Adam(Optimizer):
-    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)"""
+    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
+
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds its ε to √v before the correction, which makes it larger in the first steps.)
+    """
 
     memory = "m", "v"
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **options):
         super().__init__(learning_rate, **options)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.betas, self.epsilon = (beta_1, beta_2), epsilon
 
     def update(self, rate, dw, w, m, v):
-        m = self.beta_1 * m + (1.0 - self.beta_1) * dw
-        v = self.beta_2 * v + (1.0 - self.beta_2) * dw * dw
-        c1, c2 = (1.0 - exp(self.iterations * math.log(beta)) for beta in (self.beta_1, self.beta_2))
+        (b1, b2), t = self.betas, self.iterations
+        m, v = b1 * m + (1.0 - b1) * dw, b2 * v + (1.0 - b2) * (dw * dw)
+        c1, c2 = 1.0 - exp(t * math.log(b1)), 1.0 - exp(t * math.log(b2))
         return w - rate * (m / c1) / (sqrt(v / c2) + self.epsilon), m, v
 
+
+# %%
+w, adam = Variable(np.array(1.0)), Adam(0.1)
+for _ in range(3):
+    adam.apply_gradients([(w * 2.0, w)])
+    print(f"w = {float(w):.4f}")
 
 # %% [markdown]
 # ## Data that arrives in batches (3 min)
@@ -448,7 +521,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 """The two tasks as layers, a loss, an optimizer and a dataset."""
 
 from levels.hardware.tasks import Fit, check_inputs, check_task
-from levels.low_level import GradientTape, function
+from levels.low_level import function
 
 
 def train(layers, loss_of, x, y, weights, batches, learning_rate):
@@ -562,12 +635,347 @@ for level, train_it in (("3", low_level.tasks.linear_regression), ("4", linear_r
 # ## More of the same kind (optional)
 #
 # ### More layers
+#
+# Where weights start, first: [He et al., 2015](https://arxiv.org/abs/1502.01852) for layers with relu. A normal number that
+# is cut off at two standard deviations needs no second try: a uniform number between the two shares, through the inverse of
+# the distribution.
+
+# %%
+#| export layers
+import statistics
+
+from levels.low_level import tanh
+
+NORMAL = statistics.NormalDist()
+SPREAD = 0.87962566103423978  # the standard deviation of a normal number that is cut off at ±2
+
+
+def truncated_normal(shape, stddev=0.05):
+    """Normal with mean 0, cut off at two `stddev`."""
+    low, high = NORMAL.cdf(-2.0), NORMAL.cdf(2.0)
+    return [stddev * NORMAL.inv_cdf(RANDOM.uniform(low, high)) for _ in range(math.prod(shape))]
+
+
+INITIALIZERS.update(
+    ones=lambda shape: [1.0] * math.prod(shape),
+    random_uniform=lambda shape: [RANDOM.uniform(-0.05, 0.05) for _ in range(math.prod(shape))],
+    truncated_normal=truncated_normal,
+    glorot_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / sum(shape[-2:])) / SPREAD),
+    he_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / shape[-2]) / SPREAD),
+)
+ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
+
+# %%
+for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal"):
+    drawn = np.array(INITIALIZERS[name]((100, 100)))
+    print(f"{name:17} standard deviation {drawn.std():.3f}, largest {abs(drawn).max():.3f}")
+
+
+# %% [markdown]
+# A penalty for large weights: a loss that looks at a variable. Give one to a layer as its `kernel_regularizer`.
+
+
+# %%
+#| export layers
+from levels.low_level import reduce_sum
+
+
+class L1:
+    """l1·Σ|w|"""
+
+    def __init__(self, l1=0.01):
+        self.l1 = l1
+
+    def __call__(self, w):
+        return self.l1 * reduce_sum(maximum(w, -w))
+
+
+class L2:
+    """l2·Σw²"""
+
+    def __init__(self, l2=0.01):
+        self.l2 = l2
+
+    def __call__(self, w):
+        return self.l2 * reduce_sum(w * w)
+
+
+# %%
+heavy = Dense(1, kernel_initializer="ones", kernel_regularizer=L2(0.1))
+heavy(np.ones((1, 3), "f4"))
+heavy.losses
+
+# %% [markdown]
+# Layers without a variable are a line or two. **Dropout** ([Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html))
+# has one: the state of its random numbers, so that a compiled step draws new ones each time.
+
+
+# %%
+#| export layers
+from levels.low_level import apply, concat, where
+
+
+class Activation(Layer):
+    """A function by name, or one of your own, as a layer."""
+
+    def __init__(self, activation, **options):
+        super().__init__(**options)
+        self.activation = known("activation", ACTIVATIONS, activation)
+
+    def call(self, x):
+        return self.activation(x)
+
+
+class Flatten(Layer):
+    """x[batch, …] -> [batch, all the rest]"""
+
+    def call(self, x):
+        return reshape(x, (-1, math.prod(x.spec.shape[1:])))
+
+
+class Concatenate(Layer):
+    """A list of inputs -> one, joined along an axis."""
+
+    def __init__(self, axis=-1, **options):
+        super().__init__(**options)
+        self.axis = axis
+
+    def call(self, x):
+        return concat(x, self.axis)
+
+
+class Dropout(Layer):
+    """In training each number is 0 with probability `rate`, and the others are divided by 1 - rate."""
+
+    def __init__(self, rate, seed=None, **options):
+        super().__init__(**options)
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"Dropout: rate is {rate}; expected 0 <= rate < 1")
+        seed = RANDOM.getrandbits(62) if seed is None else seed
+        self.rate, self.state = rate, Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
+
+    def call(self, x):
+        if not TRAINING[-1]:
+            return x
+        drawn = apply("random_uniform", self.state, shape=x.shape, dtype=x.dtype)
+        self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
+        return where(drawn < self.rate, 0.0, x / (1.0 - self.rate))
+
+
+# %%
+dropout, ones = Dropout(0.5, seed=1), np.ones((2, 4), "f4")
+print(dropout(ones, training=True).numpy(), dropout(ones, training=True).numpy(), dropout(ones).numpy(), sep="\n")
+
+
+# %% [markdown]
+# **Batch normalization** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) standardises inside the net. In
+# training it takes mean and variance from the batch, and keeps a fading mean of both for later. So it has two pairs of
+# variables: one pair is trained, the other only written down.
+
+
+# %%
+#| export layers
+class BatchNormalization(Layer):
+    """gamma·(x - mean) / √(variance + epsilon) + beta, over all axes but the last."""
+
+    def __init__(self, momentum=0.99, epsilon=1e-3, **options):
+        super().__init__(**options)
+        self.momentum, self.epsilon = momentum, epsilon
+
+    def build(self, shape):
+        self.width = shape[-1]
+        self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
+        self.moving = [self.add_weight(shape[-1:], name, trainable=False) for name in ("zeros", "ones")]
+
+    def call(self, x):
+        mean, variance = self.moving
+        if TRAINING[-1]:
+            axes = tuple(range(len(x.spec.shape) - 1))
+            mean = reduce_mean(x, axes)
+            variance = reduce_mean((x - mean) ** 2, axes)
+            for moving, now in zip(self.moving, (mean, variance)):
+                moving.assign(self.momentum * moving + (1.0 - self.momentum) * now)
+        return self.gamma * ((x - mean) / sqrt(variance + self.epsilon)) + self.beta
+
+
+class Embedding(Layer):
+    """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
+
+    def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
+        super().__init__(**options)
+        self.shape, self.initializer = (input_dim, output_dim), embeddings_initializer
+
+    def build(self, shape):
+        self.embeddings = self.add_weight(self.shape, self.initializer)
+
+    def call(self, x):
+        return gather(self.embeddings, x)
+
+
+# %%
+normal = BatchNormalization()
+measured = np.array([[170.0, 3.1], [180.0, 3.9], [205.0, 4.4]], "f4")
+print(normal(measured, training=True).numpy().round(3))
+print(*(v.numpy().round(3) for v in normal.moving))
+
+# %%
+words = Embedding(5, 2)
+print(words(np.array([[0, 4], [4, 4]])).shape, words)
 
 # %% [markdown]
 # ### More losses
+#
+# For more than two classes there is one probability for each, and the truth is one of two things: a row that says how much of
+# each class it is, or the number of the class.
+
+
+# %%
+#| export losses
+from levels.low_level import one_hot
+
+
+class MeanAbsoluteError(Loss):
+    """mean(|y_pred - y_true|)"""
+
+    def call(self, y_true, y_pred):
+        error = y_pred - y_true
+        return nn.relu(error) + nn.relu(-error)  # at 0 the slope of both is 0, as it should be
+
+
+class CategoricalCrossentropy(Loss):
+    """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
+
+    `from_logits=True` takes the z of p = softmax(z) in the place of p.
+    """
+
+    def __init__(self, from_logits=False):
+        self.from_logits = from_logits
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+
+    def call(self, y_true, y_pred):
+        if self.from_logits:
+            return -reduce_sum(y_true * nn.log_softmax(y_pred), -1)
+        return -reduce_sum(y_true * log(within(y_pred / reduce_sum(y_pred, -1, keepdims=True))), -1)
+
+
+class SparseCategoricalCrossentropy(CategoricalCrossentropy):
+    """The same for y_true [batch] or [batch, 1], the numbers of the classes."""
+
+    def check(self, y_true, y_pred):
+        classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
+        if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
+            raise ValueError(
+                f"{self}: y_true is {y_true.spec} and y_pred {y_pred.spec}; expected whole numbers {samples}"
+            )
+        if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
+            wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
+            raise ValueError(f"{self}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
+
+    def call(self, y_true, y_pred):
+        return super().call(
+            one_hot(reshape(y_true, y_pred.spec.shape[:-1]), y_pred.spec.shape[-1], y_pred.dtype), y_pred
+        )
+
+
+# %%
+chances, classes = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], np.array([0, 1])
+print(f"{float(SparseCategoricalCrossentropy()(classes, chances)):.4f}", -np.log([0.7, 0.1]).mean().round(4))
 
 # %% [markdown]
 # ### More optimizers
+#
+# RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the mean
+# of the gradient and without the correction. AdamW ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)) also lets
+# the weights shrink by themselves.
+
+
+# %%
+#| export optimizers
+class RMSprop(Optimizer):
+    """v ← rho·v + (1 - rho)·dw²; w ← w - rate·dw / √(v + epsilon)"""
+
+    memory = ("v",)
+
+    def __init__(self, learning_rate=0.001, rho=0.9, epsilon=1e-7, **options):
+        super().__init__(learning_rate, **options)
+        self.rho, self.epsilon = rho, epsilon
+
+    def update(self, rate, dw, w, v):
+        v = self.rho * v + (1.0 - self.rho) * (dw * dw)
+        return w - rate * dw / sqrt(v + self.epsilon), v
+
+
+class AdamW(Adam):
+    """Adam on w - rate·weight_decay·w"""
+
+    def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
+        super().__init__(learning_rate, **options)
+        self.weight_decay = weight_decay
+
+    def update(self, rate, dw, w, m, v):
+        return super().update(rate, dw, w - rate * self.weight_decay * w, m, v)
+
+
+# %% [markdown]
+# A **schedule** is a learning rate that depends on the step. Any function of the step will do; these two have names.
+
+
+# %%
+#| export optimizers
+class ExponentialDecay:
+    """initial_learning_rate · decay_rate ** (step / decay_steps)"""
+
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate):
+        self.initial_learning_rate, self.decay_steps, self.decay_rate = initial_learning_rate, decay_steps, decay_rate
+
+    def __call__(self, step):
+        return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
+
+
+class PiecewiseConstantDecay:
+    """values[0] up to and including step boundaries[0], then values[1], and so on."""
+
+    def __init__(self, boundaries, values):
+        if len(values) != len(boundaries) + 1:
+            raise ValueError(f"{len(boundaries)} boundaries and {len(values)} values; expected one more value")
+        self.boundaries, self.values = list(boundaries), list(values)
+
+    def __call__(self, step):
+        rate = step * 0.0 + self.values[-1]
+        for boundary, value in zip(self.boundaries[::-1], self.values[-2::-1]):
+            rate = where(step <= boundary, value, rate)
+        return rate
+
+
+# %%
+halves, stairs = ExponentialDecay(0.1, 100, 0.5), PiecewiseConstantDecay([100, 200], [0.1, 0.01, 0.001])
+for step in map(constant, (0.0, 100.0, 200.0, 300.0)):
+    print(f"step {float(step):3.0f}: {float(halves(step)):.4f} {float(stairs(step)):.4f}")
+
+# %% [markdown]
+# A gradient that is far too long can undo an hour of training in one step. **Clipping** shortens it, and keeps its direction:
+# each variable's alone (`clipnorm`) or all of them together (`global_clipnorm`)
+# ([Pascanu et al., 2013](https://proceedings.mlr.press/v28/pascanu13.html)).
+
+
+# %%
+#| export optimizers
+import operator
+
+
+def shortened(gradients, norm):
+    """These gradients times one factor: 1, or what brings the root of the sum of their squares down to `norm`."""
+    squares = [reduce_sum(dw * dw) for dw in gradients]
+    factor = norm / maximum(sqrt(functools.reduce(operator.add, squares)), norm)
+    return [dw * factor for dw in gradients]
+
+
+# %%
+long = [constant([3.0]), constant([4.0])]
+print(shortened(long, 1.0), shortened(long, 10.0))
 
 # %% [markdown]
 # ### More of the pipeline
