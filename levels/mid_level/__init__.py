@@ -7,7 +7,7 @@
 from .data import Dataset
 from .layers import (
     ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, SPREAD, TRAINING, Activation, BatchNormalization, Concatenate,
-    Dense, Dropout, Embedding, Flatten, Layer, glorot_uniform, known, truncated_normal
+    Dense, Dropout, Embedding, Flatten, Layer, Made, glorot_uniform, known, truncated_normal
 )
 from .losses import (
     BinaryCrossentropy, CategoricalCrossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
@@ -19,8 +19,8 @@ from .tasks import dnn_classifier, linear_regression, train
 __all__ = [
     "ACTIVATIONS", "INITIALIZERS", "L1", "L2", "NORMAL", "RANDOM", "SGD", "SPREAD", "TRAINING", "Activation", "Adam",
     "AdamW", "BatchNormalization", "BinaryCrossentropy", "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense",
-    "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "MeanAbsoluteError", "MeanSquaredError",
-    "Optimizer", "PiecewiseConstantDecay", "RMSprop", "SparseCategoricalCrossentropy", "check_probabilities",
-    "dnn_classifier", "glorot_uniform", "known", "linear_regression", "shortened", "train", "truncated_normal",
-    "within"
+    "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "Made", "MeanAbsoluteError",
+    "MeanSquaredError", "Optimizer", "PiecewiseConstantDecay", "RMSprop", "SparseCategoricalCrossentropy",
+    "check_probabilities", "dnn_classifier", "glorot_uniform", "known", "linear_regression", "shortened", "train",
+    "truncated_normal", "within"
 ]

@@ -53,22 +53,32 @@ def known(what, table, name):
     return table[name]
 
 
+class Made:
+    """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
+
+    def __new__(cls, *args, **options):
+        part = super().__new__(cls)
+        part.again = functools.partial(cls, *args, **options)
+        return part
+
+
 TRAINING = [False]  # the last one says whether layers are called in order to be trained
 
 
-class Layer(Module):
+class Layer(Made, Module):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
-        self.width, self.penalties = (
-            None,
-            [],
-        )  # width: the last size of the inputs that it is built for, where that matters
+        self.width = self.output_shape = None  # width: of the inputs that it is built for, where that matters
+        self.penalties = []
 
     def __call__(self, x, training=None):
         """Build on the first call, then `call`. `training` holds for the layers inside as well; None leaves it as it is."""
-        several = isinstance(x, (list, tuple)) and isinstance(x[0], (Operators, np.ndarray))
+        first = x[0] if isinstance(x, (list, tuple)) and x else x
+        if hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
+            return first.through(self, x)
+        several = first is not x and isinstance(first, (Operators, np.ndarray))
         x = [*map(as_tensor, x)] if several else as_tensor(x)
         first = x[0] if several else x
         if not self.built:
@@ -79,9 +89,11 @@ class Layer(Module):
             raise ValueError(f"{self.name}: built for {self.width} inputs, got {first.spec}")
         TRAINING.append(TRAINING[-1] if training is None else training)
         try:
-            return self.call(x)
+            y = self.call(x)
         finally:
             TRAINING.pop()
+        self.output_shape = y.spec.shape if isinstance(y, Operators) else None
+        return y
 
     def build(self, shape):
         """Make the variables for inputs of this shape (a list of shapes where there is a list of inputs)."""
@@ -153,7 +165,7 @@ INITIALIZERS.update(
 ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
 
 
-class L1:
+class L1(Made):
     """l1·Σ|w|"""
 
     def __init__(self, l1=0.01):
@@ -163,7 +175,7 @@ class L1:
         return self.l1 * reduce_sum(maximum(w, -w))
 
 
-class L2:
+class L2(Made):
     """l2·Σw²"""
 
     def __init__(self, l2=0.01):
@@ -248,10 +260,10 @@ class Embedding(Layer):
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)
-        self.shape, self.initializer = (input_dim, output_dim), embeddings_initializer
+        self.sizes, self.initializer = (input_dim, output_dim), embeddings_initializer
 
     def build(self, shape):
-        self.embeddings = self.add_weight(self.shape, self.initializer)
+        self.embeddings = self.add_weight(self.sizes, self.initializer)
 
     def call(self, x):
         return gather(self.embeddings, x)

@@ -4,8 +4,10 @@
 
 from levels.low_level import Symbol, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
 
+from .layers import Made
 
-class Loss:
+
+class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):

@@ -10,8 +10,10 @@ import numpy as np
 
 from levels.low_level import Module, Variable, exp, maximum, reduce_sum, sqrt, where
 
+from .layers import Made
 
-class Optimizer(Module):
+
+class Optimizer(Made, Module):
     """Owns what it remembers of each variable. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
 
     memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
@@ -113,7 +115,7 @@ class AdamW(Adam):
         return super().update(rate, dw, w - rate * self.weight_decay * w, m, v)
 
 
-class ExponentialDecay:
+class ExponentialDecay(Made):
     """initial_learning_rate · decay_rate ** (step / decay_steps)"""
 
     def __init__(self, initial_learning_rate, decay_steps, decay_rate):
@@ -123,7 +125,7 @@ class ExponentialDecay:
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
 
 
-class PiecewiseConstantDecay:
+class PiecewiseConstantDecay(Made):
     """values[0] up to and including step boundaries[0], then values[1], and so on."""
 
     def __init__(self, boundaries, values):

@@ -96,6 +96,22 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
+# A part should also know how to make another one like it. Level 5 will write models to files in this way, as what they were
+# made with.
+
+
+# %%
+#| export layers
+class Made:
+    """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
+
+    def __new__(cls, *args, **options):
+        part = super().__new__(cls)
+        part.again = functools.partial(cls, *args, **options)
+        return part
+
+
+# %% [markdown]
 # Now the layer. All layers share one thing, the call: on the first call it makes the variables, on every call it runs.
 
 
@@ -104,19 +120,20 @@ except ValueError as error:
 TRAINING = [False]  # the last one says whether layers are called in order to be trained
 
 
-class Layer(Module):
+class Layer(Made, Module):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
-        self.width, self.penalties = (
-            None,
-            [],
-        )  # width: the last size of the inputs that it is built for, where that matters
+        self.width = self.output_shape = None  # width: of the inputs that it is built for, where that matters
+        self.penalties = []
 
     def __call__(self, x, training=None):
         """Build on the first call, then `call`. `training` holds for the layers inside as well; None leaves it as it is."""
-        several = isinstance(x, (list, tuple)) and isinstance(x[0], (Operators, np.ndarray))
+        first = x[0] if isinstance(x, (list, tuple)) and x else x
+        if hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
+            return first.through(self, x)
+        several = first is not x and isinstance(first, (Operators, np.ndarray))
         x = [*map(as_tensor, x)] if several else as_tensor(x)
         first = x[0] if several else x
         if not self.built:
@@ -127,9 +144,11 @@ class Layer(Module):
             raise ValueError(f"{self.name}: built for {self.width} inputs, got {first.spec}")
         TRAINING.append(TRAINING[-1] if training is None else training)
         try:
-            return self.call(x)
+            y = self.call(x)
         finally:
             TRAINING.pop()
+        self.output_shape = y.spec.shape if isinstance(y, Operators) else None
+        return y
 
     def build(self, shape):
         """Make the variables for inputs of this shape (a list of shapes where there is a list of inputs)."""
@@ -235,7 +254,7 @@ twice
 from levels.low_level import GradientTape, Symbol, clip, exp, log, maximum, reduce_mean, reshape
 
 
-class Loss:
+class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -354,7 +373,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 from levels.low_level import sqrt
 
 
-class Optimizer(Module):
+class Optimizer(Made, Module):
     """Owns what it remembers of each variable. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
 
     memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
@@ -680,7 +699,7 @@ for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal")
 from levels.low_level import reduce_sum
 
 
-class L1:
+class L1(Made):
     """l1·Σ|w|"""
 
     def __init__(self, l1=0.01):
@@ -690,7 +709,7 @@ class L1:
         return self.l1 * reduce_sum(maximum(w, -w))
 
 
-class L2:
+class L2(Made):
     """l2·Σw²"""
 
     def __init__(self, l2=0.01):
@@ -803,10 +822,10 @@ class Embedding(Layer):
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)
-        self.shape, self.initializer = (input_dim, output_dim), embeddings_initializer
+        self.sizes, self.initializer = (input_dim, output_dim), embeddings_initializer
 
     def build(self, shape):
-        self.embeddings = self.add_weight(self.shape, self.initializer)
+        self.embeddings = self.add_weight(self.sizes, self.initializer)
 
     def call(self, x):
         return gather(self.embeddings, x)
@@ -925,7 +944,7 @@ class AdamW(Adam):
 
 # %%
 #| export optimizers
-class ExponentialDecay:
+class ExponentialDecay(Made):
     """initial_learning_rate · decay_rate ** (step / decay_steps)"""
 
     def __init__(self, initial_learning_rate, decay_steps, decay_rate):
@@ -935,7 +954,7 @@ class ExponentialDecay:
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
 
 
-class PiecewiseConstantDecay:
+class PiecewiseConstantDecay(Made):
     """values[0] up to and including step boundaries[0], then values[1], and so on."""
 
     def __init__(self, boundaries, values):
