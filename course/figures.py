@@ -245,6 +245,23 @@ def five_curves(figure, fits):
     return f"The loss curves of {', '.join(fits)} lie on each other: maximum difference {difference:g}."
 
 
+@styled()
+def by_heart(figure, history, best, patience):
+    """Losses on seen and unseen rows over the epochs, with the best epoch and the one at which a patient listener stops."""
+    axes, stop = figure.subplots(), best + patience
+    for name, colour, label in (("loss", DATA, "penguins it learns from"), ("val_loss", MODEL, "held-out penguins")):
+        losses = history[name]
+        axes.semilogy(range(1, len(losses) + 1), losses, color=colour)
+        axes.text(len(losses) + 1, losses[-1], label, color=colour, va="center")
+    axes.plot(best + 1, history["val_loss"][best], "o", color=MODEL)
+    for epoch, what in ((best, "best"), (stop, "stop")):
+        axes.axvline(epoch + 1, color=GREY, linewidth=1, zorder=0)
+        axes.text(epoch + 1.5, 0.98, what, color=GREY, va="top", transform=axes.get_xaxis_transform())
+    found = f"after epoch {best + 1} it learns by heart"
+    axes.set(xlabel="epoch", ylabel="loss", title=found)
+    return f"The loss on seen penguins falls for {len(losses)} epochs; on held-out ones {found}. It stops at epoch {stop + 1}."
+
+
 def short(x):
     """x as a whole number from ten on, with two significant digits below, and never with an exponent."""
     return f"{x:,.0f}" if x >= 9.95 else np.format_float_positional(x, 2, fractional=False, trim="-")

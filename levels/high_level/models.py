@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.low_level import DEVICES, GradientTape, constant, function, trace
+from levels.low_level import DEVICES, GradientTape, as_tensor, constant, function, trace
 from levels.mid_level import (
     SGD,
     Adam,
@@ -200,9 +200,11 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
                 logs = one_pass(training, step, data, after, one_by_one)
                 if validation is not None:
                     logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation).items()}
-                history.add(logs)
                 show(0, logs)
-                tell("on_epoch_end", epoch, logs)
+                try:
+                    tell("on_epoch_end", epoch, logs)
+                finally:
+                    history.add(logs)  # with what callbacks have added
                 if model.stop_training:
                     break
                 if not math.isfinite(logs["loss"]):
@@ -317,6 +319,11 @@ class Model(Layer):
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
+
+    def __call__(self, x, training=None):
+        """As any layer. The `specs` of the inputs are kept, for those who trace the model later."""
+        self.specs = [getattr(given, "spec", None) or as_tensor(given).spec for given in listed(x)]
+        return super().__call__(x, training)
 
     def train_step(self, x, y):
         """One step on one batch, which returns its loss. Override it to train in another way."""

@@ -294,9 +294,11 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
                 logs = one_pass(training, step, data, after, one_by_one)
                 if validation is not None:
                     logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation).items()}
-                history.add(logs)
                 show(0, logs)
-                tell("on_epoch_end", epoch, logs)
+                try:
+                    tell("on_epoch_end", epoch, logs)
+                finally:
+                    history.add(logs)  # with what callbacks have added
                 if model.stop_training:
                     break
                 if not math.isfinite(logs["loss"]):
@@ -405,7 +407,7 @@ def parted(x, y, share):
 
 # %%
 #| export models
-from levels.low_level import DEVICES, trace
+from levels.low_level import DEVICES, as_tensor, trace
 from levels.mid_level import Layer
 
 
@@ -444,6 +446,11 @@ class Model(Layer):
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
+
+    def __call__(self, x, training=None):
+        """As any layer. The `specs` of the inputs are kept, for those who trace the model later."""
+        self.specs = [getattr(given, "spec", None) or as_tensor(given).spec for given in listed(x)]
+        return super().__call__(x, training)
 
     def train_step(self, x, y):
         """One step on one batch, which returns its loss. Override it to train in another way."""
@@ -656,12 +663,320 @@ print(bool((residual.predict(points) == own.predict(points)).all()))
 
 # %% [markdown]
 # ## Callbacks (8 min)
+#
+# Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop. If
+# the loop knew all of it, nobody could read it. So it knows nothing, and keeps a list of **callbacks**. At a few moments it
+# tells each of them what happened. Here is one that prints what it hears:
+
+
+# %%
+class Listener(Callback):
+    def on_train_begin(self):
+        print("the training begins")
+
+    def on_epoch_end(self, epoch, logs):
+        print(f"epoch {epoch} ends, {logs}")
+
+    def on_train_end(self):
+        print("the training ends")
+
+
+model.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
+
+# %% [markdown]
+# That is the whole idea. A callback hears of events, has the model as `self.model`, and may set `stop_training`.
+#
+# The most used one ends a training that has begun to learn by heart. Several callbacks need the same thing first: a number to
+# **monitor**, and whether it has got better. For a loss less is better, for an accuracy more.
+
+
+# %%
+#| export callbacks
+"""Callbacks: listeners around the training loop."""
+
+RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better
+
+
+class Monitor(Callback):
+    """Watches one number of each epoch. `best` is the best so far."""
+
+    def __init__(self, monitor, mode, min_delta):
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
+        self.monitor, self.min_delta = monitor, abs(min_delta)
+        self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
+
+    def on_train_begin(self):
+        self.best, self.wait = -math.inf if self.rising else math.inf, 0
+
+    def better(self, logs):
+        """Is this epoch's number better than the best, by more than `min_delta`? Then it is the best from now on."""
+        if self.monitor not in logs:
+            there = f"this training has {', '.join(logs)}"
+            cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}{cure}")
+        value = float(logs[self.monitor])
+        gain = value - self.best if self.rising else self.best - value
+        if gain > self.min_delta:
+            self.best = value
+        return gain > self.min_delta
+
+
+# %%
+try:
+    model.fit(task.x, task.y, verbose=0, callbacks=[watching := Monitor("val_los", "auto", 0)])
+    watching.better({"loss": 3.5, "val_loss": 3.9})
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# `EarlyStopping` counts the epochs since the best one. When there are `patience` of them, it stops the loop.
+
+
+# %%
+#| export callbacks
+class EarlyStopping(Monitor):
+    """Ends the training after `patience` epochs in which `monitor` was not better, by more than `min_delta`, than the best.
+
+    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
+    """
+
+    def __init__(self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False):
+        super().__init__(monitor, mode, min_delta)
+        self.patience, self.restore_best_weights = patience, restore_best_weights
+
+    def on_train_begin(self):
+        super().on_train_begin()
+        self.best_epoch = self.best_weights = None
+
+    def on_epoch_end(self, epoch, logs):
+        if self.better(logs):
+            self.wait, self.best_epoch = 0, epoch
+            self.best_weights = self.model.get_weights() if self.restore_best_weights else None
+            return
+        self.wait += 1
+        if self.wait >= self.patience:
+            self.model.stop_training = True
+
+    def on_train_end(self):
+        if self.best_weights is not None:
+            self.model.set_weights(self.best_weights)
+
+
+# %% [markdown]
+# It is an object like any other, so we can play the loop and tell it what we like.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "The losses of eight epochs are 5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8. With `patience=2`, how many epochs are run?",
+    7,
+    because="""3.5 is one epoch without a gain, but 2.9 is a new best, and the count starts again. 3.2 and 3.1 are two: the
+    seventh epoch is the last. That 2.8 was to come, nobody can know. More patience would have found it, at the price of
+    more epochs.""",
+)
+
+# %%
+stopping = EarlyStopping("loss", patience=2)
+stopping.model, model.stop_training = model, False
+stopping.on_train_begin()
+for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
+    stopping.on_epoch_end(epoch, {"loss": loss})
+    print(f"epoch {epoch + 1}: loss {loss}, best {stopping.best}, stop: {model.stop_training}")
+    if model.stop_training:
+        break
+
+# %% [markdown]
+# Now a net that can learn by heart: 193 weights for 60 penguins. Is it a male? First 100 epochs without anybody who listens,
+# then the same again, from the same start, with a patience of ten.
+
+# %%
+from levels.mid_level.layers import RANDOM
+
+penguins = tasks.penguins_sex()
+few, others = (penguins.x[:60], penguins.y[:60]), (penguins.x_test, penguins.y_test)
+
+
+def trained(callbacks=()):
+    RANDOM.seed(1)
+    net = Sequential([Dense(32, "relu"), Dense(1, "sigmoid")])
+    net.compile(Adam(0.03), "binary_crossentropy")
+    net.fit(*few, batch_size=10, epochs=100, verbose=0, seed=1, validation_data=others, callbacks=callbacks)
+    return net
+
+
+stopping = EarlyStopping(patience=10, restore_best_weights=True)
+for net in (trained(), trained([stopping])):
+    epochs, loss = len(net.history.history["loss"]), net.evaluate(*others)["loss"]
+    print(f"{epochs:3} epochs: loss {loss:.4f} on penguins that it has not seen")
+
+# %%
+figures.by_heart(trained().history.history, stopping.best_epoch, stopping.patience)
+
+# %% [markdown]
+# Left of the mark the net learns about penguins, right of it about these sixty. The second run went on for ten epochs, saw no
+# gain, and took the weights of the best epoch back. But look at what was asked: the held-out penguins chose the epoch, so their
+# loss is no longer a fair one. For a number to report, keep a third part aside.
+#
+# And when a callback fails? Its error comes through, and nothing that was learned is lost.
+
+
+# %%
+class FullDisk(Callback):
+    def on_epoch_end(self, epoch, logs):
+        if epoch == 2:
+            raise OSError("no space left on the device")
+
+
+before = model.get_weights()
+try:
+    model.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, callbacks=[FullDisk()])
+except OSError as error:
+    print(f"OSError: {error}")
+moved = any((old != new).any() for old, new in zip(before, model.get_weights()))
+print(f"{len(model.history.losses)} steps are kept, {len(model.history.history['loss'])} epochs; weights moved: {moved}")
+
+# %% [markdown]
+# Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
 
 # %% [markdown]
 # ## A model that leaves the house (12 min)
 
 # %% [markdown]
 # ## In the company of scikit-learn (6 min)
+#
+# scikit-learn is the other great library of the field: its pipelines, searches and scores work with every **estimator**, a
+# class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours keeps them, all of
+# scikit-learn is ours, and we write none of it.
+#
+# An estimator's constructor stores its arguments and does no more; `fit` makes the model. What both of our estimators share:
+
+
+# %%
+#| export estimators lazy
+"""Models in the company of scikit-learn: estimators that make and fit a model."""
+
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from levels.mid_level.layers import RANDOM
+
+
+class Estimator(BaseEstimator):
+    """Fits a net with one output, in float64. `optimizer` is a name, or a function of the learning rate."""
+
+    hidden_units = ()
+
+    def net(self):
+        """A new model: relus, and one linear unit at the end."""
+        net = Sequential([*(Dense(units, "relu") for units in self.hidden_units), Dense(1)])
+        net.build((None, self.n_features_in_), "float64")
+        return net
+
+    def train(self, x, y, loss):
+        """Make a model and fit it to x [rows, features] and y [rows], from weights drawn by `random_state`."""
+        seed, before = int(check_random_state(self.random_state).randint(2**31)), RANDOM.getstate()
+        RANDOM.seed(seed)
+        try:
+            self.model_ = self.net()
+        finally:
+            RANDOM.setstate(before)
+        self.model_.compile(known("optimizer", OPTIMIZERS, self.optimizer)(self.learning_rate), loss)
+        options = dict(batch_size=self.batch_size, epochs=self.epochs, verbose=0, seed=seed)
+        self.loss_curve_ = self.model_.fit(x, y[:, None], **options).history["loss"]
+        return self
+
+    def predicted(self, x):
+        """What the model gives for x, [rows]."""
+        check_is_fitted(self)
+        return self.model_.predict(validate_data(self, x, dtype=np.float64, reset=False))[:, 0]
+
+    def __getstate__(self):  # a model is not pickled, its weights are
+        state = super().__getstate__()
+        return state | {"model_": state["model_"].get_weights()} if "model_" in state else state
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "model_" in state:
+            self.model_ = self.net()
+            self.model_.set_weights(state["model_"])
+
+
+# %% [markdown]
+# The linear one is a `Dense(1)`. Its weights get the names that scikit-learn gives them.
+
+
+# %%
+#| export estimators
+class LinearRegressor(RegressorMixin, Estimator):
+    """A linear regression by gradient descent on the mean squared error. Wants standardised features."""
+
+    def __init__(self, learning_rate=0.01, epochs=100, batch_size=32, optimizer="adam", random_state=None):
+        self.learning_rate, self.epochs, self.batch_size = learning_rate, epochs, batch_size
+        self.optimizer, self.random_state = optimizer, random_state
+
+    def fit(self, X, y):
+        """X [rows, features], y [rows]. Leaves `coef_`, `intercept_` and `loss_curve_`."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        self.train(X, y.astype(np.float64), "mse")
+        kernel, bias = self.model_.get_weights()
+        self.coef_, self.intercept_ = kernel[:, 0], float(bias[0, 0])
+        return self
+
+    def predict(self, X):
+        """One number for each row."""
+        return self.predicted(X)
+
+
+# %% [markdown]
+# The classifier says which of two classes. Its model gives logits, and these are what scikit-learn calls the decision
+# function: above zero it is the second class.
+
+
+# %%
+#| export estimators
+from scipy.special import expit
+
+
+class DNNClassifier(ClassifierMixin, Estimator):
+    """A net for two classes, with `hidden_units` relus in each hidden layer. Wants standardised features."""
+
+    def __init__(
+        self, hidden_units=(4, 8), learning_rate=0.01, epochs=100, batch_size=32, optimizer="adam", random_state=None
+    ):
+        self.hidden_units, self.learning_rate, self.epochs = hidden_units, learning_rate, epochs
+        self.batch_size, self.optimizer, self.random_state = batch_size, optimizer, random_state
+
+    def fit(self, X, y):
+        """X [rows, features], y [rows] of two classes, numbers or names. Leaves `classes_` and `loss_curve_`."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) == 1:
+            raise ValueError(f"DNNClassifier: y holds one class, {self.classes_[0]!r}; expected two")
+        return self.train(X, labels.astype(np.float64), BinaryCrossentropy(from_logits=True))
+
+    def decision_function(self, X):
+        """The logit of the second class for each row."""
+        return self.predicted(X)
+
+    def predict_proba(self, X):
+        """The probabilities of both classes, [rows, 2]."""
+        p = expit(self.predicted(X))
+        return np.stack([1.0 - p, p], axis=1)
+
+    def predict(self, X):
+        """The likelier class of each row."""
+        second = self.predicted(X) > 0.0
+        return self.classes_[second.astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 # %% [markdown]
 # ## The two tasks on this level (5 min)
@@ -787,6 +1102,255 @@ print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task, 
 #
 # ## More of the same kind (optional)
 #
+# ### More callbacks (5 min)
+#
+# `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the file may hold the
+# epoch, counted from 1, and its numbers.
+
+
+# %%
+#| export callbacks
+class ModelCheckpoint(Monitor):
+    """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
+
+    `save_best_only` waits for a better `monitor`. `save_weights_only` writes one file of weights.
+    """
+
+    def __init__(self, filepath, monitor="val_loss", save_best_only=False, save_weights_only=False, mode="auto"):
+        super().__init__(monitor, mode, 0)
+        self.filepath, self.save_best_only, self.save_weights_only = filepath, save_best_only, save_weights_only
+
+    def on_epoch_end(self, epoch, logs):
+        if self.save_best_only and not self.better(logs):
+            return
+        path = str(self.filepath).format(epoch=epoch + 1, **logs)
+        (self.model.save_weights if self.save_weights_only else self.model.save)(path)
+
+
+# %% [markdown]
+# Two callbacks change the learning rate. It is a variable of the optimizer, so no program is compiled again.
+
+
+# %%
+#| export callbacks
+from levels.low_level import Variable
+
+
+def rate_of(model):
+    """The learning rate of the model's optimizer, unless that follows a schedule of its own."""
+    rate = model.training.optimizer.rate
+    if callable(rate):
+        raise TypeError(f"the optimizer has a schedule, {type(rate).__name__}; compile with a number as learning_rate")
+    return float(rate)
+
+
+def set_rate(model, rate):
+    """Give the model's optimizer another learning rate."""
+    optimizer, rate = model.training.optimizer, float(rate)
+    if not 0.0 <= rate < math.inf:
+        raise ValueError(f"the new learning rate is {rate}; expected a number that is not negative")
+    if isinstance(optimizer.rate, Variable):
+        optimizer.rate.assign(rate)
+    else:  # before the first step
+        optimizer.rate = rate
+
+
+# %% [markdown]
+# `ReduceLROnPlateau` waits as `EarlyStopping` does. `LearningRateScheduler` asks a function of ours before each epoch. Both
+# write the rate into the numbers of the epoch, so that the history keeps it.
+
+
+# %%
+#| export callbacks
+class ReduceLROnPlateau(Monitor):
+    """Multiplies the learning rate by `factor` after `patience` epochs in which `monitor` was not better.
+
+    Then it rests for `cooldown` epochs. The rate stays at `min_lr` or above.
+    """
+
+    def __init__(
+        self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, cooldown=0, min_lr=0.0
+    ):
+        super().__init__(monitor, mode, min_delta)
+        if not 0.0 < factor < 1.0:
+            raise ValueError(f"ReduceLROnPlateau: factor is {factor}; expected 0 < factor < 1")
+        self.factor, self.patience, self.cooldown, self.min_lr = factor, patience, cooldown, min_lr
+
+    def on_train_begin(self):
+        super().on_train_begin()
+        self.resting = 0
+
+    def on_epoch_end(self, epoch, logs):
+        rate = logs["learning_rate"] = rate_of(self.model)
+        self.resting = max(0, self.resting - 1)
+        if self.better(logs) or self.resting:
+            self.wait = 0
+            return
+        self.wait += 1
+        if self.wait >= self.patience and rate > self.min_lr:
+            set_rate(self.model, max(rate * self.factor, self.min_lr))
+            self.resting, self.wait = self.cooldown, 0
+
+
+class LearningRateScheduler(Callback):
+    """The learning rate of each epoch is schedule(epoch, rate of the last one). Epochs count from 0."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def on_epoch_begin(self, epoch):
+        set_rate(self.model, self.schedule(epoch, rate_of(self.model)))
+
+    def on_epoch_end(self, epoch, logs):
+        logs["learning_rate"] = rate_of(self.model)
+
+
+# %%
+slowing = Sequential([Dense(1)])
+slowing.compile(SGD(0.0005), "mse")
+halve = LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch and epoch % 4 == 0 else rate)
+slowing.fit(task.x, task.y, epochs=12, verbose=0, seed=1, callbacks=[halve]).history["learning_rate"]
+
+# %% [markdown]
+# The shortest of them ends a training that has lost its way, without the error that `fit` would raise.
+
+
+# %%
+#| export callbacks
+class TerminateOnNaN(Callback):
+    """Ends the training after an epoch whose loss is no finite number."""
+
+    def on_epoch_end(self, epoch, logs):
+        self.model.stop_training = self.model.stop_training or not math.isfinite(logs["loss"])
+
+
+# %%
+lost = Sequential([Dense(1)])
+lost.compile(SGD(1.0), "mse")
+lost.fit(task.x, task.y, epochs=50, verbose=0, seed=1, callbacks=[TerminateOnNaN()])
+
+# %% [markdown]
+# `CSVLogger` writes a line for each epoch into a table that any program can read.
+
+
+# %%
+#| export callbacks
+import csv
+from pathlib import Path
+
+
+class CSVLogger(Callback):
+    """Writes the numbers of each epoch to a file: a header, then a line for each. `append` goes on with a file."""
+
+    def __init__(self, filename, append=False):
+        self.path, self.append = Path(filename), append
+
+    def on_train_begin(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = self.path.open("a+" if self.append else "w+", newline="", encoding="utf-8")
+        self.file.seek(0)
+        self.names = next(csv.reader(self.file), None)
+
+    def on_epoch_end(self, epoch, logs):
+        logs = {"epoch": epoch, **logs}
+        rows = csv.DictWriter(self.file, self.names or list(logs))
+        if not self.names:
+            rows.writeheader()
+            self.names = rows.fieldnames
+        rows.writerow(logs)
+        self.file.flush()  # so that others can watch it grow
+
+    def on_train_end(self):
+        self.file.close()
+
+
+# %%
+import tempfile
+
+folder = Path(tempfile.mkdtemp())
+model.fit(task.x, task.y, epochs=3, verbose=0, seed=1, callbacks=[CSVLogger(folder / "log.csv")])
+print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlines()))
+
+# %% [markdown]
+# `TensorBoard` writes what the tool of that name shows: the curves of training and validation over each other, how the weights
+# are spread, and the model as a graph of ops. The graph is level 3's trace, with each op filed under the layer whose
+# variable it met last.
+
+
+# %%
+#| export callbacks
+from levels.low_level import trace, without_dead
+
+NUMBERS = {"float32": 1, "float64": 2, "int64": 9, "bool": 10}  # what TensorFlow's files call these dtypes
+
+
+def graph_of(model):
+    """The model's ops as TensorFlow's GraphDef. The length of a batch counts as unknown."""
+    from tensorboardX.proto.graph_pb2 import GraphDef
+
+    graph = without_dead(trace(lambda *x: model(alone(x)), model.specs)[0])
+    paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
+    names, drawn = {}, GraphDef()
+    for number, node in enumerate(graph.nodes):
+        nearest = max(node.inputs, key=lambda x: x.op == "variable", default=None)
+        scope = names[nearest].rpartition("/")[0] if nearest else ""
+        names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
+        added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
+        added.attr["dtype"].type = NUMBERS[str(node.spec.dtype)]
+        shape = added.attr["_output_shapes"].list.shape.add()
+        for size in node.spec.shape:
+            shape.dim.add(size=size)
+    return drawn
+
+
+# %%
+#| export callbacks
+class TensorBoard(Callback):
+    """Writes curves to log_dir/train and log_dir/validation; weights as histograms every `histogram_freq` epochs; the graph."""
+
+    def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True):
+        self.log_dir, self.histogram_freq, self.write_graph = Path(log_dir), histogram_freq, write_graph
+
+    def on_train_begin(self):
+        self.writers = {}
+
+    def writer(self, part):
+        """The writer of the files of "train" or "validation"."""
+        if part not in self.writers:
+            from tensorboardX import SummaryWriter  # it takes a while, so it waits until it is needed
+
+            self.writers[part] = SummaryWriter(str(self.log_dir / part))
+        return self.writers[part]
+
+    def on_epoch_end(self, epoch, logs):
+        for name, value in logs.items():
+            part = "validation" if name.startswith("val_") else "train"
+            self.writer(part).add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
+        if self.write_graph and epoch == 0:
+            self.writer("train").file_writer.add_onnx_graph(graph_of(self.model))  # (it takes any GraphDef)
+        if self.histogram_freq and epoch % self.histogram_freq == 0:
+            for path, variable in self.model.named(Variable).items():
+                self.writer("train").add_histogram(f"{path.replace('.', '/')}/histogram", variable.numpy(), epoch)
+        for writer in self.writers.values():
+            writer.flush()
+
+    def on_train_end(self):
+        for writer in self.writers.values():
+            writer.close()
+
+
+# %%
+net.compile(Adam(0.01), "binary_crossentropy")
+logs = folder / "logs"
+net.fit(*few, epochs=20, verbose=0, seed=1, validation_data=others, callbacks=[TensorBoard(logs, histogram_freq=5)])
+print(*sorted(f"{path.parent.name}/{path.name.split('.')[0]} …" for path in logs.glob("*/*")))
+for node in graph_of(net).node:
+    print(f"{node.name:24}", *node.input)
+
+# %% [markdown]
+# To look at them: `pip install tensorboard`, then `tensorboard --logdir` and the name of the folder.
+
+# %% [markdown]
 # ### Where float32 parts from float64 (5 min)
 #
 # In float32 the levels need not agree to the last bit: a program with lanes adds in another order. From the course's own
