@@ -22,7 +22,7 @@ class FeatureColumn:
         return x
 
     def __repr__(self):
-        return f"{self.name}: {self.width} numbers a row"
+        return f"{self.name}: width {self.width}"
 
 
 def values_of(features, key):
@@ -84,7 +84,7 @@ class CategoricalColumn:
 
 
 def is_missing(value):
-    """Whether that is what stands in a table for a category that nobody knows."""
+    """Whether a value stands for no category: None, NaN, "", "NA", or TensorFlow's -1."""
     return value is None or value != value or value in ("", "NA", -1)  # only NaN differs from itself
 
 

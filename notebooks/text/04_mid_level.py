@@ -472,11 +472,11 @@ class FeatureColumn:
         return x
 
     def __repr__(self):
-        return f"{self.name}: {self.width} numbers a row"
+        return f"{self.name}: width {self.width}"
 
 
 # %% [markdown]
-# Two questions come up with every column: is it there, and are there gaps in it?
+# Two questions come up with every column. Is it there, with a value in each row? And which row has a gap?
 
 
 # %%
@@ -507,7 +507,7 @@ except ValueError as error:
 
 # %% [markdown]
 # The simplest column takes numbers as they are, or on another scale. Where one is missing it does not guess: zero would be a
-# penguin without a bill.
+# penguin whose bill is flat.
 
 
 # %%
@@ -547,7 +547,7 @@ except ValueError as error:
 
 # %% [markdown]
 # We leave out the two penguins that nobody measured, and go on with 342. Here are three, as they are and counted from 17 mm, a
-# middling bill:
+# middling bill. (A fixed number: less the mean of the column at hand, a penguin would depend on who else is in its batch.)
 
 # %%
 measured = [row for row, mass in enumerate(birds["body_mass_g"]) if mass is not None]
@@ -556,9 +556,9 @@ depth = numeric_column("bill_depth_mm", normalizer_fn=lambda values: values - 17
 print(birds["bill_depth_mm"][:3], depth.encode(birds)[:3, 0])
 
 # %% [markdown]
-# Now the words. A **categorical column** numbers the categories: a row's number is its *id*, and a row without a category has
-# -1. It is no feature column yet, because an id is a name and not a size. As a number it would say that Chinstraps stand
-# half-way between Adelies and Gentoos.
+# Now the words. A **categorical column** numbers the categories: a row's number is its *id*, and -1 where the row has none. It
+# is no feature column yet, because an id is a name and not a size. Taken as a number it would say that Chinstraps stand half-way
+# between Adelies and Gentoos.
 
 
 # %%
@@ -576,7 +576,7 @@ class CategoricalColumn:
 
 
 def is_missing(value):
-    """Whether that is what stands in a table for a category that nobody knows."""
+    """Whether a value stands for no category: None, NaN, "", "NA", or TensorFlow's -1."""
     return value is None or value != value or value in ("", "NA", -1)  # only NaN differs from itself
 
 
@@ -593,10 +593,10 @@ def row_by_row(key, num_buckets, table, unknown):
 
 
 # %% [markdown]
-# The table of the first such column is a list of words, its *vocabulary*. For a word that is not in it there are three
-# answers: none, a default, or a few spare ids. Which of the spare ones, the word itself decides, through a **hash**: a number
-# mixed from its letters. Python's own `hash` will not do, as it is another one in each process. A model that was saved today
-# would not know its words tomorrow.
+# The first such column has a list of words, its *vocabulary*. For a word that is not in it there are three answers: no id, a
+# default, or one of a few spare ids. Which of these, the word itself decides, through a **hash**: a number mixed from its
+# letters. Python's own `hash` will not do, as it is another one in each process: a model saved today would not know its words
+# tomorrow.
 
 
 # %%
@@ -686,7 +686,7 @@ class IndicatorColumn(FeatureColumn):
 indicator_column = IndicatorColumn
 
 # %% [markdown]
-# A layer lays the columns side by side. As any layer it works on tensors and can be recorded and compiled; only its `encode`
+# A layer lays the columns side by side. Like any layer it works on tensors, and can be recorded and compiled; only its `encode`
 # sees words.
 
 
@@ -725,14 +725,14 @@ class DenseFeatures(Layer):
 
 # %%
 features = DenseFeatures([depth, indicator_column(species)])
-few = {name: column[[0, 160, 340]] for name, column in birds.items()}
-print(few["species"], features(few).numpy().round(2), sep="\n")
+features({"bill_depth_mm": [18.5, 13.0, 19.5, 20.0], "species": ["Adelie", "Gentoo", "Chinstrap", "Emperor"]}).numpy()
 
 # %% [markdown]
 # ### The surprise, explained
 #
-# The bill's depth and three numbers that say which species it is: a line on these can have another height for each species.
-# We train both models, without the species and with it, until nothing moves any more.
+# A model of these four numbers is a line over the depth of the bill, at another height for each species. We train two models,
+# one that is not told the species and one that is, until nothing moves any more. The step is the ordinary one. It takes the
+# encoded columns, so it compiles.
 
 
 # %%
@@ -758,7 +758,7 @@ def trained(features, data, batches, optimizer):
 
 
 # %% [markdown]
-# A line has a best fit that can also be computed, by least squares. Both ways give the same grams per mm:
+# For a linear model the best weights can also be computed, by least squares. Both ways give the same grams per mm:
 
 # %%
 everybody = np.tile(np.arange(342), (3000, 1))  # 3,000 steps, all penguins in each
