@@ -310,7 +310,7 @@ ERRORS = {
     ),
     "indicator of numbers": (lambda: indicator_column(x), "expected a categorical column, got x: width 1"),
     "dimension": (lambda: embedding_column(species, 0), "dimension is 0; expected a positive whole number"),
-    "bare ids": (lambda: DenseFeatures([species]), "species: 3 categories is no feature column; wrap"),
+    "bare ids": (lambda: DenseFeatures([species]), "species: 3 categories is no feature column; try indicator_column"),
     "a name": (lambda: DenseFeatures(["x"]), "'x' is no feature column"),
     "nothing": (lambda: DenseFeatures([]), r"the columns are \[\]; expected one or more"),
     "twice": (lambda: DenseFeatures([x, numeric_column("x")]), r"\['x', 'x'\]; expected one or more, each once"),

@@ -104,12 +104,10 @@ def fingerprint(value):
     """Eight bytes of a text, a whole number or a tuple of these: the same on every machine (BLAKE2b, RFC 7693).
 
     The number 7 and the text "7" have the same."""
-    if isinstance(value, tuple):
-        data = b"".join(map(fingerprint, value))  # eight bytes each: ("ab", "c") is not ("a", "bc")
-    elif isinstance(value, (str, int, np.integer)):
-        data = str(value).encode()
-    else:
+    if not isinstance(value, (str, int, np.integer, tuple)):
         raise TypeError(f"{value!r} is no category; expected text, a whole number, or a bucketized_column")
+    # The parts of a tuple are eight bytes each, so ("ab", "c") is not ("a", "bc").
+    data = b"".join(map(fingerprint, value)) if isinstance(value, tuple) else str(value).encode()
     return hashlib.blake2b(data, digest_size=8).digest()
 
 
@@ -161,8 +159,9 @@ class DenseFeatures(Layer):
         self.columns, self.tables = list(feature_columns), {}  # tables: the variables of columns that have some
         for column in self.columns:
             if not isinstance(column, FeatureColumn):
-                cure = "wrap a categorical column in indicator_column or embedding_column"
-                raise TypeError(f"{reprlib.repr(column)} is no feature column; {cure}")
+                raise TypeError(
+                    f"{reprlib.repr(column)} is no feature column; try indicator_column or embedding_column"
+                )
         names = [column.name for column in self.columns]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"DenseFeatures: the columns are {names}; expected one or more, each once")
@@ -251,8 +250,8 @@ class EmbeddingColumn(IndicatorColumn):
         layer.tables[self.name] = layer.add_weight((self.rows, self.width), self.initializer)
 
     def call(self, layer, ids):
-        none = np.zeros((1, self.width), layer.dtype)
-        return gather(concat([none, layer.tables[self.name]]), ids + 1)  # row 0 is for -1
+        zeros = np.zeros((1, self.width), layer.dtype)  # the row for -1
+        return gather(concat([zeros, layer.tables[self.name]]), ids + 1)
 
 
 embedding_column = EmbeddingColumn
