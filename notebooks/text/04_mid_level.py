@@ -1146,7 +1146,7 @@ heavy.losses
 
 # %%
 #| export layers
-from levels.low_level import apply, concat, where
+from levels.low_level import apply, where
 
 
 class Activation(Layer):
@@ -1265,7 +1265,6 @@ print(words(np.array([[0, 4], [4, 4]])).shape, words)
 
 # %%
 #| export losses
-from levels.low_level import one_hot
 
 
 class MeanAbsoluteError(Loss):
