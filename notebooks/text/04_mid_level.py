@@ -394,7 +394,6 @@ class Adam(Optimizer):
 # %%
 from course import checks
 from levels import low_level
-from levels.low_level import GradientTape, constant
 
 rows = np.array([row[:4] for row in tasks.penguins() if None not in row[:4]])
 measures, mass = rows[:, :3], rows[:, 3:] / 1000
@@ -412,15 +411,23 @@ checks.predict(
 )
 
 # %%
-model, mse, sgd = Dense(1, kernel_initializer="zeros"), MeanSquaredError(), SGD(0.001)
-for _ in range(5):
-    with GradientTape() as tape:
-        loss = mse(mass, model(measures))
+model, mean_squared, sgd = Dense(1, kernel_initializer="zeros"), MeanSquaredError(), SGD(0.001)
+model(measures)  # now it has its variables
+
+
+@low_level.function
+def step(x, y):
+    with low_level.GradientTape() as tape:
+        loss = mean_squared(y, model(x))
     sgd.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables))
-    print(f"loss {float(loss):.3g}")
+    return loss
+
+
+losses = step.over(measures, mass, [range(len(mass))] * 100).numpy()
+print(*(f"{loss:.3g}" for loss in losses[:5]), "…", losses[-1])
 
 # %% [markdown]
-# Each step makes the loss some 7,000 times as large, and before step 100 it is infinite. Nothing is wrong with SGD. It
+# Each step makes the loss some 7,000 times as large, and after a hundred it is infinite. Nothing is wrong with SGD. It
 # is the bowl: along each of its axes the loss is a parabola, with a second derivative, the **curvature** c. A step
 # multiplies the distance from the lowest point by 1 - rate·c. Where rate·c is above 2 the distance grows. So the
 # steepest axis limits the rate to 2/c, and the flattest one has to live with that rate. The curvatures are the
@@ -475,7 +482,7 @@ for gradient in (1e-6, 1e6):
     ends = []
     for optimizer in (SGD(0.001), Adam(0.001)):
         w = Variable(np.zeros(()))
-        optimizer.apply_gradients([(constant(np.array(gradient)), w)])
+        optimizer.apply_gradients([(low_level.constant(np.array(gradient)), w)])
         ends.append(float(w))
     print(f"gradient {gradient:g}: SGD moves the weight by {ends[0]:g}, Adam by {ends[1]:.3g}")
 
@@ -492,14 +499,14 @@ for gradient in (1e-6, 1e6):
 # %%
 def run(optimizer, x, y, updates=1000):
     """Fit x @ w + b, from zero. Returns losses [updates + 1] and the path [updates + 1, 2] of (w, b), the start included."""
-    model, mse = Dense(1, kernel_initializer="zeros"), MeanSquaredError()
-    model(x)  # now it has its variables
+    model = Dense(1, kernel_initializer="zeros")
+    model(x)
 
     @low_level.function
     def step(x, y):
-        w, b = map(constant, model.variables)
-        with GradientTape() as tape:
-            loss = mse(y, model(x))
+        w, b = map(low_level.constant, model.variables)
+        with low_level.GradientTape() as tape:
+            loss = mean_squared(y, model(x))
         optimizer.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables))
         return loss, w, b
 
