@@ -18,7 +18,7 @@ MAPS = {
 }
 HEIGHTS = -2.5, 10.0  # of the maps: b in kg
 NEAR = 0.01  # a racer has arrived where its loss stays within this share of the best
-FAR = 1e6  # one that ends so many times above the best loss has diverged
+FAR = 1e3  # one that ends so many times above the best loss has diverged
 CLIMBS = 0.1, 0.5, 2, 5, 10, 20, 35, 60, 100, 200, 400  # the contours: losses above the best one, as multiples of it
 FINISH, PALE = "#F0E442", "#C8C8C8"
 
@@ -70,8 +70,7 @@ def finding(losses, best):
         updates = min(times.values())
         return f"{who} {'arrives' if one else 'arrive'} first, after {updates:,} update{'s' * (updates != 1)}"
     if ends:
-        steps = max(map(len, losses.values())) - 1
-        return f"nobody arrives in {steps:,} updates, {who} {'comes' if one else 'come'} nearest"
+        return f"nobody arrives; {who} {'comes' if one else 'come'} nearest"
     return "all of them diverge"
 
 
@@ -91,7 +90,7 @@ def drawn(figure, inputs, rate, x, y, runs):
     chart.set_title(shape, weight="normal", size=10)
     results = "; ".join(f"{name} {result(loss, place.loss)}" for name, loss in losses.items())
     return (
-        f"{found}. {results}. To arrive means: the loss stays within 1 % of the best. "
+        f"{found}. In {max(map(len, losses.values())) - 1:,} updates: {results}. To arrive means: the loss stays within 1 % of the best. "
         f"The surface has {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
     )
 
@@ -141,7 +140,7 @@ def draw_clock(axes, best, losses):
         ends.append(min(max(climb[-1], low), high))
         look = dict(color=color, markersize=6 + width, markeredgecolor="white", clip_on=False, zorder=5)
         axes.plot(np.log10(end[0]), min(end[1], high), marker, **look)
-    heights = apart((np.array(ends) - low) / (high - low), 0.16, 0.09)
+    heights = apart((np.array(ends) - low) / (high - low), 0.16, 0.09, 0.93)
     for (color, *_), height, (name, loss) in zip(RACERS, heights, losses.items(), strict=False):
         text = f"{name}\n{result(loss, best)}"
         axes.text(1.05, height, text, color=color, size=9, va="center", transform=axes.transAxes)
