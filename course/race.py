@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from course.figures import BLANK, styled
+from course.figures import BLANK, short, styled
 
 RACERS = (
     ("#0072B2", "o", 3.4),
@@ -56,7 +56,7 @@ def result(losses, best):
     updates, climb = arrival(losses, best), losses[-1] / best - 1
     if updates is not None:
         return f"arrives after {updates:,}"
-    return f"is {100 * climb:,.0f} % above" if climb < FAR else "diverges"
+    return f"is {short(100 * climb)} % above" if climb < FAR else "diverges"
 
 
 def finding(losses, best):

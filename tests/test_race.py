@@ -1,6 +1,5 @@
 """The optimizer race: its map is exact, its findings follow from the losses, and it draws whatever a reader sets."""
 
-import statistics
 import time
 import warnings
 
@@ -114,7 +113,13 @@ def test_the_finding_names_who_is_first(found):
 
 @pytest.mark.parametrize(
     "losses, text",
-    [([9, 1], "arrives after 1"), ([9, 3], "is 200 % above"), ([9, NAN], "diverges"), ([9, 2e3], "diverges")],
+    [
+        ([9, 1], "arrives after 1"),
+        ([9, 3], "is 200 % above"),
+        ([9, 1.0126], "is 1.3 % above"),
+        ([9, NAN], "diverges"),
+        ([9, 2e3], "diverges"),
+    ],
 )
 def test_how_it_ended_for_one(losses, text):
     assert race.result(losses, 1.0) == text
@@ -187,15 +192,16 @@ def test_a_reader_may_race_with_nonsense():
     assert "nothing diverges; one is 1,706 % above" in text
 
 
-def test_a_move_of_a_slider_is_answered_soon():
-    """150 ms on a desk; three times that here, where other tests run beside it."""
-    draw("raw", 0.002, 0.9)
-    seconds = []
+def test_a_move_of_a_slider_costs_little_more_than_another_explorer():
+    """On a desk the loop order of notebook 02 takes some 130 ms, a race 150, three trainings included."""
+    figures.loop_order("ijk", 303), draw("raw", 0.002, 0.9)
+    seconds = {}
     for setting in SETTINGS[::2]:
-        start = time.perf_counter()
-        draw(*setting)
-        seconds.append(time.perf_counter() - start)
-    assert statistics.median(seconds) < 0.45, seconds
+        for name, picture, values in (("loops", figures.loop_order, ("ijk", 303)), ("race", draw, setting)):
+            start = time.thread_time()
+            picture(*values)
+            seconds.setdefault(name, []).append(time.thread_time() - start)
+    assert min(seconds["race"]) < 2 * min(seconds["loops"])
 
 
 def test_the_race_moves_with_its_sliders():
