@@ -112,7 +112,7 @@ def draw_map(axes, place, inputs, paths):
 
 
 def inside(path, corners):
-    """The path [n, 2], NaN from where it is a thousand maps away: a line from there would be no use, infinity an error."""
+    """The path [n, 2], NaN from where it is a thousand maps away: lines to and from there would only strike out the map."""
     low, high = corners
     far = ~(np.abs(path - low) < 1e3 * (high - low)).all(axis=1)
     return np.where(np.logical_or.accumulate(far)[:, None], np.nan, path)

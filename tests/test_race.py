@@ -178,6 +178,7 @@ def test_every_setting_is_drawn_without_a_warning_or_an_overlap(setting, monkeyp
     assert picture.png.startswith(b"\x89PNG")
     assert picture.text.startswith("{}, rate {:g}: ".format(*setting)) and f"momentum {setting[2]} " in picture.text
     (figure,) = made
+    assert all(np.nanmax(np.abs(line.get_xydata())) < 1e5 for axes in figure.axes for line in axes.lines)
     boxes = [text.get_window_extent() for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
     assert [box.count_overlaps(boxes) for box in boxes] == [1] * len(boxes)  # each meets itself alone
     assert all(figure.bbox.count_contains(box.get_points()) == 2 for box in boxes)
