@@ -7,12 +7,12 @@ from matplotlib.collections import LineCollection
 
 from course.figures import BLANK, short, styled
 
-RACERS = (
+RACERS = (  # color, marker, width: all show where they lie on each other
     ("#0072B2", "o", 3.4),
     ("#D55E00", "s", 2.0),
     ("#009E73", "^", 1.2),
-)  # color, marker, width: all show if equal
-MAPS = {
+)
+MAPS = {  # of these inputs: what w is, from where to where, and its ticks
     "raw": ("w in kg per mm", (-0.35, 0.65), (-0.2, 0, 0.2, 0.4, 0.6)),
     "standardised": ("w in kg per standard deviation", (-6.5, 6.5), (-6, -3, 0, 3, 6)),
 }
@@ -64,7 +64,8 @@ def finding(losses, best):
     times = {name: arrival(loss, best) for name, loss in losses.items()}
     times = {name: updates for name, updates in times.items() if updates is not None}
     ends = {name: loss[-1] for name, loss in losses.items() if loss[-1] < best * FAR}
-    leaders = [name for name, score in (times or ends).items() if score == min((times or ends).values())]
+    scores = times or ends
+    leaders = [name for name, score in scores.items() if score == min(scores.values())]
     who, one = " and ".join(leaders), len(leaders) == 1
     if times:
         updates = min(times.values())
@@ -90,8 +91,8 @@ def drawn(figure, inputs, rate, x, y, runs):
     chart.set_title(shape, weight="normal", size=10)
     results = "; ".join(f"{name} {result(loss, place.loss)}" for name, loss in losses.items())
     return (
-        f"{found}. In {max(map(len, losses.values())) - 1:,} updates: {results}. To arrive means: the loss stays within 1 % of the best. "
-        f"The surface has {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
+        f"{found}. In {max(map(len, losses.values())) - 1:,} updates: {results}. To arrive is to stay within 1 % of the "
+        f"best loss. The surface has {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
     )
 
 

@@ -405,8 +405,8 @@ checks.predict(
     choices=["it falls at once", "it falls, but slowly", "it grows without end"],
     answer="it grows without end",
     because="""
-    A flipper is about 200 mm long, so a small change of its weight moves every prediction far. The step overshoots the lowest
-    point by more than the distance to it, and the next step is longer still.
+    A flipper is about 200 mm long, so a small change of its weight moves every prediction far. The step overshoots the
+    lowest point by more than the distance to it, and the next step is longer still.
     """,
 )
 
