@@ -5,6 +5,12 @@
 # isort: skip_file
 
 from .data import Dataset
+from .feature_columns import (
+    BucketizedColumn, CategoricalColumn, DenseFeatures, EmbeddingColumn, FeatureColumn, IndicatorColumn, NumericColumn,
+    bucket_of, bucketized_column, categorical_column_with_hash_bucket, categorical_column_with_identity,
+    categorical_column_with_vocabulary_list, crossed_column, embedding_column, fingerprint, indicator_column,
+    is_missing, numeric_column, row_by_row, values_of, without_gaps
+)
 from .layers import (
     ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, SPREAD, TRAINING, Activation, BatchNormalization, Concatenate,
     Dense, Dropout, Embedding, Flatten, Layer, Made, glorot_uniform, known, truncated_normal
@@ -18,9 +24,13 @@ from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
     "ACTIVATIONS", "INITIALIZERS", "L1", "L2", "NORMAL", "RANDOM", "SGD", "SPREAD", "TRAINING", "Activation", "Adam",
-    "AdamW", "BatchNormalization", "BinaryCrossentropy", "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense",
-    "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "Made", "MeanAbsoluteError",
-    "MeanSquaredError", "Optimizer", "PiecewiseConstantDecay", "RMSprop", "SparseCategoricalCrossentropy",
-    "check_probabilities", "dnn_classifier", "glorot_uniform", "known", "linear_regression", "shortened", "train",
-    "truncated_normal", "within"
+    "AdamW", "BatchNormalization", "BinaryCrossentropy", "BucketizedColumn", "CategoricalColumn",
+    "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense", "DenseFeatures", "Dropout", "Embedding",
+    "EmbeddingColumn", "ExponentialDecay", "FeatureColumn", "Flatten", "IndicatorColumn", "Layer", "Loss", "Made",
+    "MeanAbsoluteError", "MeanSquaredError", "NumericColumn", "Optimizer", "PiecewiseConstantDecay", "RMSprop",
+    "SparseCategoricalCrossentropy", "bucket_of", "bucketized_column", "categorical_column_with_hash_bucket",
+    "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_probabilities",
+    "crossed_column", "dnn_classifier", "embedding_column", "fingerprint", "glorot_uniform", "indicator_column",
+    "is_missing", "known", "linear_regression", "numeric_column", "row_by_row", "shortened", "train",
+    "truncated_normal", "values_of", "within", "without_gaps"
 ]
