@@ -258,7 +258,8 @@ def by_heart(figure, history, best, patience):
         axes.axvline(epoch + 1, color=GREY, linewidth=1, zorder=0)
         axes.text(epoch + 1.5, 0.98, what, color=GREY, va="top", transform=axes.get_xaxis_transform())
     found = f"after epoch {best + 1} it learns by heart"
-    axes.set(xlabel="epoch", ylabel="loss", title=found)
+    plain(axes.yaxis, (1, 2, 5))
+    axes.set(xlabel="epoch", ylabel="loss", title=found, xlim=(1, None))
     return f"The loss on seen penguins falls for {len(losses)} epochs; on held-out ones {found}. It stops at epoch {stop + 1}."
 
 

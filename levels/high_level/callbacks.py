@@ -1,0 +1,241 @@
+"""Callbacks: listeners around the training loop."""
+
+# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+
+import csv
+import math
+import os
+from pathlib import Path
+
+from levels.low_level import Variable, trace, without_dead
+
+from .models import Callback, alone
+
+RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better
+
+
+class Monitor(Callback):
+    """Watches one number of each epoch. `best` is the best so far."""
+
+    def __init__(self, monitor, mode, min_delta):
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
+        self.monitor, self.min_delta = monitor, abs(min_delta)
+        self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
+
+    def on_train_begin(self):
+        self.best, self.wait = -math.inf if self.rising else math.inf, 0
+
+    def better(self, logs):
+        """Is this epoch's number better than the best, by more than `min_delta`? Then it is the best from now on."""
+        if self.monitor not in logs:
+            there = f"this training has {', '.join(logs)}"
+            cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}{cure}")
+        value = float(logs[self.monitor])
+        better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
+        if better:
+            self.best = value
+        return better
+
+
+class EarlyStopping(Monitor):
+    """Ends the training after `patience` epochs in which `monitor` was not better, by more than `min_delta`, than the best.
+
+    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
+    """
+
+    def __init__(self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False):
+        super().__init__(monitor, mode, min_delta)
+        self.patience, self.restore_best_weights = patience, restore_best_weights
+
+    def on_train_begin(self):
+        super().on_train_begin()
+        self.best_epoch = self.best_weights = None
+
+    def on_epoch_end(self, epoch, logs):
+        if self.better(logs):
+            self.wait, self.best_epoch = 0, epoch
+            self.best_weights = self.model.get_weights() if self.restore_best_weights else None
+            return
+        self.wait += 1
+        if self.wait >= self.patience:
+            self.model.stop_training = True
+
+    def on_train_end(self):
+        if self.best_weights is not None:
+            self.model.set_weights(self.best_weights)
+
+
+class ModelCheckpoint(Monitor):
+    """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
+
+    `save_best_only` waits for a better `monitor`. `save_weights_only` writes one file of weights.
+    """
+
+    def __init__(self, filepath, monitor="val_loss", save_best_only=False, save_weights_only=False, mode="auto"):
+        super().__init__(monitor, mode, 0)
+        self.filepath, self.save_best_only, self.save_weights_only = filepath, save_best_only, save_weights_only
+
+    def on_epoch_end(self, epoch, logs):
+        if self.save_best_only and not self.better(logs):
+            return
+        path = str(self.filepath).format(epoch=epoch + 1, **logs)
+        if not self.save_weights_only:
+            self.model.save(path)
+            return
+        from safetensors.numpy import save  # a library that a reader without checkpoints need not wait for
+
+        weights = {name: variable.numpy() for name, variable in self.model.named(Variable).items()}
+        Path(f"{path}.new").write_bytes(save(weights))
+        os.replace(f"{path}.new", path)  # a file is whole, or it is the old one
+
+
+def rate_of(model):
+    """The learning rate of the model's optimizer, unless that follows a schedule of its own."""
+    rate = model.training.optimizer.rate
+    if callable(rate):
+        raise TypeError(f"the optimizer has a schedule, {type(rate).__name__}; compile with a number as learning_rate")
+    return float(rate)
+
+
+def set_rate(model, rate):
+    """Give the model's optimizer another learning rate."""
+    optimizer, rate = model.training.optimizer, float(rate)
+    if not 0.0 <= rate < math.inf:
+        raise ValueError(f"the new learning rate is {rate}; expected a number that is not negative")
+    if isinstance(optimizer.rate, Variable):
+        optimizer.rate.assign(rate)
+    else:  # before the first step
+        optimizer.rate = rate
+
+
+class ReduceLROnPlateau(Monitor):
+    """Multiplies the learning rate by `factor` after `patience` epochs in which `monitor` was not better.
+
+    Then it rests for `cooldown` epochs. The rate stays at `min_lr` or above.
+    """
+
+    def __init__(
+        self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, cooldown=0, min_lr=0.0
+    ):
+        super().__init__(monitor, mode, min_delta)
+        if not 0.0 < factor < 1.0:
+            raise ValueError(f"ReduceLROnPlateau: factor is {factor}; expected 0 < factor < 1")
+        self.factor, self.patience, self.cooldown, self.min_lr = factor, patience, cooldown, min_lr
+
+    def on_train_begin(self):
+        super().on_train_begin()
+        self.resting = 0
+
+    def on_epoch_end(self, epoch, logs):
+        self.resting, better = max(0, self.resting - 1), self.better(logs)
+        rate = logs["learning_rate"] = rate_of(self.model)
+        if better or self.resting:
+            self.wait = 0
+            return
+        self.wait += 1
+        if self.wait >= self.patience and rate > self.min_lr:
+            set_rate(self.model, max(rate * self.factor, self.min_lr))
+            self.resting, self.wait = self.cooldown, 0
+
+
+class LearningRateScheduler(Callback):
+    """The learning rate of each epoch is schedule(epoch, rate of the last one). Epochs count from 0."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def on_epoch_begin(self, epoch):
+        set_rate(self.model, self.schedule(epoch, rate_of(self.model)))
+
+    def on_epoch_end(self, epoch, logs):
+        logs["learning_rate"] = rate_of(self.model)
+
+
+class TerminateOnNaN(Callback):
+    """Ends the training after an epoch whose loss is no finite number."""
+
+    def on_epoch_end(self, epoch, logs):
+        self.model.stop_training = self.model.stop_training or not math.isfinite(logs["loss"])
+
+
+class CSVLogger(Callback):
+    """Writes the numbers of each epoch to a file: a header, then a line for each. `append` goes on with a file."""
+
+    def __init__(self, filename, append=False):
+        self.path, self.append = Path(filename), append
+
+    def on_train_begin(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = self.path.open("a+" if self.append else "w+", newline="", encoding="utf-8")
+        self.file.seek(0)
+        self.names = next(csv.reader(self.file), None)
+
+    def on_epoch_end(self, epoch, logs):
+        logs = {"epoch": epoch, **logs}
+        rows = csv.DictWriter(self.file, self.names or list(logs))
+        if not self.names:
+            rows.writeheader()
+            self.names = rows.fieldnames
+        rows.writerow(logs)
+        self.file.flush()  # so that others can watch it grow
+
+    def on_train_end(self):
+        self.file.close()
+
+
+NUMBERS = {"float32": 1, "float64": 2, "int64": 9, "bool": 10}  # what TensorFlow's files call these dtypes
+
+
+def graph_of(model):
+    """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
+    from tensorboardX.proto.graph_pb2 import GraphDef
+
+    graph = without_dead(trace(lambda *x: model(alone(x)), model.specs)[0])
+    paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
+    names, drawn = {}, GraphDef()
+    for number, node in enumerate(graph.nodes):
+        nearest = max(node.inputs, key=lambda x: x.op == "variable", default=None)
+        scope = names[nearest].rpartition("/")[0] if nearest else ""
+        names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
+        added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
+        added.attr["dtype"].type = NUMBERS[str(node.spec.dtype)]
+        shape = added.attr["_output_shapes"].list.shape.add()
+        for size in node.spec.shape:
+            shape.dim.add(size=size)
+    return drawn
+
+
+class TensorBoard(Callback):
+    """Writes curves to log_dir/train and log_dir/validation; weights as histograms every `histogram_freq` epochs; the graph."""
+
+    def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True):
+        self.log_dir, self.histogram_freq, self.write_graph = Path(log_dir), histogram_freq, write_graph
+
+    def on_train_begin(self):
+        self.writers = {}
+
+    def writer(self, part):
+        """The writer of the files of "train" or "validation"."""
+        if part not in self.writers:
+            from tensorboardX import SummaryWriter  # it takes a while, so it waits until it is needed
+
+            self.writers[part] = SummaryWriter(str(self.log_dir / part))
+        return self.writers[part]
+
+    def on_epoch_end(self, epoch, logs):
+        for name, value in logs.items():
+            part = "validation" if name.startswith("val_") else "train"
+            self.writer(part).add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
+        if self.write_graph and epoch == 0:
+            self.writer("train").file_writer.add_onnx_graph(graph_of(self.model))  # (it takes any GraphDef)
+        if self.histogram_freq and epoch % self.histogram_freq == 0:
+            for path, variable in self.model.named(Variable).items():
+                self.writer("train").add_histogram(f"{path.replace('.', '/')}/histogram", variable.numpy(), epoch)
+        for writer in self.writers.values():
+            writer.flush()
+
+    def on_train_end(self):
+        for writer in self.writers.values():
+            writer.close()

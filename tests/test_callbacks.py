@@ -1,0 +1,402 @@
+"""Level 5's callbacks: what they do to a training, and that a training survives them."""
+
+import csv
+import json
+import math
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course import build, tasks
+from levels.high_level import (
+    Callback,
+    CSVLogger,
+    EarlyStopping,
+    LearningRateScheduler,
+    Model,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    Sequential,
+    TensorBoard,
+    TerminateOnNaN,
+)
+from levels.mid_level import SGD, Dense, ExponentialDecay
+
+TASK = tasks.linear()
+X, Y = TASK.x[:64], TASK.y[:64]
+
+
+def model(rate=0.0005):
+    result = Sequential([Dense(1)])
+    result.build(X.shape, "f8")
+    result.set_weights(TASK.weights)
+    result.compile(SGD(rate), "mse")
+    return result
+
+
+def fit(*callbacks, rate=0.0005, epochs=6, validation_data=(TASK.x_test, TASK.y_test), **options):
+    """A model that was fitted in the company of these callbacks."""
+    result = model(rate)
+    options = dict(batch_size=16, verbose=0, seed=1) | options
+    result.fit(X, Y, epochs=epochs, validation_data=validation_data, callbacks=callbacks, **options)
+    return result
+
+
+def play(callback, values, name="val_loss"):
+    """Tell a callback of epochs with these values, as `fit` would; returns the numbers that it leaves in the logs."""
+    callback.model = model()
+    callback.model.stop_training, told = False, []
+    callback.on_train_begin()
+    for epoch, value in enumerate(values):
+        callback.on_epoch_begin(epoch)
+        told.append({"loss": 1.0, name: value})
+        callback.on_epoch_end(epoch, told[-1])
+        if callback.model.stop_training:
+            break
+    callback.on_train_end()
+    return told
+
+
+class Kept(Callback):
+    """Keeps the weights of each epoch."""
+
+    def on_train_begin(self):
+        self.weights = []
+
+    def on_epoch_end(self, epoch, logs):
+        self.weights.append(self.model.get_weights())
+
+
+def same(weights, others):
+    return all((a == b).all() for a, b in zip(weights, others, strict=True))
+
+
+# EarlyStopping
+
+
+@pytest.mark.parametrize(
+    "values, options, epochs, best_epoch",
+    [
+        ([3, 2, 1], dict(), 3, 2),
+        ([3, 2, 2, 1], dict(), 3, 1),  # equal is not better
+        ([3, 2, 2, 1], dict(patience=1), 3, 1),  # in Keras too, 0 and 1 are the same
+        ([3, 2, 2.5, 1, 1, 1, 1], dict(patience=2), 6, 3),
+        ([3, 2.95, 2.9, 2.85], dict(min_delta=0.1, patience=2), 3, 0),
+        ([3, 2.95, 2.85, 2.85], dict(min_delta=-0.1, patience=2), 4, 2),  # as in Keras, its sign does not count
+        ([1, 2, 3], dict(), 2, 0),
+        ([1, 2, 3, 2], dict(mode="max"), 4, 2),
+        ([math.nan, 2, math.nan, 1], dict(patience=2), 4, 3),
+        ([math.inf, math.inf, 1], dict(patience=2), 2, None),
+    ],
+)
+def test_early_stopping_by_example(values, options, epochs, best_epoch):
+    stopping = EarlyStopping(**options)
+    assert len(play(stopping, values)) == epochs
+    assert stopping.best_epoch == best_epoch
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(0, 5))
+def test_early_stopping_ends_when_the_best_is_patience_epochs_old(values, patience):
+    old = [epoch - values.index(min(values[: epoch + 1])) for epoch in range(len(values))]
+    ends = next((epoch for epoch, age in enumerate(old) if age >= max(patience, 1)), len(values) - 1)
+    assert len(play(EarlyStopping(patience=patience), values)) == ends + 1
+
+
+@pytest.mark.parametrize("name", ["accuracy", "val_binary_accuracy", "val_auc", "precision", "recall", "r2_score"])
+def test_more_is_better_for_scores(name):
+    assert len(play(EarlyStopping(name), [1, 2, 3, 2], name)) == 4
+
+
+def test_early_stopping_restores_the_best_weights():
+    kept, stopping = Kept(), EarlyStopping("loss", mode="max", patience=2, restore_best_weights=True)
+    net = fit(kept, stopping)  # the loss falls, so for "max" the first epoch is the best
+    assert len(kept.weights) == 3 and stopping.best_epoch == 0
+    assert same(net.get_weights(), kept.weights[0]) and not same(net.get_weights(), kept.weights[-1])
+
+
+def test_the_best_weights_come_back_after_an_error_and_without_a_stop_too():
+    class Failing(Callback):
+        def on_epoch_end(self, epoch, logs):
+            if epoch == 3:
+                raise OSError("no space left")
+
+    kept, stopping, net = Kept(), EarlyStopping("loss", mode="max", patience=9, restore_best_weights=True), model()
+    with pytest.raises(OSError, match="no space left"):
+        net.fit(X, Y, epochs=9, verbose=0, callbacks=[kept, stopping, Failing()])
+    assert len(kept.weights) == 4 and same(net.get_weights(), kept.weights[0])
+    assert same(fit(kept, stopping).get_weights(), kept.weights[0])
+
+
+def test_a_callback_serves_several_trainings():
+    stopping = EarlyStopping("loss", mode="max", patience=2)
+    assert [len(fit(stopping).history.history["loss"]) for _ in "12"] == [3, 3]
+
+
+# ModelCheckpoint
+
+
+def test_checkpoints_hold_the_weights_of_their_epoch(tmp_path):
+    from safetensors.numpy import load_file
+
+    kept = Kept()
+    net = fit(kept, ModelCheckpoint(tmp_path / "{epoch}-{val_loss:.1f}.safetensors", save_weights_only=True), epochs=3)
+    losses = net.history.history["val_loss"]
+    names = [f"{epoch}-{loss:.1f}.safetensors" for epoch, loss in enumerate(losses, 1)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names  # and no file that is half written
+    for name, weights in zip(names, kept.weights, strict=True):
+        stored = load_file(tmp_path / name)
+        assert stored["layers.0.kernel"].tolist() == weights[0].tolist()
+        assert stored["layers.0.bias"].tolist() == weights[1].tolist()
+
+
+def test_save_best_only_waits_for_a_better_epoch(tmp_path):
+    saving = ModelCheckpoint(tmp_path / "{epoch}", save_best_only=True, save_weights_only=True)
+    play(saving, [3, 4, 2, 2, 1])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "3", "5"]
+
+
+@pytest.mark.skipif(not hasattr(Model, "save"), reason="the room `saving` is not there yet")
+def test_whole_models_are_saved(tmp_path):
+    from levels.high_level import load_model
+
+    net = fit(ModelCheckpoint(tmp_path / "{epoch}"), epochs=2)
+    again = load_model(tmp_path / "2")
+    assert (again.predict(TASK.x_test) == net.predict(TASK.x_test)).all()
+
+
+# The learning rate
+
+
+@pytest.mark.parametrize(
+    "values, options, rates",  # rates in units of the first one, at the beginning of each epoch
+    [
+        ([3, 2, 1], dict(patience=1), [1, 1, 1]),
+        ([3, 3, 3, 3], dict(patience=1), [1, 1, 1 / 2, 1 / 4]),
+        ([3, 3, 3, 3, 3, 3], dict(patience=2), [1, 1, 1, 1 / 2, 1 / 2, 1 / 4]),
+        ([3, 3, 3, 3, 3], dict(patience=1, cooldown=2), [1, 1, 1 / 2, 1 / 2, 1 / 4]),
+        ([3, 3, 3, 3, 3], dict(patience=1, min_lr=0.0002), [1, 1, 1 / 2, 0.4, 0.4]),
+        ([3, 2.99, 2.98], dict(patience=1, min_delta=0.1), [1, 1, 1 / 2]),
+        ([3, 2, 2], dict(patience=0), [1, 1, 1]),
+    ],
+)
+def test_reduce_on_plateau_by_example(values, options, rates):
+    told = play(ReduceLROnPlateau(factor=0.5, **options), values)
+    np.testing.assert_allclose([logs["learning_rate"] for logs in told], np.multiply(rates, 0.0005))
+
+
+def test_a_schedule_trains_with_its_rates():
+    """One `fit` whose rate changes is, to the last bit, one `fit` for each rate."""
+    from levels.mid_level import Dataset
+
+    data, rates, asked = Dataset.from_batches(X, Y, np.arange(64).reshape(4, 16)), [0.0005, 0.0001, 0.0002], []
+    one, net = model(), model(0.9)
+    for rate in rates:
+        one.compile(SGD(rate), "mse")
+        one.fit(data, verbose=0)
+    history = net.fit(
+        data,
+        epochs=3,
+        verbose=0,
+        callbacks=[LearningRateScheduler(lambda epoch, rate: asked.append(rate) or rates[epoch])],
+    )
+    assert asked == [0.9, *rates[:2]] and history.history["learning_rate"] == rates
+    assert same(net.get_weights(), one.get_weights())
+
+
+@pytest.mark.parametrize("rate", [-1.0, math.nan, math.inf])
+def test_a_rate_that_is_none_is_refused(rate):
+    with pytest.raises(ValueError, match=f"the new learning rate is {rate}"):
+        fit(LearningRateScheduler(lambda epoch, before: rate))
+
+
+@pytest.mark.parametrize("callback", [LearningRateScheduler(lambda epoch, rate: rate), ReduceLROnPlateau()])
+def test_a_rate_with_a_schedule_of_its_own_is_left_alone(callback):
+    with pytest.raises(TypeError, match="ExponentialDecay; compile with a number"):
+        fit(callback, rate=ExponentialDecay(0.001, 10, 0.9))
+
+
+# Logs
+
+
+def test_csv_logger_writes_each_epoch_and_goes_on(tmp_path):
+    path = tmp_path / "new" / "log.csv"
+    first = fit(CSVLogger(path), epochs=2).history.history
+    second = fit(CSVLogger(path, append=True), epochs=1).history.history
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["epoch", "loss", "val_loss"]
+    losses = [*zip(first["loss"], first["val_loss"], strict=True), (second["loss"][0], second["val_loss"][0])]
+    assert [[float(v) for v in row] for row in rows] == [[e, *pair] for e, pair in zip([0, 1, 0], losses, strict=True)]
+    with pytest.raises(ValueError, match="val_loss"):
+        path.write_text("epoch,loss\n")
+        fit(CSVLogger(path, append=True))
+    fit(CSVLogger(path), epochs=1)
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_csv_logger_has_the_rate_of_a_callback_before_it(tmp_path):
+    net = fit(ReduceLROnPlateau(), CSVLogger(tmp_path / "log.csv"))
+    assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,val_loss,learning_rate\n")
+    assert net.history.history["learning_rate"] == [0.0005] * 6
+
+
+def events(folder):
+    """What TensorBoard itself reads in a folder."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    return EventAccumulator(str(folder), {"histograms": 0}).Reload()  # 0: all of them
+
+
+def test_tensorboard_reads_the_curves_the_histograms_and_the_graph(tmp_path):
+    net = fit(LearningRateScheduler(lambda epoch, rate: rate / 2), TensorBoard(tmp_path, histogram_freq=2), epochs=4)
+    train, validation, history = events(tmp_path / "train"), events(tmp_path / "validation"), net.history.history
+    assert {*train.Tags()["scalars"]} == {"epoch_loss", "epoch_learning_rate"}
+    assert validation.Tags()["scalars"] == ["epoch_loss"] and not validation.Tags()["graph"]
+    for run, tag, name in (
+        (train, "epoch_loss", "loss"),
+        (validation, "epoch_loss", "val_loss"),
+        (train, "epoch_learning_rate", "learning_rate"),
+    ):
+        assert [point.step for point in run.Scalars(tag)] == [0, 1, 2, 3]
+        np.testing.assert_allclose([point.value for point in run.Scalars(tag)], history[name], rtol=1e-6)
+    assert {*train.Tags()["histograms"]} == {"layers/0/kernel/histogram", "layers/0/bias/histogram"}
+    kernels = train.Histograms("layers/0/kernel/histogram")
+    assert [point.step for point in kernels] == [0, 2] and kernels[0].histogram_value.num == 2
+    nodes = {node.name: node for node in train.Graph().node}
+    product, total = (next(node for node in nodes.values() if node.op == op) for op in ("matmul", "add"))
+    assert "layers/0/kernel" in product.input and [*total.input] == [product.name, "layers/0/bias"]
+    assert {name for node in nodes.values() for name in node.input} < nodes.keys()
+    assert all(name.startswith("layers/0/") for name in (product.name, total.name))
+
+
+def test_tensorboard_without_extras(tmp_path):
+    fit(TensorBoard(tmp_path, write_graph=False), validation_data=None)
+    assert [path.name for path in tmp_path.iterdir()] == ["train"]
+    tags = events(tmp_path / "train").Tags()
+    assert tags["scalars"] == ["epoch_loss"] and not tags["histograms"] and not tags["graph"]
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("make", [EarlyStopping, ReduceLROnPlateau, lambda m: ModelCheckpoint("x", m, True)])
+@pytest.mark.parametrize(
+    "monitor, cure", [("val_accuracy", "has loss; give fit validation_data or"), ("los", "has loss$")]
+)
+def test_an_unknown_monitor_is_one_error_after_the_first_epoch(make, monitor, cure):
+    net = model()
+    with pytest.raises(ValueError, match=f"monitor is '{monitor}'; this training {cure}"):
+        net.fit(X, Y, epochs=9, verbose=0, callbacks=[make(monitor)])
+    assert len(net.history.history["loss"]) == 1
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: EarlyStopping(mode="mni"), "EarlyStopping: mode is 'mni'; expected 'auto'"),
+        (lambda: ReduceLROnPlateau(factor=1.0), "factor is 1.0; expected 0 < factor < 1"),
+    ],
+)
+def test_wrong_arguments_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_loss_that_is_no_number():
+    ended = fit(TerminateOnNaN(), rate=1.0, epochs=500)
+    history = ended.history.history["loss"]
+    assert not math.isfinite(history[-1]) and all(map(math.isfinite, history[:-1])) and len(history) < 500
+    with pytest.raises(FloatingPointError, match="try a lower learning rate"):
+        fit(rate=1.0, epochs=500)
+
+
+@pytest.mark.parametrize("event", ["on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end"])
+def test_a_callback_that_raises_loses_nothing(event):
+    heard = []
+
+    def fail(self, *args):
+        heard.append(event)
+        if len(heard) == 3 or event == "on_train_begin":
+            raise ZeroDivisionError("from the callback")
+
+    class Ending(Callback):
+        def on_train_end(self):
+            heard.append("end")
+
+    net = model()
+    with pytest.raises(ZeroDivisionError, match="from the callback"):
+        net.fit(
+            X,
+            Y,
+            batch_size=16,
+            epochs=9,
+            verbose=0,
+            seed=1,
+            callbacks=[type("C", (Callback,), {event: fail})(), Ending()],
+        )
+    steps = {"on_train_begin": 0, "on_epoch_begin": 8, "on_train_batch_end": 3, "on_epoch_end": 12}[event]
+    assert len(net.history.losses) == steps and len(net.history.history.get("loss", [])) == steps // 4
+    assert heard[-1] == "end" or event == "on_train_begin"
+    again = model()
+    again.fit(X, Y, batch_size=16, epochs=math.ceil(steps / 4), verbose=0, seed=1)
+    assert (net.history.losses == again.history.losses[:steps]).all()
+    assert same(net.get_weights(), again.get_weights()) == (steps % 4 == 0)
+
+
+INTERRUPTED = """
+import json, sys
+import numpy as np
+from levels.high_level import Callback, Sequential
+from levels.mid_level import SGD, Dataset, Dense
+
+class Ready(Callback):
+    def on_epoch_end(self, epoch, logs):
+        if epoch == 20:
+            print("ready", flush=True)
+
+def model():
+    result = Sequential([Dense(1, kernel_initializer="zeros")])
+    result.compile(SGD(0.01), "mse")
+    return result
+
+x = np.linspace(-1.0, 1.0, 500)[:, None]
+y = 3.0 * x + np.sin(40.0 * x)
+batches, net = np.arange(500).reshape(250, 2), model()
+try:
+    net.fit(Dataset.from_batches(x, y, batches), epochs=10**9, verbose=0, callbacks=[Ready()])
+except KeyboardInterrupt as error:
+    losses, again = net.history.losses, model()
+    again.fit(Dataset.from_batches(x, y, batches[np.arange(len(losses)) % 250]), verbose=0)
+    equal = [(a == b).all() for a, b in zip(net.get_weights(), again.get_weights())]
+    print(json.dumps([str(error), len(losses), len(net.history.history["loss"]), all(map(bool, equal))]))
+    net.fit(x, y, verbose=0)  # and it goes on
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for a single process")
+def test_ctrl_c_leaves_the_weights_of_the_last_whole_step():
+    command = [sys.executable, "-c", INTERRUPTED]
+    environment = build.environment(build.ROOT)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as child:
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    message, steps, epochs, equal = json.loads(out)
+    assert child.returncode == 0, err
+    assert "fit was stopped" in message and steps >= 20 * 250 and epochs == (steps - 1) // 250 and equal
+
+
+def test_fit_runs_in_a_thread():
+    """Where Python lets nobody touch the signals."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(fit().history))
+    thread.start()
+    thread.join()
+    assert len(found[0].losses) == 24
