@@ -102,8 +102,8 @@ class DNNClassifier(ClassifierMixin, Estimator):
 
     def predict_proba(self, X):
         """The probabilities of both classes, [rows, 2]."""
-        p = expit(self.predicted(X))
-        return np.stack([1.0 - p, p], axis=1)
+        logits = self.predicted(X)
+        return np.stack([expit(-logits), expit(logits)], axis=1)
 
     def predict(self, X):
         """The likelier class of each row."""
