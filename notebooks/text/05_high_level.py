@@ -136,7 +136,8 @@ class Sequential:
         history, order, step = History(), random.Random(seed), function(self.train_step)
         for _ in range(epochs):
             data = x if isinstance(x, Dataset) else batches_of(x, y, batch_size, order)
-            losses = step.over(data.x, data.y, data.batches).numpy().tolist()
+            arrays, batches = data.rows()
+            losses = step.over(*arrays, batches).numpy().tolist()
             history.losses += losses
             history.epochs.append(sum(losses) / len(losses))
         return history
