@@ -258,13 +258,12 @@ class Dataset(Stages):
     def from_tensor_slices(cls, tensors, stage="from_tensor_slices"):
         """The rows of an array, or of all the arrays of a tuple or dict."""
         arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
-        each_array((every := []).append, arrays)
-        if len(sizes := {len(x) for x in every}) != 1 or sizes == {0}:
-            raise ValueError(
-                f"{stage}: arrays of {[len(x) for x in every]} rows; expected as many in each, and at least one"
-            )
-        (size,), shapes = sizes, dict.fromkeys(str(x.shape[1:]) for x in every)
-        return cls(stage, f"{size:,} rows: {' and '.join(shapes)}", size, lambda: np.arange(size), arrays)
+        every = []
+        each_array(every.append, arrays)
+        sizes, shapes = [len(x) for x in every], dict.fromkeys(str(x.shape[1:]) for x in every)
+        if len({*sizes}) != 1 or not sizes[0]:
+            raise ValueError(f"{stage}: arrays of {sizes} rows; expected as many in each, and at least one")
+        return cls(stage, f"{sizes[0]:,} rows: {' and '.join(shapes)}", sizes[0], lambda: np.arange(sizes[0]), arrays)
 
     @classmethod
     def from_batches(cls, x, y, batches):
@@ -306,13 +305,16 @@ class Dataset(Stages):
         )
 
 
+END = object()  # what no element is
+
+
 def prefetched(make, size):
     """The elements of a pass that another thread goes through, up to `size` elements ahead."""
     elements, worker = make(), ThreadPoolExecutor(1, "prefetch")
     try:
-        ahead = deque(worker.submit(next, elements, STAGES) for _ in range(size))  # STAGES: what no element is
-        while (element := ahead.popleft().result()) is not STAGES:
-            ahead.append(worker.submit(next, elements, STAGES))
+        ahead = deque(worker.submit(next, elements, END) for _ in range(size))
+        while (element := ahead.popleft().result()) is not END:
+            ahead.append(worker.submit(next, elements, END))
             yield element
     finally:  # a loop that is left early comes here too: Python closes a generator that nobody has any more
         worker.shutdown(wait=False, cancel_futures=True)
@@ -324,10 +326,10 @@ STAGES["prefetch"] = Stage(prefetched, holds="up to {0} {units}, ready")
 def repeated(make, count):
     """The elements of `count` passes. Endless repetition ends with a pass that is empty."""
     for _ in itertools.count() if count == math.inf else range(count):
-        element = STAGES  # what no element is
+        element = END
         for element in make():
             yield element
-        if element is STAGES and count == math.inf:
+        if element is END and count == math.inf:
             return
 
 
@@ -388,9 +390,8 @@ def column(path, name, cells, na_value):
         except ValueError:
             if all(map(math.isnan, numbers)):
                 return np.array(["" if text in missing else text for _, text in cells])
-            raise ValueError(
-                f"{path}, line {line}, column {name}: {cell!r} among numbers; is it a missing one?"
-            ) from None
+            where = f"{path}, line {line}, column {name}"
+            raise ValueError(f"{where}: {cell!r} among numbers; a missing one is empty or {na_value!r}") from None
     numbers = np.array(numbers)
     return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
 
