@@ -806,8 +806,10 @@ def pipeline(figure, dataset, element):
 
     Blue: the rows themselves. Grey: no more than numbers of rows. Yellow: new arrays."""
     stages = [(data.stage, data.holds, ELEMENTS if data.arrays is None else ROW_NUMBERS) for data in dataset.stages]
+    numbers = [name for name, _, hue in stages if hue == ROW_NUMBERS]
+    unit = "batch" if dataset.units == "batches" else "element"
     hues = [COOL if dataset.stages[0].arrays is not None else ELEMENTS, *(hue for _, _, hue in stages[1:]), ELEMENTS]
-    boxes = [*(stage[:2] for stage in stages), ("a loop", f"one batch: {shapes_of(element)}")]
+    boxes = [*(stage[:2] for stage in stages), ("a loop", f"one {unit}: {shapes_of(element)}")]
     across = min(len(boxes), 5)
     lines = -(-len(boxes) // across)
     figure.set_size_inches(7.0, 0.35 + 1.0 * lines)
@@ -820,11 +822,14 @@ def pipeline(figure, dataset, element):
         shape.set(facecolor=hue, edgecolor=GREY, linewidth=1)
         axes.add_patch(shape)
         look = dict(size=8, ha="center", va="center")
+        filled = "\n".join(textwrap.fill(line, 92 // across) for line in holds.replace(": ", ":\n").split("\n"))
         axes.text(x + 0.44, y + 0.24, name.replace("from_", "from_\n") if across > 4 else name, weight="bold", **look)
-        axes.text(x + 0.44, y + 0.62, textwrap.fill(holds, 92 // across), **look)
+        axes.text(x + 0.44, y + 0.62, filled, **look)
         if k + 1 < len(boxes):
             axes.annotate("", (x + 1.02, y + 0.49), (x + 0.86, y + 0.49), arrowprops=dict(arrowstyle="->", color=GREY))
     finding = "each stage makes an element when the next one asks for it"
+    if numbers:
+        finding = f"row numbers up to {numbers[-1]}, then new arrays, made on demand"
     if dataset.arrays is not None:
         finding = "row numbers pass through the stages, the rows stay where they are"
     figure.suptitle(finding, x=0.012, ha="left", weight="bold", size=11)

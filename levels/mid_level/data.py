@@ -111,7 +111,7 @@ def as_element(array):
 
 
 class Stage(NamedTuple):
-    """A pass of elements, of row numbers, the length, what is held: all of what the stage before has."""
+    """What a stage makes of a pass of elements, of one of row numbers, of a length; and what it holds meanwhile."""
 
     elements: Callable
     rows: Callable | None = None
