@@ -229,6 +229,7 @@ def test_row_numbers_pass_through_all_stages_that_need_no_rows():
     ],
 )
 def test_there_are_no_rows_where_a_stage_needs_elements(data, why):
+    assert not data.in_memory
     with pytest.raises(TypeError, match=why):
         data.rows()
     assert next(iter(data)) is not None

@@ -164,9 +164,14 @@ class Pipeline:
             return (each_array(as_element, element) for element in self.make())
         return (pick(self.arrays, constant(rows)) for rows in self.make())
 
+    @property
+    def in_memory(self):
+        """Whether there are `rows`: a compiled function can take a pass whole."""
+        return self.arrays is not None and self.units == "batches"
+
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`: all the arrays, and row numbers [steps, batch]."""
-        if self.arrays is None or self.units != "batches":
+        if not self.in_memory:
             why = "after this stage there are no row numbers" if self.arrays is None else "there is no batch(size) yet"
             raise TypeError(f"rows: {self.stage}: {why}; go through the dataset element by element")
         arrays, batches = self.arrays, self.make()
