@@ -12,8 +12,8 @@ from .callbacks import (
 )
 from .models import (
     LOSSES, METRICS, OPTIMIZERS, PIECE, Callback, Functional, History, Input, Model, Placeholder, Sequential, Training,
-    alone, batches_of, compiled, dry_run, in_order, listed, made, noted_interrupts, one_pass, parted, pieces, progress,
-    run_epochs, summary, train_step
+    alone, arrays_of, batches_of, compiled, dry_run, in_order, listed, made, noted_interrupts, one_pass, parted,
+    pieces, progress, run_epochs, summary, train_step
 )
 from .tasks import dnn_classifier, linear_regression, train
 
@@ -21,9 +21,9 @@ __all__ = [
     "LOSSES", "METRICS", "NUMBERS", "OPTIMIZERS", "PIECE", "RISING", "Callback", "CSVLogger", "DNNClassifier",
     "EarlyStopping", "Estimator", "Functional", "History", "Input", "LearningRateScheduler", "LinearRegressor",
     "Model", "ModelCheckpoint", "Monitor", "Placeholder", "ReduceLROnPlateau", "Sequential", "TensorBoard",
-    "TerminateOnNaN", "Training", "alone", "batches_of", "compiled", "dnn_classifier", "dry_run", "graph_of",
-    "in_order", "linear_regression", "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces", "progress",
-    "rate_of", "run_epochs", "set_rate", "summary", "train", "train_step"
+    "TerminateOnNaN", "Training", "alone", "arrays_of", "batches_of", "compiled", "dnn_classifier", "dry_run",
+    "graph_of", "in_order", "linear_regression", "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces",
+    "progress", "rate_of", "run_epochs", "set_rate", "summary", "train", "train_step"
 ]
 
 LAZY = {"DNNClassifier": "estimators", "Estimator": "estimators", "LinearRegressor": "estimators"}

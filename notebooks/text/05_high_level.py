@@ -126,6 +126,8 @@ def train_step(model, x, y):
     with GradientTape() as tape:
         loss = model.training.loss(model, y, model(x, training=True))
     variables = model.trainable_variables
+    if not variables:
+        raise ValueError(f"{model.name} has no variable to train")
     model.training.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
     return loss
 
@@ -265,27 +267,30 @@ import math
 
 def run_epochs(model, data, epochs, verbose, callbacks, validation):
     """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
+        callback.model = model
     training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
-    history, model.stop_training = History(), False
-    model.history, one_by_one = (
-        history,
-        any(type(c).on_train_batch_end is not Callback.on_train_batch_end for c in callbacks),
-    )
+    history = model.history = History()
+    model.stop_training = False
+    one_by_one = any(type(c).on_train_batch_end is not Callback.on_train_batch_end for c in callbacks)
 
     def tell(event, *args):
         for callback in callbacks:
             getattr(callback, event)(*args)
+
+    def heed(losses=None):
+        if pressed:
+            raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
     def after(losses):
         history.steps.append(losses)
         show(len(losses))
         if one_by_one:
             tell("on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
-        if pressed:
-            raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
+        heed()
 
-    for callback in callbacks:
-        callback.model = model
     with noted_interrupts() as pressed, progress(epochs, data, verbose) as show:
         tell("on_train_begin")
         try:
@@ -293,18 +298,18 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
                 tell("on_epoch_begin", epoch)
                 logs = one_pass(training, step, data, after, one_by_one)
                 if validation is not None:
-                    logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation).items()}
+                    logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation, heed).items()}
                 show(0, logs)
                 try:
                     tell("on_epoch_end", epoch, logs)
                 finally:
                     history.add(logs)  # with what callbacks have added
+                heed()
                 if model.stop_training:
                     break
                 if not math.isfinite(logs["loss"]):
-                    raise FloatingPointError(
-                        f"fit: the loss is {logs['loss']} after epoch {epoch}; try a lower learning rate"
-                    )
+                    cure = "try a lower learning rate, and look for NaN in the data"
+                    raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
         finally:
             tell("on_train_end")
     return history
@@ -366,13 +371,19 @@ class Callback:
 
 # %% [markdown]
 # Arrays become a dataset of level 4. They may be lists, and labels may be whole numbers: beside a loss of floats they become
-# floats.
+# floats. The check for probabilities stands here, because a compiled step cannot look at the numbers that pass through it.
 
 
 # %%
 #| export models
-from levels.low_level import constant
-from levels.mid_level import Dataset
+from levels.low_level import Operators, constant
+from levels.mid_level import Dataset, at_least, check_probabilities
+
+
+def arrays_of(x):
+    """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array."""
+    several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) for a in x)
+    return [constant(a).numpy() for a in (x if several else [x])]
 
 
 def batches_of(training, x, y, batch_size, shuffle=False, seed=None):
@@ -381,24 +392,30 @@ def batches_of(training, x, y, batch_size, shuffle=False, seed=None):
         return x
     if y is None:
         raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
-    x, y = [constant(a).numpy() for a in listed(x)], [constant(a).numpy() for a in listed(y)]
+    x, y = arrays_of(x), arrays_of(y)
     dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
     sparse = [isinstance(loss, SparseCategoricalCrossentropy) for loss in training.losses]
     y = [a if whole else a.astype(dtype) for a, whole in zip(y, sparse * len(y))]
+    for loss, target, whole in zip(training.losses * len(y), y, sparse * len(y)):
+        if isinstance(loss, (BinaryCrossentropy, CategoricalCrossentropy)) and not whole:
+            check_probabilities(loss, y_true=constant(target))
     data = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
     return (data.shuffle(len(data), seed) if shuffle else data).batch(batch_size)
 
 
 def parted(x, y, share):
     """((x, y), (x, y)): all rows but the last, and this share of them, the last."""
-    rows = len(listed(x)[0])
+    if y is None:
+        raise TypeError("validation_split needs arrays x and y; of a Dataset give its own part as validation_data")
+    x, y = arrays_of(x), arrays_of(y)
+    rows = len(x[0])
     kept = rows - int(rows * share)
     if not 0 < kept < rows:
         raise ValueError(
             f"validation_split {share} of {rows} rows leaves {kept} to train on and {rows - kept} to validate"
         )
     first, last = slice(kept), slice(kept, None)
-    return [tuple(alone([a[part] for a in listed(v)]) for v in (x, y)) for part in (first, last)]
+    return [([a[part] for a in x], [a[part] for a in y]) for part in (first, last)]
 
 
 # %% [markdown]
@@ -463,11 +480,14 @@ class Model(Layer):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
         """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same order of rows."""
-        if validation_split:
+        if validation_split and validation_data is None:
             (x, y), validation_data = parted(x, y, validation_split)
         data, self.predictor = batches_of(self.training, x, y, batch_size, shuffle, seed), None
-        held_out = None if validation_data is None else batches_of(self.training, *validation_data, 1024)
-        return run_epochs(self, data, epochs, verbose, callbacks, held_out)
+        if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
+            validation_data = batches_of(self.training, *validation_data, 1024)
+        elif not isinstance(validation_data, (Dataset, type(None))):
+            raise TypeError(f"validation_data is a {type(validation_data).__name__}; expected (x, y) or a Dataset")
+        return run_epochs(self, data, at_least(0, "epochs", epochs), verbose, listed(callbacks), validation_data)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows, and each metric}"""
@@ -476,8 +496,9 @@ class Model(Layer):
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows: a NumPy array, or a list of them."""
         self.predictor = self.predictor or function(lambda *rows: self(alone(rows)))
-        x = [constant(a).numpy() for a in listed(x)]
-        parts = [listed(self.predictor(*(a[k : k + batch_size] for a in x))) for k in range(0, len(x[0]), batch_size)]
+        x = arrays_of(x)
+        starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
+        parts = [listed(self.predictor(*(a[k : k + batch_size] for a in x))) for k in starts]
         return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts)])
 
     def summary(self):
@@ -835,7 +856,9 @@ try:
 except OSError as error:
     print(f"OSError: {error}")
 moved = any((old != new).any() for old, new in zip(before, model.get_weights()))
-print(f"{len(model.history.losses)} steps are kept, {len(model.history.history['loss'])} epochs; weights moved: {moved}")
+print(
+    f"{len(model.history.losses)} steps are kept, {len(model.history.history['loss'])} epochs; weights moved: {moved}"
+)
 
 # %% [markdown]
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
