@@ -390,7 +390,11 @@ def test_ctrl_c_leaves_the_weights_of_the_last_whole_step():
         out, err = child.communicate(timeout=60)
     message, steps, epochs, equal = json.loads(out)
     assert child.returncode == 0, err
-    assert "fit was stopped" in message and steps >= 20 * 250 and epochs == (steps - 1) // 250 and equal
+    assert "fit was stopped" in message and steps >= 20 * 250 and equal
+    assert epochs in (
+        steps // 250,
+        (steps - 1) // 250,
+    )  # the second: pressed before the numbers of an epoch were complete
 
 
 def test_fit_runs_in_a_thread():

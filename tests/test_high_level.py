@@ -10,7 +10,6 @@ from levels.high_level import Callback, EarlyStopping, Input, Model, Sequential
 from levels.low_level import GradientTape, Variable, constant, maximum, reduce_max
 from levels.mid_level import L2, SGD, Adam, Concatenate, Dataset, Dense, Dropout, Flatten, Layer, MeanSquaredError
 
-
 TASK = tasks.linear()
 
 

@@ -9,8 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from levels.mid_level import BinaryCrossentropy, Dense, known
-from levels.mid_level.layers import RANDOM
+from levels.mid_level import RANDOM, BinaryCrossentropy, Dense, known
 
 from .models import OPTIMIZERS, Sequential
 

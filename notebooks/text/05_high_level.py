@@ -813,7 +813,7 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
 # then the same again, from the same start, with a patience of ten.
 
 # %%
-from levels.mid_level.layers import RANDOM
+from levels.mid_level import RANDOM
 
 penguins = tasks.penguins_sex()
 few, others = (penguins.x[:60], penguins.y[:60]), (penguins.x_test, penguins.y_test)
@@ -884,8 +884,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
-
-from levels.mid_level.layers import RANDOM
 
 
 class Estimator(BaseEstimator):
@@ -1395,7 +1393,7 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 
 # %%
 #| export callbacks
-from levels.low_level import trace, without_dead
+from levels.low_level import without_dead
 
 NUMBERS = {"float32": 1, "float64": 2, "int64": 9, "bool": 10}  # what TensorFlow's files call these dtypes
 
