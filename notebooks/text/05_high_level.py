@@ -424,7 +424,7 @@ def parted(x, y, share):
 
 # %%
 #| export models
-from levels.low_level import DEVICES, as_tensor, trace
+from levels.low_level import DEVICES, trace
 from levels.mid_level import Layer
 
 
@@ -463,11 +463,6 @@ class Model(Layer):
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
-
-    def __call__(self, x, training=None):
-        """As any layer. The `specs` of the inputs are kept, for those who trace the model later."""
-        self.specs = [getattr(given, "spec", None) or as_tensor(given).spec for given in listed(x)]
-        return super().__call__(x, training)
 
     def train_step(self, x, y):
         """One step on one batch, which returns its loss. Override it to train in another way."""
@@ -733,9 +728,9 @@ class Monitor(Callback):
     def better(self, logs):
         """Is this epoch's number better than the best, by more than `min_delta`? Then it is the best from now on."""
         if self.monitor not in logs:
-            there = f"this training has {', '.join(logs)}"
             cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
-            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}{cure}")
+            there = f"this training has {', '.join(logs)}{cure}"
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
         value = float(logs[self.monitor])
         better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
         if better:
@@ -1200,18 +1195,12 @@ print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task, 
 #
 # ### More callbacks (5 min)
 #
-# `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the file may hold the
+# Below, `folder` is a place for files that nobody keeps. `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the file may hold the
 # epoch, counted from 1, and its numbers.
 
 
 # %%
 #| export callbacks
-import os
-from pathlib import Path
-
-from levels.low_level import Variable
-
-
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
@@ -1226,18 +1215,12 @@ class ModelCheckpoint(Monitor):
         if self.save_best_only and not self.better(logs):
             return
         path = str(self.filepath).format(epoch=epoch + 1, **logs)
-        if not self.save_weights_only:
-            self.model.save(path)
-            return
-        from safetensors.numpy import save  # a library that a reader without checkpoints need not wait for
-
-        weights = {name: variable.numpy() for name, variable in self.model.named(Variable).items()}
-        Path(f"{path}.new").write_bytes(save(weights))
-        os.replace(f"{path}.new", path)  # a file is whole, or it is the old one
+        (self.model.save_weights if self.save_weights_only else self.model.save)(path)
 
 
 # %%
 import tempfile
+from pathlib import Path
 
 from safetensors.numpy import load_file
 
@@ -1254,6 +1237,9 @@ for path in sorted(folder.iterdir()):
 
 # %%
 #| export callbacks
+from levels.low_level import Variable
+
+
 def rate_of(model):
     """The learning rate of the model's optimizer, unless that follows a schedule of its own."""
     rate = model.training.optimizer.rate
@@ -1395,14 +1381,12 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 #| export callbacks
 from levels.low_level import without_dead
 
-NUMBERS = {"float32": 1, "float64": 2, "int64": 9, "bool": 10}  # what TensorFlow's files call these dtypes
-
 
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
 
-    graph = without_dead(trace(lambda *x: model(alone(x)), model.specs)[0])
+    graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
     names, drawn = {}, GraphDef()
     for number, node in enumerate(graph.nodes):
@@ -1410,11 +1394,15 @@ def graph_of(model):
         scope = names[nearest].rpartition("/")[0] if nearest else ""
         names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
         added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
-        added.attr["dtype"].type = NUMBERS[str(node.spec.dtype)]
         shape = added.attr["_output_shapes"].list.shape.add()
         for size in node.spec.shape:
             shape.dim.add(size=size)
     return drawn
+
+
+# %% [markdown]
+# The files themselves are written by a library, tensorboardX. It is loaded in the moment in which the first line is written,
+# so nobody else waits for it.
 
 
 # %%
@@ -1431,9 +1419,9 @@ class TensorBoard(Callback):
     def writer(self, part):
         """The writer of the files of "train" or "validation"."""
         if part not in self.writers:
-            from tensorboardX import SummaryWriter  # it takes a while, so it waits until it is needed
+            from tensorboardX import SummaryWriter
 
-            self.writers[part] = SummaryWriter(str(self.log_dir / part))
+            self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)
         return self.writers[part]
 
     def on_epoch_end(self, epoch, logs):
@@ -1445,8 +1433,6 @@ class TensorBoard(Callback):
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             for path, variable in self.model.named(Variable).items():
                 self.writer("train").add_histogram(f"{path.replace('.', '/')}/histogram", variable.numpy(), epoch)
-        for writer in self.writers.values():
-            writer.flush()
 
     def on_train_end(self):
         for writer in self.writers.values():
