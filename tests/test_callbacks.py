@@ -26,7 +26,7 @@ from levels.high_level import (
     TensorBoard,
     TerminateOnNaN,
 )
-from levels.mid_level import SGD, Dense, ExponentialDecay
+from levels.mid_level import SGD, Dataset, Dense, ExponentialDecay
 
 TASK = tasks.linear()
 X, Y = TASK.x[:64], TASK.y[:64]
@@ -193,8 +193,6 @@ def test_reduce_on_plateau_by_example(values, options, rates):
 
 def test_a_schedule_trains_with_its_rates():
     """One `fit` whose rate changes is, to the last bit, one `fit` for each rate."""
-    from levels.mid_level import Dataset
-
     data, rates, asked = Dataset.from_batches(X, Y, np.arange(64).reshape(4, 16)), [0.0005, 0.0001, 0.0002], []
     one, net = model(), model(0.9)
     for rate in rates:
@@ -395,6 +393,44 @@ def test_ctrl_c_leaves_the_weights_of_the_last_whole_step():
         steps // 250,
         (steps - 1) // 250,
     )  # the second: pressed before the numbers of an epoch were complete
+
+
+class Interrupt(Callback):
+    """Presses Ctrl-C at the third of these events."""
+
+    def press(self, *args):
+        self.heard = getattr(self, "heard", 0) + 1
+        if self.heard == 3:
+            signal.raise_signal(signal.SIGINT)
+
+
+class InAStep(Interrupt):
+    on_train_batch_end = Interrupt.press
+
+
+class AfterAnEpoch(Interrupt):
+    on_epoch_end = Interrupt.press
+
+
+@pytest.mark.parametrize("callback, steps, epochs", [(InAStep(), 3, 0), (AfterAnEpoch(), 12, 3)])
+def test_ctrl_c_is_heard_at_once(callback, steps, epochs):
+    net, handler = model(), signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="fit was stopped"):
+        net.fit(X, Y, batch_size=16, epochs=3, verbose=0, callbacks=[callback])  # (the last epoch, for the second)
+    assert len(net.history.losses) == steps and len(net.history.history.get("loss", [])) == epochs
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_is_heard_in_the_validation():
+    def rows():
+        signal.raise_signal(signal.SIGINT)
+        for _ in range(10**4):  # nobody waits for its end
+            yield X[0], Y[0]
+
+    net = model()
+    with pytest.raises(KeyboardInterrupt, match="fit was stopped"):
+        net.fit(X, Y, batch_size=16, verbose=0, validation_data=Dataset.from_generator(rows).batch(4))
+    assert len(net.history.losses) == 4 and net.history.history == {}
 
 
 def test_fit_runs_in_a_thread():

@@ -7,8 +7,8 @@
 import importlib
 
 from .callbacks import (
-    NUMBERS, RISING, CSVLogger, EarlyStopping, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau,
-    TensorBoard, TerminateOnNaN, graph_of, rate_of, set_rate
+    RISING, CSVLogger, EarlyStopping, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau, TensorBoard,
+    TerminateOnNaN, graph_of, rate_of, set_rate
 )
 from .models import (
     LOSSES, METRICS, OPTIMIZERS, PIECE, Callback, Functional, History, Input, Model, Placeholder, Sequential, Training,
@@ -18,12 +18,12 @@ from .models import (
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "LOSSES", "METRICS", "NUMBERS", "OPTIMIZERS", "PIECE", "RISING", "Callback", "CSVLogger", "DNNClassifier",
-    "EarlyStopping", "Estimator", "Functional", "History", "Input", "LearningRateScheduler", "LinearRegressor",
-    "Model", "ModelCheckpoint", "Monitor", "Placeholder", "ReduceLROnPlateau", "Sequential", "TensorBoard",
-    "TerminateOnNaN", "Training", "alone", "arrays_of", "batches_of", "compiled", "dnn_classifier", "dry_run",
-    "graph_of", "in_order", "linear_regression", "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces",
-    "progress", "rate_of", "run_epochs", "set_rate", "summary", "train", "train_step"
+    "LOSSES", "METRICS", "OPTIMIZERS", "PIECE", "RISING", "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping",
+    "Estimator", "Functional", "History", "Input", "LearningRateScheduler", "LinearRegressor", "Model",
+    "ModelCheckpoint", "Monitor", "Placeholder", "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN",
+    "Training", "alone", "arrays_of", "batches_of", "compiled", "dnn_classifier", "dry_run", "graph_of", "in_order",
+    "linear_regression", "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces", "progress", "rate_of",
+    "run_epochs", "set_rate", "summary", "train", "train_step"
 ]
 
 LAZY = {"DNNClassifier": "estimators", "Estimator": "estimators", "LinearRegressor": "estimators"}

@@ -4,7 +4,6 @@
 
 import csv
 import math
-import os
 from pathlib import Path
 
 from levels.low_level import Variable, trace, without_dead
@@ -29,9 +28,9 @@ class Monitor(Callback):
     def better(self, logs):
         """Is this epoch's number better than the best, by more than `min_delta`? Then it is the best from now on."""
         if self.monitor not in logs:
-            there = f"this training has {', '.join(logs)}"
             cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
-            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}{cure}")
+            there = f"this training has {', '.join(logs)}{cure}"
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
         value = float(logs[self.monitor])
         better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
         if better:
@@ -81,14 +80,7 @@ class ModelCheckpoint(Monitor):
         if self.save_best_only and not self.better(logs):
             return
         path = str(self.filepath).format(epoch=epoch + 1, **logs)
-        if not self.save_weights_only:
-            self.model.save(path)
-            return
-        from safetensors.numpy import save  # a library that a reader without checkpoints need not wait for
-
-        weights = {name: variable.numpy() for name, variable in self.model.named(Variable).items()}
-        Path(f"{path}.new").write_bytes(save(weights))
-        os.replace(f"{path}.new", path)  # a file is whole, or it is the old one
+        (self.model.save_weights if self.save_weights_only else self.model.save)(path)
 
 
 def rate_of(model):
@@ -185,14 +177,11 @@ class CSVLogger(Callback):
         self.file.close()
 
 
-NUMBERS = {"float32": 1, "float64": 2, "int64": 9, "bool": 10}  # what TensorFlow's files call these dtypes
-
-
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
 
-    graph = without_dead(trace(lambda *x: model(alone(x)), model.specs)[0])
+    graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
     names, drawn = {}, GraphDef()
     for number, node in enumerate(graph.nodes):
@@ -200,7 +189,6 @@ def graph_of(model):
         scope = names[nearest].rpartition("/")[0] if nearest else ""
         names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
         added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
-        added.attr["dtype"].type = NUMBERS[str(node.spec.dtype)]
         shape = added.attr["_output_shapes"].list.shape.add()
         for size in node.spec.shape:
             shape.dim.add(size=size)
@@ -219,9 +207,9 @@ class TensorBoard(Callback):
     def writer(self, part):
         """The writer of the files of "train" or "validation"."""
         if part not in self.writers:
-            from tensorboardX import SummaryWriter  # it takes a while, so it waits until it is needed
+            from tensorboardX import SummaryWriter
 
-            self.writers[part] = SummaryWriter(str(self.log_dir / part))
+            self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)
         return self.writers[part]
 
     def on_epoch_end(self, epoch, logs):
@@ -233,8 +221,6 @@ class TensorBoard(Callback):
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             for path, variable in self.model.named(Variable).items():
                 self.writer("train").add_histogram(f"{path.replace('.', '/')}/histogram", variable.numpy(), epoch)
-        for writer in self.writers.values():
-            writer.flush()
 
     def on_train_end(self):
         for writer in self.writers.values():

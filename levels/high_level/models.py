@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.low_level import DEVICES, GradientTape, Operators, as_tensor, constant, function, trace
+from levels.low_level import DEVICES, GradientTape, Operators, constant, function, trace
 from levels.mid_level import (
     SGD,
     Adam,
@@ -338,11 +338,6 @@ class Model(Layer):
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
-
-    def __call__(self, x, training=None):
-        """As any layer. The `specs` of the inputs are kept, for those who trace the model later."""
-        self.specs = [getattr(given, "spec", None) or as_tensor(given).spec for given in listed(x)]
-        return super().__call__(x, training)
 
     def train_step(self, x, y):
         """One step on one batch, which returns its loss. Override it to train in another way."""

@@ -697,7 +697,9 @@ class Listener(Callback):
         print("the training ends")
 
 
-model.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
+line = Sequential([Dense(1)])
+line.compile(SGD(0.0005), "mse")
+line.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
 
 # %% [markdown]
 # That is the whole idea. A callback hears of events, has the model as `self.model`, and may set `stop_training`.
@@ -795,12 +797,12 @@ checks.predict(
 
 # %%
 stopping = EarlyStopping("loss", patience=2)
-stopping.model, model.stop_training = model, False
+stopping.model, line.stop_training = line, False
 stopping.on_train_begin()
 for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
     stopping.on_epoch_end(epoch, {"loss": loss})
-    print(f"epoch {epoch + 1}: loss {loss}, best {stopping.best}, stop: {model.stop_training}")
-    if model.stop_training:
+    print(f"epoch {epoch + 1}: loss {loss}, best {stopping.best}, stop: {line.stop_training}")
+    if line.stop_training:
         break
 
 # %% [markdown]
@@ -845,14 +847,14 @@ class FullDisk(Callback):
             raise OSError("no space left on the device")
 
 
-before = model.get_weights()
+before = line.get_weights()
 try:
-    model.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, callbacks=[FullDisk()])
+    line.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, callbacks=[FullDisk()])
 except OSError as error:
     print(f"OSError: {error}")
-moved = any((old != new).any() for old, new in zip(before, model.get_weights()))
+moved = any((old != new).any() for old, new in zip(before, line.get_weights()))
 print(
-    f"{len(model.history.losses)} steps are kept, {len(model.history.history['loss'])} epochs; weights moved: {moved}"
+    f"{len(line.history.losses)} steps are kept, {len(line.history.history['loss'])} epochs; weights moved: {moved}"
 )
 
 # %% [markdown]
@@ -1226,7 +1228,7 @@ from safetensors.numpy import load_file
 
 folder = Path(tempfile.mkdtemp())
 best = ModelCheckpoint(folder / "best-{epoch:02d}.safetensors", "loss", save_best_only=True, save_weights_only=True)
-model.fit(task.x, task.y, epochs=2, verbose=0, seed=1, callbacks=[best])
+line.fit(task.x, task.y, epochs=2, verbose=0, seed=1, callbacks=[best])
 for path in sorted(folder.iterdir()):
     print(path.name, {name: weight.shape for name, weight in load_file(path).items()})
 
@@ -1368,7 +1370,7 @@ class CSVLogger(Callback):
 
 
 # %%
-model.fit(task.x, task.y, epochs=3, verbose=0, seed=1, callbacks=[CSVLogger(folder / "log.csv")])
+line.fit(task.x, task.y, epochs=3, verbose=0, seed=1, callbacks=[CSVLogger(folder / "log.csv")])
 print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlines()))
 
 # %% [markdown]
@@ -1440,10 +1442,10 @@ class TensorBoard(Callback):
 
 
 # %%
-net.compile(Adam(0.01), "binary_crossentropy")
+net = trained()
 logs = folder / "logs"
 net.fit(*few, epochs=20, verbose=0, seed=1, validation_data=others, callbacks=[TensorBoard(logs, histogram_freq=5)])
-print(*sorted(f"{path.parent.name}/{path.name.split('.')[0]} …" for path in logs.glob("*/*")))
+print(*sorted(path.parent.name for path in logs.glob("*/*")))
 for node in graph_of(net).node:
     print(f"{node.name:24}", *node.input)
 
