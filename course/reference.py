@@ -40,7 +40,9 @@ def descend(weights, gradients, learning_rate):
 
 
 def linear_step(x, y, weights):
-    """The loss (Σ e·e) / n of one batch and its gradients [dw, db]."""
+    """The loss (Σ e·e) / n of one batch and its gradients [dw, db].
+
+    e·e is a product of two e's: the chain rule passes g·e through each."""
     w, b = weights
     n, total, (dw, db) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
@@ -48,7 +50,7 @@ def linear_step(x, y, weights):
         e = z - target
         total = total + e * e  # loss
         g = 1.0 / n  # backward
-        de = g * e + g * e  # e·e is a product of two e's: the chain rule passes g·e through each
+        de = g * e + g * e
         add_outer(dw, row, [de])
         add_outer(db, [1.0], [de])
     return total / n, [dw, db]
