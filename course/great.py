@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator
 from matplotlib.transforms import Affine2D
 from PIL import Image, ImageDraw, ImageFont
 
@@ -65,12 +66,13 @@ def times(axes, rows, chosen):
 
     chosen: the levels whose rows stand out."""
     all_times = [1e6 * time for row in rows for time in (row.predicted, row.measured)]
-    axes.set(xscale="log", xlim=(min(all_times) / 2, max(all_times) * 14), ylim=(len(rows) - 0.5, -0.5), yticks=())
+    axes.set(xscale="log", xlim=(min(all_times) / 2, max(all_times) * 25), ylim=(len(rows) - 0.5, -0.5), yticks=())
     axes.set_xlabel("µs a step: ○ predicted, ● measured")
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color="#E8E8E8", linewidth=0.8)
     axes.set_axisbelow(True)
     plain(axes.xaxis)
+    axes.xaxis.set_major_locator(LogLocator(numticks=5))
     for k, row in enumerate(rows):
         bright, both = row.level in chosen, (1e6 * row.predicted, 1e6 * row.measured)
         look = dict(color=hue(row) if bright else pale(hue(row)), markersize=8, clip_on=False)

@@ -11,6 +11,7 @@ import pytest
 from ipywidgets import HTML, SelectionSlider
 from ipywidgets import Image as Picture
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from course import compare, great, reference, tasks, widgets
@@ -185,13 +186,18 @@ def test_one_level_tells_its_rows(level, line, net):
         assert f"Last loss {float(comparison.rows[0].losses[-1]).hex()}, the same on every level; " in text
 
 
+def extent(image):
+    x0, x1, y0, y1 = image.get_extent()
+    return Bbox.from_extents(x0, y0, x1, y1)
+
+
 def words_and_code(draw, monkeypatch):
     """The boxes of all words outside axes, and those of the code."""
     with monkeypatch.context() as patched:
         patched.setattr("course.figures.Picture", lambda figure, text: figure)
         figure = draw()
     FigureCanvasAgg(figure).draw()
-    code = [image.get_window_extent() for image in figure.images]
+    code = list(map(extent, figure.images))
     return figure.bbox, [text.get_window_extent() for text in figure.texts], code
 
 
@@ -207,7 +213,7 @@ def test_words_keep_apart(line, net, monkeypatch):
 
 
 def test_code_is_cut_nowhere(line, net, monkeypatch):
-    """The letters of the longest line end before the picture does: its last columns are white."""
+    """The letters of the longest line end before the picture does: its last columns are white. Marks stand beside it."""
     for comparison in (line, net):
         for level in range(1, 6):
             with monkeypatch.context() as patched:
@@ -215,9 +221,12 @@ def test_code_is_cut_nowhere(line, net, monkeypatch):
                 figure = great.depth(comparison, level)
             row = next(row for row in comparison.rows if row.level == level)
             assert len(figure.images) == sum(bool(code) for code in row.code.values()) > 0
-            for image in figure.images:
-                pixels = image.get_array()
+            FigureCanvasAgg(figure).draw()
+            marks = [text for text in figure.texts if row.code.get(text.get_text())]
+            for image, mark in zip(figure.images, marks, strict=True):
+                pixels, label = image.get_array(), mark.get_window_extent()
                 assert (pixels < 128).any() and (pixels[:, -8:] == 255).all() and (pixels[0] > 128).all()
+                assert 3 < extent(image).y1 - (label.y0 + label.y1) / 2 < 13  # beside its first line
 
 
 def test_the_slider_changes_all_but_the_losses(line, net):
