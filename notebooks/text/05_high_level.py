@@ -305,7 +305,7 @@ line
 
 # %% [markdown]
 # Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else, and its 24 bits cannot
-# say this number at all. The other columns count what stands between a wish and its result. **Lines** are those of the task
+# say this number at all. The other columns count what it takes. **Lines** are those of the task
 # function and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
 # operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at work.
 # **Bytes** are what the launches read and write.
@@ -343,7 +343,8 @@ great.five_levels(line)
 # %% [markdown]
 # Time rises and falls again. On level 2 and in 3 eager we pay for each call by name, and nearly all of the time is that. From
 # 3 compiled on, the floors above hand the whole loop down to the ground and take as long as it does, but for the milliseconds
-# in which a step is traced: shared by 8,000 steps, most of what is left. So level 5 costs nothing that level 3 has not paid.
+# in which a step is traced. Shared by 8,000 steps, they are most of what is left. Levels 4 and 5 have a little more Python to
+# walk through before the program stands. Once it stands, it is the same program.
 
 # %% tags=["nbval-ignore-output"]
 great.five_levels(net)
