@@ -752,38 +752,104 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# ## The five side by side (5 min)
+# ## The five side by side (8 min)
 #
-# The five versions of one task, aligned: what each level says for the same thing. Read a row from left to right. The column
-# `here` is this notebook: its one line does all four, inside `fit`.
+# Here is the course on one page. The lines that matter of one task, on every level, under the marks of what they do. On the
+# left stands plain Python, `course/reference.py`, the arithmetic that every level has to equal; on the right, as `here`, this
+# notebook. Read a row from left to right: the same thing is said in fewer words, until one line says all four.
 
 # %%
+from course import checks, great, reference, widgets
+
 levels = (hardware, kernels, low_level, mid_level)
-compare.side_by_side(*(level.tasks.linear_regression for level in levels), linear_regression)
+line_on_all = [level.tasks.linear_regression for level in levels] + [linear_regression]
+compare.side_by_side(reference.linear_regression, *line_on_all)
 
 # %%
-compare.side_by_side(*(level.tasks.dnn_classifier for level in levels), dnn_classifier)
+net_on_all = [level.tasks.dnn_classifier for level in levels] + [dnn_classifier]
+compare.side_by_side(reference.dnn_classifier, *net_on_all)
 
 # %% [markdown]
-# ## What this level cost (3 min)
+# Fewer words for the same thing: is it the same? We train the line in eight versions now. Level 1 has two of them, float64 one
+# number at a time and float32 with lanes (SIMD); level 3 has two, op by op and compiled.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Plain Python and `fit` take 8,000 steps from the same weights. How far apart are their last losses?",
+    choices=["exactly 0", "about 1e-16, the last bit", "about 1e-9: each step rounds, and errors add up"],
+    answer="exactly 0",
+    because="Rounding is no accident. The same operations in the same order round to the same bits, whoever asks for them.",
+)
 
 # %%
-from levels.kernels import counted
+line = compare.measure(task, *line_on_all)
+line
 
-short = task._replace(batches=task.batches[:1000])
-with low_level.eager():
-    launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
-print(f"{compare.lines(train, linear_regression)} lines; eager {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+# %% [markdown]
+# Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else, and its 24 bits cannot
+# say this number at all. The other columns count what it takes. **Lines** are those of the task
+# function and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
+# operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at work.
+# **Bytes** are what the launches read and write.
+#
+# The net, too. Plain Python would take more than a minute for its 24,000 steps. So the versions that go op by op take over from
+# level 1 for the last hundred steps. They arrive at the same number.
+
+# %%
+net = compare.measure(rings, *net_on_all, last=100, repeats=1)
+net
+
+# %% [markdown]
+# ## What this level cost (5 min)
+#
+# The losses are equal, so only the time can tell the levels apart.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A batch of the line is ten rows of two numbers. Which takes longer for a step?",
+    choices=["plain Python, number by number", "tensors, op by op (3 eager)", "they take about the same"],
+    answer="tensors, op by op (3 eager)",
+    because="160 operations of Python cost less than 17 launches through the door, the tape and the plans. An op pays where "
+    "it works on many numbers at once: for the net, with a hundred rows, plain Python takes about twenty times as long.",
+)
+
+# %% [markdown]
+# Each time is predicted first, by the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
+# bandwidth). A launch is priced at a small one: in plain Python an operation of `dot`, on level 2 an addition of two numbers,
+# in 3 eager an addition of two tensors. A program's only launch is priced at a run of a single step, with all its tracing and
+# assembling. A program in float64 gets one lane of the peak.
 
 # %% tags=["nbval-ignore-output"]
-for level in (hardware, kernels, low_level, mid_level):
-    measured = compare.microseconds(level.tasks.linear_regression, task, steps=8000, repeats=3)
-    print(f"{level.__name__:18} {measured:8.2f} µs a step")
-print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task, steps=8000):8.2f} µs a step")
+great.five_levels(line)
 
 # %% [markdown]
-# One answer. Level 2, where we launch kernel by kernel, is the slow one now. The floors above it are compiled: they hand the whole
-# loop down to the ground, and take as long as it does, but for the milliseconds in which a step is traced.
+# Time rises and falls again. On level 2 and in 3 eager we pay for each call by name, and nearly all of the time is that. From
+# 3 compiled on, the floors above hand the whole loop down to the ground and take as long as it does, but for the milliseconds
+# in which a step is traced. Shared by 8,000 steps, they are most of what is left. Levels 4 and 5 have a little more Python to
+# walk through before the program stands. Once it stands, it is the same program.
+
+# %% tags=["nbval-ignore-output"]
+great.five_levels(net)
+
+# %% [markdown]
+# A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4
+# and 5 stand under each other. They are slower than predicted, all by the same factor. It is the same program, and the formula
+# knows nothing of sums that wait for themselves.
+#
+# Last, the course as a slider. **Move the level** (mouse, or Tab and the arrow keys): the code changes, the time moves, the
+# losses do not.
+
+# %% tags=["nbval-ignore-output"]
+tasks_measured = {"line": line, "net": net}
+widgets.explore(
+    lambda level, task: great.depth(tasks_measured[task], level),
+    level=range(1, 6),
+    task=["line", "net"],
+    text="One level at a time: its code for the task, its time among those of all, and its losses.",
+)
+
+# %% [markdown]
+# One answer, at five depths. You can say it in one line and know what each storey beneath does with it.
 #
 # ## More of the same kind (optional)
 #
