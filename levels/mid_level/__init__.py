@@ -10,17 +10,23 @@ from .layers import (
     Dense, Dropout, Embedding, Flatten, Layer, Made, glorot_uniform, known, truncated_normal
 )
 from .losses import (
-    BinaryCrossentropy, CategoricalCrossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
+    LOSSES, BinaryCrossentropy, CategoricalCrossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
     SparseCategoricalCrossentropy, check_probabilities, within
+)
+from .metrics import (
+    AUC, METRICS, AccuracyByShape, BinaryAccuracy, CategoricalAccuracy, Mean, MeanLoss, Metric, Precision, R2Score,
+    Recall, SparseCategoricalAccuracy, ratio, snake_case
 )
 from .optimizers import SGD, Adam, AdamW, ExponentialDecay, Optimizer, PiecewiseConstantDecay, RMSprop, shortened
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ACTIVATIONS", "INITIALIZERS", "L1", "L2", "NORMAL", "RANDOM", "SGD", "SPREAD", "TRAINING", "Activation", "Adam",
-    "AdamW", "BatchNormalization", "BinaryCrossentropy", "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense",
-    "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "Made", "MeanAbsoluteError",
-    "MeanSquaredError", "Optimizer", "PiecewiseConstantDecay", "RMSprop", "SparseCategoricalCrossentropy",
-    "check_probabilities", "dnn_classifier", "glorot_uniform", "known", "linear_regression", "shortened", "train",
-    "truncated_normal", "within"
+    "ACTIVATIONS", "AUC", "INITIALIZERS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD", "SPREAD",
+    "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization", "BinaryAccuracy",
+    "BinaryCrossentropy", "CategoricalAccuracy", "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense",
+    "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError",
+    "MeanLoss", "MeanSquaredError", "Metric", "Optimizer", "PiecewiseConstantDecay", "Precision", "R2Score", "Recall",
+    "RMSprop", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "check_probabilities", "dnn_classifier",
+    "glorot_uniform", "known", "linear_regression", "ratio", "shortened", "snake_case", "train", "truncated_normal",
+    "within"
 ]
