@@ -1283,9 +1283,14 @@ class AUC(BinaryAccuracy):
     def parts(self, y_true, y_pred):
         y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
         called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
-        return y_true, called, called * y_true, cast(y_pred != clip(y_pred, 0.0, 1.0), y_pred.dtype)
+        return y_true, called, cast(y_pred != clip(y_pred, 0.0, 1.0), y_pred.dtype)
 
-    def formula(self, count, true, called, right, outside):
+    def sums(self, weight, true, called, outside):
+        weights = concat([weight, weight * true], 1)  # [batch, 2]: of all rows, of those that are 1
+        return apply("matmul", weights, called, transpose_x=True), reduce_sum(weights, 0), reduce_sum(outside, 0)
+
+    def formula(self, by_threshold, totals, outside):
+        (called, right), (count, true) = by_threshold, totals
         if outside.any():
             raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
         if self.curve == "ROC":
