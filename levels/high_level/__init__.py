@@ -4,10 +4,16 @@
 # fmt: off
 # isort: skip_file
 
-from .models import LOSSES, OPTIMIZERS, History, Sequential, batches_of, named
+from .models import (
+    LOSSES, METRICS, OPTIMIZERS, PIECE, Callback, Functional, History, Input, Model, Placeholder, Sequential, Training,
+    alone, batches_of, compiled, dry_run, in_order, listed, made, noted_interrupts, one_pass, parted, pieces, progress,
+    run_epochs, summary, train_step
+)
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "LOSSES", "OPTIMIZERS", "History", "Sequential", "batches_of", "dnn_classifier", "linear_regression", "named",
-    "train"
+    "LOSSES", "METRICS", "OPTIMIZERS", "PIECE", "Callback", "Functional", "History", "Input", "Model", "Placeholder",
+    "Sequential", "Training", "alone", "batches_of", "compiled", "dnn_classifier", "dry_run", "in_order",
+    "linear_regression", "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces", "progress",
+    "run_epochs", "summary", "train", "train_step"
 ]

@@ -2,8 +2,6 @@
 
 # Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
 
-import numpy as np
-
 from levels.hardware.tasks import Fit, check_inputs, check_task
 from levels.mid_level import SGD, Dataset, Dense
 
@@ -15,13 +13,13 @@ def train(model, loss, x, y, weights, batches, learning_rate):
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
     model.compile(SGD(learning_rate), loss)
-    losses = model.fit(Dataset.from_batches(x, y, batches)).losses  # forward, loss, backward, update
+    losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses  # forward, loss, backward, update
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
         return model.predict(x)
 
-    return Fit(np.array(losses, x.dtype), model.get_weights(), predict)
+    return Fit(losses, model.get_weights(), predict)
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):

@@ -504,6 +504,29 @@ class Dataset:
             raise ValueError("Dataset: there is no batch, or an empty one")
         return cls(constant(x), constant(y), batches)
 
+    in_memory = True
+
+    @classmethod
+    def from_tensor_slices(cls, parts):
+        return cls(*parts, np.arange(len(parts[0])))
+
+    def shuffle(self, n, seed):
+        self.rng = np.random.Generator(np.random.SFC64(seed))
+        return self
+
+    def batch(self, n):
+        self.size = n
+        return self
+
+    def rows(self):
+        if hasattr(self, "rng"):
+            self.rng.shuffle(self.batches)
+        if hasattr(self, "size"):
+            full = len(self.batches) // self.size * self.size
+            b = self.batches[:full].reshape(-1, self.size)
+            return (self.x, self.y), b if full == len(self.batches) else [*b, self.batches[full:]]
+        return (self.x, self.y), self.batches
+
     def __len__(self):
         return len(self.batches)
 

@@ -6,7 +6,7 @@
 # This is the level of `tf.keras.Model` and of PyTorch Lightning. About 30 minutes.
 
 # %%
-from course import build, compare, figures, tasks
+from course import build, checks, compare, figures, tasks
 
 build.watch("05_high_level")
 figures.you_are_here(5)
@@ -28,138 +28,477 @@ for level in (hardware, kernels, low_level, mid_level):
 # %% [markdown]
 # All of them, in hexadecimal, where nothing is rounded for printing. This notebook adds the fifth line.
 #
-# ## The loop is owned too (8 min)
+# ## The loop is owned too (15 min)
 #
 # On level 4 we wrote: for each batch, open a tape, predict, take the loss, differentiate, update. Those lines were the same
 # for every model. So a **model** keeps them. `compile` tells it which optimizer and which loss; `fit` runs the loop;
 # `History` remembers what happened.
+#
+# First the names that `compile` understands. They are Keras' names.
 
 # %%
 #| export models
 """The training loop is owned too: models that fit themselves."""
 
-import random
+from levels.mid_level import (
+    SGD,
+    Adam,
+    AdamW,
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    RMSprop,
+    SparseCategoricalCrossentropy,
+    known,
+)
 
-import numpy as np
-
-from levels.low_level import GradientTape, as_tensor, function
-from levels.mid_level import SGD, BinaryCrossentropy, Dataset, MeanSquaredError
-
+METRICS = {}
+OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
 LOSSES = {
     "mse": MeanSquaredError,
     "mean_squared_error": MeanSquaredError,
+    "mae": MeanAbsoluteError,
+    "mean_absolute_error": MeanAbsoluteError,
     "binary_crossentropy": BinaryCrossentropy,
+    "categorical_crossentropy": CategoricalCrossentropy,
+    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
 }
-OPTIMIZERS = {"sgd": SGD}
 
 
-def named(what, table, value):
-    """An object from its name in a table, or the object itself."""
-    if not isinstance(value, str):
-        return value
-    if value not in table:
-        raise ValueError(f"no {what} is called {value!r}; there are {', '.join(table)}")
-    return table[value]()
+def made(what, table, name):
+    """A new object of the class with this name in a table. An object of your own stays as it is."""
+    found = known(what, table, name)
+    return found() if isinstance(found, type) else found
 
 
-class History:
-    """What happened during `fit`: the loss of every step, and the mean loss of every epoch."""
+# %%
+try:
+    made("loss", LOSSES, "binary_crossentopy")
+except ValueError as error:
+    print(error)
 
-    def __init__(self):
-        self.losses, self.epochs = [], []
+# %% [markdown]
+# One **step** is what level 4 wrote for each of its models, and it read the same each time. So it is written once more, here,
+# and then never again. A model may have several inputs and outputs; one that stands alone is treated as a list of one.
 
-    def __repr__(self):
-        return f"History({len(self.losses)} steps, {len(self.epochs)} epochs, last loss {self.losses[-1]:.4g})"
+
+# %%
+#| export models
+import functools
+import operator
+
+from levels.low_level import GradientTape
+
+
+def listed(x):
+    """A list of what may stand alone."""
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def alone(values):
+    """The only one of several, or all."""
+    return values[0] if len(values) == 1 else values
+
+
+class Training:
+    """What `compile` chose. It is no module: the variables of a model are its weights, not those of its optimizer."""
+
+    def __init__(self, optimizer, loss, metrics):
+        self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
+        self.losses = [made("loss", LOSSES, one) for one in listed(loss)]
+        self.metrics = [made("metric", METRICS, metric) for metric in metrics]
+        self.pace = 1  # steps in a call; see `pieces`
+
+    def loss(self, model, y, predicted):
+        """The losses of all outputs and the penalties of all layers, added up. The metrics look at the first output."""
+        y, predicted = listed(y), listed(predicted)
+        losses = self.losses * len(predicted) if len(self.losses) == 1 else self.losses
+        if not len(losses) == len(y) == len(predicted):
+            raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
+        for metric in self.metrics:
+            metric.update_state(y[0], predicted[0])
+        return functools.reduce(operator.add, [loss(*pair) for loss, *pair in zip(losses, y, predicted)] + model.losses)
+
+
+def train_step(model, x, y):
+    """Forward, loss, backward, update, on one batch. Returns the loss before the update."""
+    with GradientTape() as tape:
+        loss = model.training.loss(model, y, model(x, training=True))
+    variables = model.trainable_variables
+    model.training.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+    return loss
 
 
 # %% [markdown]
-# `batches_of` turns arrays into a dataset: each epoch visits every row once, in an order drawn anew.
+# An **epoch** shows the model every row once. Level 3's `.over` runs any number of steps in one call, so a whole training
+# could be one call. But then nobody could stop it, and no bar would move. So it is cut into **pieces** of a twentieth of a
+# second.
 
 
 # %%
 #| export models
-def batches_of(x, y, batch_size, shuffle):
-    """A Dataset over all rows of x and y; `shuffle` is a random.Random, or None to keep the order."""
-    x, y = np.asarray(x), np.asarray(y)
-    if len(x) == 0 or len(x) != len(y):
-        raise ValueError(f"x has {len(x)} rows and y has {len(y)}; expected the same number, and at least one")
-    order = list(range(len(x)))
-    if shuffle is not None:
-        shuffle.shuffle(order)
-    return Dataset.from_batches(x, y, [order[i : i + batch_size] for i in range(0, len(x), batch_size)])
+import time
+
+import numpy as np
+
+PIECE = 0.05  # seconds
+
+
+def pieces(program, data, training, one_by_one=False):
+    """Go through the data once, by calls of `program` for some batches each. Yields (losses, batch sizes) of each call."""
+    if not data.in_memory:
+        for x, y in data:
+            rows = [*listed(x), *listed(y)]
+            yield program(len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
+        return
+    (x, y), batches = data.rows()
+    rows, start = [*listed(x), *listed(y)], 0
+    program = program(len(listed(x)))
+    while start < len(batches):
+        part, begun = batches[start : start + (1 if one_by_one else training.pace)], time.perf_counter()
+        losses = program.over(*rows, part).numpy()
+        seconds = (time.perf_counter() - begun) / len(part)
+        training.pace, start = max(1, int(PIECE / seconds)), start + len(part)
+        yield losses, [len(batch) for batch in part]
+
+
+# %% [markdown]
+# What happened is kept in a `History`: the loss of every step, and for each epoch what it came to.
 
 
 # %%
 #| export models
-class Sequential:
-    """Layers in a row, and the loop that trains them."""
+class History:
+    """What happened during `fit`: `losses` of all steps, and `history`, {name: [a number for each epoch]}."""
 
-    def __init__(self, layers):
-        self.layers, self.optimizer, self.loss = list(layers), None, None
+    def __init__(self):
+        self.steps, self.history = [], {}
 
-    variables = property(lambda self: [variable for layer in self.layers for variable in layer.variables])
+    losses = property(lambda self: np.concatenate(self.steps) if self.steps else np.empty(0))
 
-    def __call__(self, x):
+    def add(self, logs):
+        """Take in the numbers of an epoch."""
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(value)
+
+    def plot(self):
+        """A figure of each name's numbers over the epochs."""
+        from matplotlib.figure import Figure
+
+        figure = Figure((7, 3), layout="constrained")
+        axes = figure.subplots()
+        for name, values in self.history.items():
+            axes.plot(range(1, len(values) + 1), values, label=name)
+        axes.set(xlabel="epoch")
+        axes.legend()
+        return figure
+
+    def __repr__(self):
+        last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
+        return f"History of {len(self.losses):,} steps: {last}"
+
+
+# %% [markdown]
+# Ctrl-C must find the model whole, never between two weights. Inside this block it is only noted down:
+
+
+# %%
+#| export models
+import signal
+from contextlib import contextmanager
+
+
+@contextmanager
+def noted_interrupts():
+    """Inside this `with` block Ctrl-C fills the list that it gives, and does no more. (Threads other than the main one get none.)"""
+    pressed = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    except ValueError:
+        yield pressed
+        return
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# %% [markdown]
+# Now the loop itself, plain Python around the compiled calls. What it costs is paid once a piece or once an epoch, not once a
+# step. First one pass over the data, for training and for evaluating alike:
+
+
+# %%
+#| export models
+from levels.low_level import function
+
+
+def compiled(step):
+    """step(x, y) as a `function` of single arrays: call this with the number of inputs, the others are targets."""
+    return functools.cache(lambda inputs: function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:]))))
+
+
+def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):
+    """Go through the data; `after` hears of the losses of each piece. Returns {"loss": its mean over rows, and the metrics}."""
+    total = rows = 0
+    for metric in training.metrics:
+        metric.reset_state()
+    for losses, sizes in pieces(program, data, training, one_by_one):
+        total, rows = total + float(losses @ sizes), rows + sum(sizes)
+        after(losses)
+    if not rows:
+        raise ValueError("the dataset gave no batch")
+    return {"loss": total / rows} | {metric.name: metric.result() for metric in training.metrics}
+
+
+# %% [markdown]
+# Then the epochs. Before and after each, the **callbacks** are told, and a callback may set `model.stop_training`. Whatever
+# ends the training, an error, Ctrl-C, a callback that fails: the weights are those of the last whole step, and
+# `model.history` holds all losses up to it.
+
+
+# %%
+#| export models
+import math
+
+
+def run_epochs(model, data, epochs, verbose, callbacks, validation):
+    """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
+    training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
+    history, model.stop_training = History(), False
+    model.history, one_by_one = (
+        history,
+        any(type(c).on_train_batch_end is not Callback.on_train_batch_end for c in callbacks),
+    )
+
+    def tell(event, *args):
+        for callback in callbacks:
+            getattr(callback, event)(*args)
+
+    def after(losses):
+        history.steps.append(losses)
+        show(len(losses))
+        if one_by_one:
+            tell("on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
+        if pressed:
+            raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
+
+    for callback in callbacks:
+        callback.model = model
+    with noted_interrupts() as pressed, progress(epochs, data, verbose) as show:
+        tell("on_train_begin")
+        try:
+            for epoch in range(epochs):
+                tell("on_epoch_begin", epoch)
+                logs = one_pass(training, step, data, after, one_by_one)
+                if validation is not None:
+                    logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation).items()}
+                history.add(logs)
+                show(0, logs)
+                tell("on_epoch_end", epoch, logs)
+                if model.stop_training:
+                    break
+                if not math.isfinite(logs["loss"]):
+                    raise FloatingPointError(
+                        f"fit: the loss is {logs['loss']} after epoch {epoch}; try a lower learning rate"
+                    )
+        finally:
+            tell("on_train_end")
+    return history
+
+
+# %% [markdown]
+# A bar for those who wait, by `tqdm`, in a notebook and in a terminal. It is told of every piece, and draws ten times a second.
+
+
+# %%
+#| export models
+@contextmanager
+def progress(epochs, data, verbose):
+    """Inside this `with` block: a function (steps done, logs) that moves a bar."""
+    if not verbose:
+        yield lambda steps, logs=None: None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=epochs * len(data) if data.in_memory else None, unit=" steps") as bar:
+
+        def show(steps, logs=None):
+            if logs is None:
+                bar.update(steps)
+            elif bar.n == bar.total or time.perf_counter() - show.last > 0.1:
+                bar.set_postfix({name: f"{value:.4g}" for name, value in logs.items()}, refresh=bar.n == bar.total)
+                show.last = time.perf_counter()
+
+        show.last = 0.0
+        yield show
+
+
+# %% [markdown]
+# What a callback can hear. Later there are seven of them; here is the class that hears everything and does nothing.
+
+
+# %%
+#| export models
+class Callback:
+    """Is told of the training of `self.model`. One that has `on_train_batch_end` makes each step a call of its own."""
+
+    model = None
+
+    def on_train_begin(self):
+        """Before the first epoch."""
+
+    def on_epoch_begin(self, epoch):
+        """Before each epoch."""
+
+    def on_train_batch_end(self, step, logs):
+        """After each step, with {"loss": …}."""
+
+    def on_epoch_end(self, epoch, logs):
+        """After each epoch, with {"loss": …, each metric, each of them with val_}."""
+
+    def on_train_end(self):
+        """After the last epoch, however it ended."""
+
+
+# %% [markdown]
+# Arrays become a dataset of level 4. They may be lists, and labels may be whole numbers: beside a loss of floats they become
+# floats.
+
+
+# %%
+#| export models
+from levels.low_level import constant
+from levels.mid_level import Dataset
+
+
+def batches_of(training, x, y, batch_size, shuffle=False, seed=None):
+    """A Dataset of batches of the arrays x, y, or of lists of them. A Dataset stays as it is."""
+    if isinstance(x, Dataset):
+        return x
+    if y is None:
+        raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
+    x, y = [constant(a).numpy() for a in listed(x)], [constant(a).numpy() for a in listed(y)]
+    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
+    sparse = [isinstance(loss, SparseCategoricalCrossentropy) for loss in training.losses]
+    y = [a if whole else a.astype(dtype) for a, whole in zip(y, sparse * len(y))]
+    data = Dataset.from_tensor_slices((alone(x), alone(y)))
+    return (data.shuffle(len(data), seed) if shuffle else data).batch(batch_size)
+
+
+def parted(x, y, share):
+    """((x, y), (x, y)): all rows but the last, and this share of them, the last."""
+    rows = len(listed(x)[0])
+    kept = rows - int(rows * share)
+    if not 0 < kept < rows:
+        raise ValueError(
+            f"validation_split {share} of {rows} rows leaves {kept} to train on and {rows - kept} to validate"
+        )
+    first, last = slice(kept), slice(kept, None)
+    return [tuple(alone([a[part] for a in listed(v)]) for v in (x, y)) for part in (first, last)]
+
+
+# %% [markdown]
+# And the model: a layer with these functions as its methods.
+
+
+# %%
+#| export models
+from levels.low_level import DEVICES, trace
+from levels.mid_level import Layer
+
+
+def dry_run(layer, specs):
+    """Call a layer on symbols: this builds it, and runs nothing. Returns the symbols that it gives."""
+    return trace(lambda *x: layer(alone(x)), specs)[1]
+
+
+class Model(Layer):
+    """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs), see `Input`."""
+
+    def __new__(cls, *args, **options):
+        return super().__new__(Functional if cls is Model and (args or options) else cls, *args, **options)
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.built, self.chosen, self.history, self.predictor = (
+            True,
+            None,
+            None,
+            None,
+        )  # built: its layers are, one by one
+
+    def build(self, shape, dtype="float32"):
+        """Make all variables, for inputs of this shape [rows, …], or of a list of shapes."""
+        shapes = shape if isinstance(shape, list) else [shape]
+        dry_run(self, [DEVICES[-1].spec((2, *shape[1:]), np.dtype(dtype)) for shape in shapes])
+
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+        """Choose how to train, by names or objects. With several outputs there is one loss for all, or a list."""
+        self.chosen, self.predictor = Training(optimizer, loss, metrics), None
+
+    @property
+    def training(self):
+        """What `compile` chose."""
+        if self.chosen is None:
+            raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
+        return self.chosen
+
+    def train_step(self, x, y):
+        """One step on one batch, which returns its loss. Override it to train in another way."""
+        return train_step(self, x, y)
+
+    def test_step(self, x, y):
+        """The loss on one batch, for `evaluate`; the metrics take the batch in."""
+        return self.training.loss(self, y, self(x))
+
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
+            shuffle=True, seed=None):  # fmt: skip
+        """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same order of rows."""
+        if validation_split:
+            (x, y), validation_data = parted(x, y, validation_split)
+        data, self.predictor = batches_of(self.training, x, y, batch_size, shuffle, seed), None
+        held_out = None if validation_data is None else batches_of(self.training, *validation_data, 1024)
+        return run_epochs(self, data, epochs, verbose, callbacks, held_out)
+
+    def evaluate(self, x, y=None, batch_size=1024):
+        """{"loss": its mean over all rows, and each metric}"""
+        return one_pass(self.training, compiled(self.test_step), batches_of(self.training, x, y, batch_size))
+
+    def predict(self, x, batch_size=1024):
+        """What the model gives for all rows: a NumPy array, or a list of them."""
+        self.predictor = self.predictor or function(lambda *rows: self(alone(rows)))
+        x = [constant(a).numpy() for a in listed(x)]
+        parts = [listed(self.predictor(*(a[k : k + batch_size] for a in x))) for k in range(0, len(x[0]), batch_size)]
+        return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts)])
+
+    def summary(self):
+        """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
+        print(summary(self))
+
+
+# %% [markdown]
+# The plainest model is a list of layers, each called on what the one before gave:
+
+
+# %%
+#| export models
+class Sequential(Model):
+    """Layers in a row. An `Input` in front builds it at once."""
+
+    def __init__(self, layers, name=None):
+        super().__init__(name)
+        self.layers = [layer for layer in layers if isinstance(layer, Layer)]
+        for other in (x for x in layers if x not in self.layers):
+            if not hasattr(other, "spec"):
+                raise TypeError(f"Sequential: {other!r} is no layer")
+            dry_run(self, [other.spec])
+
+    def call(self, x):
         for layer in self.layers:
             x = layer(x)
         return x
-
-    def build(self, shape, dtype="float32"):
-        """Make all variables, for inputs [rows, features] of this shape."""
-        self(np.zeros((1, *shape[1:]), dtype))
-
-    def set_weights(self, weights):
-        weights = list(weights)
-        if len(weights) != len(self.variables):
-            raise ValueError(f"the model has {len(self.variables)} weights, got {len(weights)}; is it built?")
-        for variable, value in zip(self.variables, weights):
-            variable.assign(value)
-
-    def get_weights(self):
-        return [variable.numpy() for variable in self.variables]
-
-    def compile(self, optimizer="sgd", loss="mse"):
-        """Choose how to train: names or objects."""
-        self.optimizer, self.loss = named("optimizer", OPTIMIZERS, optimizer), named("loss", LOSSES, loss)
-
-    def train_step(self, x, y):
-        """One step on one batch; the loss before the update."""
-        with GradientTape() as tape:
-            loss = self.loss(y, self(x))
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, self.variables), self.variables))
-        return loss
-
-    def fit(self, x, y=None, batch_size=32, epochs=1, seed=0):
-        """Train on arrays x, y in batches, in a new order each epoch; or on a Dataset, as it comes."""
-        if self.loss is None:
-            raise RuntimeError("fit: the model is not compiled; call model.compile(optimizer, loss) first")
-        history, order, step = History(), random.Random(seed), function(self.train_step)
-        for _ in range(epochs):
-            data = x if isinstance(x, Dataset) else batches_of(x, y, batch_size, order)
-            losses = step.over(data.x, data.y, data.batches).numpy().tolist()
-            history.losses += losses
-            history.epochs.append(sum(losses) / len(losses))
-        return history
-
-    def evaluate(self, x, y):
-        """The loss on all rows at once."""
-        if self.loss is None:
-            raise RuntimeError("evaluate: the model is not compiled; call model.compile(optimizer, loss) first")
-        return float(self.loss(as_tensor(y), self(x)))
-
-    def predict(self, x):
-        """The model's outputs as a NumPy array."""
-        return self(x).numpy()
-
-    def summary(self):
-        """Print the layers, their output shapes and their numbers of parameters."""
-        rows = [("layer", "output shape", "parameters")]
-        for layer in self.layers:
-            count = sum(int(np.prod(v.shape)) for v in layer.variables)
-            rows.append((layer.name, f"(None, {layer.units})", f"{count:,}" if layer.variables else "not built"))
-        rows.append(("total", "", f"{sum(int(np.prod(v.shape)) for v in self.variables):,}"))
-        for name, shape, count in rows:
-            print(f"{name:16} {shape:16} {count:>10}")
 
 
 # %% [markdown]
@@ -170,9 +509,11 @@ from levels.mid_level import Dense
 
 model = Sequential([Dense(1)])
 model.compile(SGD(0.0005), "mse")
-history = model.fit(task.x, task.y, batch_size=10, epochs=20)
-model.summary()
-print(f"loss on the test rows {model.evaluate(task.x_test, task.y_test):.4g}")
+history = model.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, seed=1)
+history
+
+# %%
+print(f"on the test rows: loss {model.evaluate(task.x_test, task.y_test)['loss']:.4g}")
 
 # %%
 for wrong in (lambda: Sequential([Dense(1)]).fit(task.x, task.y), lambda: model.compile("sdg")):
@@ -180,6 +521,147 @@ for wrong in (lambda: Sequential([Dense(1)]).fit(task.x, task.y), lambda: model.
         wrong()
     except (RuntimeError, ValueError) as error:
         print(f"{type(error).__name__}: {error}")
+
+# %% [markdown]
+# What is in a model? `summary` lists its layers.
+
+
+# %%
+#| export models
+def summary(model):
+    """The layers, the shapes that they gave last, and how many numbers their variables hold, as lines of text."""
+    found = model.named(Layer)
+    top = [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
+    rows = [("layer", "output shape", "parameters")]
+    for part in top:
+        shape = part.output_shape and str((None, *part.output_shape[1:]))
+        rows.append((f"{part.name} ({type(part).__name__})", shape or "not built", f"{part.count():,}"))
+    rows.append(("total", "", f"{model.count():,}"))
+    rows.append(("trained", "", f"{sum(math.prod(v.shape) for v in model.trainable_variables):,}"))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}" for a, b, c in rows)
+
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A net with two inputs, layers of 4 and 8 and one output: how many numbers are trained?",
+    61,
+    because="2·4 + 4, then 4·8 + 8, then 8·1 + 1: the weights, and a bias for each unit.",
+)
+
+# %%
+net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+net.build((None, 2))
+net.summary()
+
+# %% [markdown]
+# ## Three ways to a model (8 min)
+#
+# A row of layers is not enough for a model with two inputs, or with a path around a layer. Say what flows where, with
+# something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call down, as level 3's
+# tracer notes down ops. This is the **functional** way.
+
+
+# %%
+#| export models
+class Placeholder:
+    """What a layer will give, or be given, once there are numbers."""
+
+    def __init__(self, spec, layer=None, inputs=()):
+        self.spec, self.layer, self.inputs = spec, layer, inputs
+
+    def through(self, layer, inputs):
+        """The layer, called on placeholders: builds it, and notes the call down."""
+        return Placeholder(dry_run(layer, [x.spec for x in listed(inputs)]).spec, layer, inputs)
+
+    def __repr__(self):
+        return f"Placeholder(None, {', '.join(map(str, self.spec.shape[1:]))})"
+
+
+def Input(shape, dtype="float32"):
+    """A place for rows of that shape."""
+    return Placeholder(DEVICES[-1].spec((2, *shape), np.dtype(dtype)))
+
+
+def in_order(outputs, inputs):
+    """The calls that lead from the inputs to the outputs, each after those that it needs."""
+    order = []
+
+    def visit(y):
+        if y in inputs or y in order:
+            return
+        if y.layer is None:
+            raise ValueError(f"Model: an output needs {y!r}, which is not among the inputs")
+        for x in listed(y.inputs):
+            visit(x)
+        order.append(y)
+
+    for y in outputs:
+        visit(y)
+    return order
+
+
+class Functional(Model):
+    """A graph of layers, from inputs to outputs."""
+
+    def __init__(self, inputs, outputs, name=None):
+        super().__init__(name)
+        self.inputs, self.outputs = listed(inputs), listed(outputs)
+        self.steps = in_order(self.outputs, self.inputs)
+        self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
+
+    def call(self, x):
+        values = dict(zip(self.inputs, listed(x), strict=True))
+        for step in self.steps:
+            values[step] = step.layer(
+                [values[x] for x in step.inputs] if isinstance(step.inputs, list) else values[step.inputs]
+            )
+        return alone([values[y] for y in self.outputs])
+
+
+# %% [markdown]
+# A **residual** net: the second layer adds to what the first one found. `Add` is a layer of our own, and the third way is a
+# **subclass**: write `call`, and everything else is there.
+
+
+# %%
+class Add(Layer):
+    def call(self, x):
+        return x[0] + x[1]
+
+
+x = Input((2,))
+hidden = Dense(8, "relu")(x)
+more = Add()([hidden, Dense(8, "relu")(hidden)])
+residual = Model(x, Dense(1, "sigmoid")(more))
+residual.summary()
+
+
+# %%
+class Residual(Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.top = Dense(8, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")
+
+    def call(self, x):
+        hidden = self.first(x)
+        return self.top(hidden + self.second(hidden))
+
+
+own = Residual()
+own.build((None, 2))
+own.set_weights(residual.get_weights())
+points = constant([[1.0, 2.0], [-3.0, 8.0]])
+print(bool((residual.predict(points) == own.predict(points)).all()))
+
+# %% [markdown]
+# ## Callbacks (8 min)
+
+# %% [markdown]
+# ## A model that leaves the house (12 min)
+
+# %% [markdown]
+# ## In the company of scikit-learn (6 min)
 
 # %% [markdown]
 # ## The two tasks on this level (5 min)
@@ -204,13 +686,13 @@ def train(model, loss, x, y, weights, batches, learning_rate):
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
     model.compile(SGD(learning_rate), loss)
-    losses = model.fit(Dataset.from_batches(x, y, batches)).losses  # forward, loss, backward, update
+    losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses  # forward, loss, backward, update
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
         return model.predict(x)
 
-    return Fit(np.array(losses, x.dtype), model.get_weights(), predict)
+    return Fit(losses, model.get_weights(), predict)
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
