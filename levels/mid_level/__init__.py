@@ -7,7 +7,7 @@
 from .data import Dataset
 from .layers import (
     ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, SPREAD, TRAINING, Activation, BatchNormalization, Concatenate,
-    Dense, Dropout, Embedding, Flatten, Layer, Made, glorot_uniform, known, truncated_normal
+    Dense, Dropout, Embedding, Flatten, Layer, Made, absolute, glorot_uniform, known, truncated_normal
 )
 from .losses import (
     LOSSES, BinaryCrossentropy, CategoricalCrossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
@@ -26,7 +26,7 @@ __all__ = [
     "BinaryCrossentropy", "CategoricalAccuracy", "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense",
     "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError",
     "MeanLoss", "MeanSquaredError", "Metric", "Optimizer", "PiecewiseConstantDecay", "Precision", "R2Score", "Recall",
-    "RMSprop", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "check_probabilities", "dnn_classifier",
-    "glorot_uniform", "known", "linear_regression", "ratio", "shortened", "snake_case", "train", "truncated_normal",
-    "within"
+    "RMSprop", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "absolute", "check_probabilities",
+    "dnn_classifier", "glorot_uniform", "known", "linear_regression", "ratio", "shortened", "snake_case", "train",
+    "truncated_normal", "within"
 ]

@@ -883,6 +883,11 @@ for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal")
 #| export layers
 
 
+def absolute(x):
+    """|x|, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
+    return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
+
+
 class L1(Made):
     """l1·Σ|w|"""
 
@@ -890,7 +895,7 @@ class L1(Made):
         self.l1 = l1
 
     def __call__(self, w):
-        return self.l1 * reduce_sum(nn.relu(w) + nn.relu(-w))  # its slope at 0 is 0, so a weight of 0 stays
+        return self.l1 * reduce_sum(absolute(w))
 
 
 class L2(Made):
@@ -1041,8 +1046,7 @@ class MeanAbsoluteError(Loss):
     """mean(|y_pred - y_true|)"""
 
     def call(self, y_true, y_pred):
-        error = y_pred - y_true
-        return nn.relu(error) + nn.relu(-error)  # at 0 the slope of both is 0, as it should be
+        return absolute(y_pred - y_true)
 
 
 class CategoricalCrossentropy(Loss):
