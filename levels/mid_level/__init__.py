@@ -5,6 +5,12 @@
 # isort: skip_file
 
 from .data import Dataset
+from .feature_columns import (
+    BucketizedColumn, CategoricalColumn, DenseFeatures, EmbeddingColumn, FeatureColumn, IndicatorColumn, NumericColumn,
+    bucket_of, bucketized_column, categorical_column_with_hash_bucket, categorical_column_with_identity,
+    categorical_column_with_vocabulary_list, crossed_column, embedding_column, fingerprint, indicator_column,
+    is_missing, numeric_column, row_by_row, values_of, without_gaps
+)
 from .layers import (
     ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, SPREAD, TRAINING, Activation, BatchNormalization, Concatenate,
     Dense, Dropout, Embedding, Flatten, Layer, Made, absolute, glorot_uniform, known, truncated_normal
@@ -23,10 +29,14 @@ from .tasks import dnn_classifier, linear_regression, train
 __all__ = [
     "ACTIVATIONS", "AUC", "INITIALIZERS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD", "SPREAD",
     "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization", "BinaryAccuracy",
-    "BinaryCrossentropy", "CategoricalAccuracy", "CategoricalCrossentropy", "Concatenate", "Dataset", "Dense",
-    "Dropout", "Embedding", "ExponentialDecay", "Flatten", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError",
-    "MeanLoss", "MeanSquaredError", "Metric", "Optimizer", "PiecewiseConstantDecay", "Precision", "R2Score", "Recall",
-    "RMSprop", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "absolute", "check_probabilities",
-    "dnn_classifier", "glorot_uniform", "known", "linear_regression", "ratio", "shortened", "snake_case", "train",
-    "truncated_normal", "within"
+    "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy", "CategoricalColumn", "CategoricalCrossentropy",
+    "Concatenate", "Dataset", "Dense", "DenseFeatures", "Dropout", "Embedding", "EmbeddingColumn", "ExponentialDecay",
+    "FeatureColumn", "Flatten", "IndicatorColumn", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError", "MeanLoss",
+    "MeanSquaredError", "Metric", "NumericColumn", "Optimizer", "PiecewiseConstantDecay", "Precision", "R2Score",
+    "Recall", "RMSprop", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "absolute", "bucket_of",
+    "bucketized_column", "categorical_column_with_hash_bucket", "categorical_column_with_identity",
+    "categorical_column_with_vocabulary_list", "check_probabilities", "crossed_column", "dnn_classifier",
+    "embedding_column", "fingerprint", "glorot_uniform", "indicator_column", "is_missing", "known",
+    "linear_regression", "numeric_column", "ratio", "row_by_row", "shortened", "snake_case", "train",
+    "truncated_normal", "values_of", "within", "without_gaps"
 ]

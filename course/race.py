@@ -1,0 +1,159 @@
+"""The optimizer race: three ways down the loss of one weight and one bias, on the map and against the clock."""
+
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.collections import LineCollection
+
+from course.figures import BLANK, short, styled
+
+RACERS = (  # color, marker, width: all show where they lie on each other
+    ("#0072B2", "o", 3.4),
+    ("#D55E00", "s", 2.0),
+    ("#009E73", "^", 1.2),
+)
+MAPS = {  # of these inputs: what w is, from where to where, and its ticks
+    "raw": ("w in kg per mm", (-0.35, 0.65), (-0.2, 0, 0.2, 0.4, 0.6)),
+    "standardised": ("w in kg per standard deviation", (-6.5, 6.5), (-6, -3, 0, 3, 6)),
+}
+HEIGHTS = -2.5, 10.0  # of the maps: b in kg
+NEAR = 0.01  # a racer has arrived where its loss stays within this share of the best
+FAR = 1e3  # one that ends so many times above the best loss has diverged
+CLIMBS = 0.1, 0.5, 2, 5, 10, 20, 35, 60, 100, 200, 400  # the contours: losses above the best one, as multiples of it
+FINISH, PALE = "#F0E442", "#C8C8C8"
+
+
+class Valley(NamedTuple):
+    """The mean squared error of w·x + b: loss + (p - best)ᵀ curvature (p - best) / 2 for p = (w, b)."""
+
+    best: np.ndarray  # [2]: the lowest point
+    loss: float  # there
+    curvature: np.ndarray  # [2, 2]: the second derivatives
+
+    def contour(self, climb):
+        """[n, 2]: the ellipse on which the loss is (1 + climb) times the best."""
+        angle = np.linspace(0, 2 * np.pi, 181)
+        circle = np.sqrt(2 * climb * self.loss) * np.stack([np.cos(angle), np.sin(angle)])
+        return self.best + np.linalg.solve(np.linalg.cholesky(self.curvature).T, circle).T
+
+
+def valley(x, y):
+    """The Valley for inputs x[n, 1] and answers y[n, 1]."""
+    columns = np.column_stack([x, np.ones(len(x))])
+    best = np.linalg.lstsq(columns, y, rcond=None)[0]
+    return Valley(best[:, 0], float(np.mean((columns @ best - y) ** 2)), 2 * columns.T @ columns / len(x))
+
+
+def arrival(losses, best):
+    """After how many updates the losses stay within 1 % of the best; None if they do not. losses[k] is that after k."""
+    away = np.flatnonzero(~(np.asarray(losses) <= best * (1 + NEAR)))  # not `>`: a NaN is away
+    updates = int(away[-1]) + 1 if len(away) else 0
+    return updates if updates < len(losses) else None
+
+
+def result(losses, best):
+    """How the race ended for one, in words."""
+    updates, climb = arrival(losses, best), losses[-1] / best - 1
+    if updates is not None:
+        return f"arrives after {updates:,}"
+    return f"is {short(100 * climb)} % above" if climb < FAR else "diverges"
+
+
+def finding(losses, best):
+    """Who wins, from {name: losses}."""
+    times = {name: arrival(loss, best) for name, loss in losses.items()}
+    times = {name: updates for name, updates in times.items() if updates is not None}
+    ends = {name: loss[-1] for name, loss in losses.items() if loss[-1] < best * FAR}
+    scores = times or ends
+    leaders = [name for name, score in scores.items() if score == min(scores.values())]
+    who, one = " and ".join(leaders), len(leaders) == 1
+    if times:
+        updates = min(times.values())
+        return f"{who} {'arrives' if one else 'arrive'} first, after {updates:,} update{'s' * (updates != 1)}"
+    if ends:
+        return f"nobody arrives; {who} {'comes' if one else 'come'} nearest"
+    return "all of them diverge"
+
+
+@styled(width=7.4, height=3.5, left=0.075, right=0.808, bottom=0.137, top=0.8, wspace=0.3)
+def drawn(figure, inputs, rate, x, y, runs):
+    """A race: the paths on a map of the loss, and how far above the best loss each racer is.
+
+    inputs: one of MAPS. x, y: [n, 1], what w·x + b is fitted to. runs: {name: (losses[steps + 1], path[steps + 1, 2])}, up
+    to three, with the loss and (w, b) at the start and after each update. What is not finite is not drawn."""
+    place, losses = valley(x, y), {name: np.asarray(loss) for name, (loss, _) in runs.items()}
+    chart, clock = figure.subplots(1, 2)
+    draw_map(chart, place, inputs, [path for _, path in runs.values()])
+    draw_clock(clock, place.loss, losses)
+    flat, steep = np.linalg.eigvalsh(place.curvature)
+    found, shape = f"{inputs}, rate {rate:g}: {finding(losses, place.loss)}", f"curvatures {flat:.3g} and {steep:.3g}"
+    figure.text(0.008, 0.937, found, size=11, weight="bold")
+    chart.set_title(shape, weight="normal", size=10)
+    results = "; ".join(f"{name} {result(loss, place.loss)}" for name, loss in losses.items())
+    return (
+        f"{found}. In {max(map(len, losses.values())) - 1:,} updates: {results}. To arrive is to stay within 1 % of the "
+        f"best loss. The surface has {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
+    )
+
+
+def draw_map(axes, place, inputs, paths):
+    """Contours of the loss, the start and the best point, and each path with marks after 1, 10, 100, … updates."""
+    label, widths, ticks = MAPS[inputs]
+    axes.add_collection(LineCollection([*map(place.contour, CLIMBS)], colors=PALE, linewidths=0.8))
+    axes.fill(*place.contour(NEAR).T, color=FINISH)
+    for (color, marker, width), path in zip(RACERS, paths, strict=False):
+        path = inside(path, np.transpose([widths, HEIGHTS]))
+        marks = [10**k for k in range(9) if 10**k < len(path)]
+        axes.plot(*path.T, color=color, linewidth=0.5 * width, alpha=0.7, zorder=3)
+        axes.plot(*path[marks].T, marker, color=color, markersize=4 + width, markeredgecolor="white", zorder=4)
+    for point, name in ((paths[0][0], "start"), (place.best, "best")):
+        axes.plot(*point, "k+", markersize=9, zorder=5)
+        axes.annotate(name, point, (7, -12), textcoords="offset points", size=9, zorder=5, bbox=BLANK)
+    axes.set(xlim=widths, ylim=HEIGHTS, xticks=ticks, yticks=(0, 5, 10), xlabel=label, ylabel="b in kg")
+
+
+def inside(path, corners):
+    """The path [n, 2], NaN from where it is a thousand maps away: lines to and from there would only strike out the map."""
+    low, high = corners
+    far = ~(np.abs(path - low) < 1e3 * (high - low)).all(axis=1)
+    return np.where(np.logical_or.accumulate(far)[:, None], np.nan, path)
+
+
+def draw_clock(axes, best, losses):
+    """How far above the best loss each racer is, in percent, over the updates, and how the race ended for it."""
+    low, high, steps = (
+        -2,
+        5,
+        max(map(len, losses.values())),
+    )  # powers of ten; a plain axis is drawn faster than a log one
+    ticks = [0, *(10**k for k in range(9) if 10**k < steps)]
+    axes.set_xticks(np.log10(np.add(ticks, 1)), [f"{tick:,}" for tick in ticks])
+    axes.set_yticks([-2, 0, 2, 4], ["0.01", "1", "100", "10,000"])
+    axes.set(xlim=(0, np.log10(steps)), ylim=(low, high), xlabel="updates")
+    axes.set_title("% above the best loss; below 1: arrived", weight="normal", size=10)
+    axes.axhspan(low, 2 + np.log10(NEAR), color=FINISH, alpha=0.35, linewidth=0)
+    ends = []
+    for (color, marker, width), loss in zip(RACERS, losses.values(), strict=False):
+        climb = np.log10(np.clip(np.nan_to_num(100 * (loss / best - 1), nan=np.inf), 1e-9, 1e9))
+        axes.plot(np.log10(np.arange(len(loss)) + 1), climb, color=color, linewidth=width)
+        updates = arrival(loss, best)
+        end = (len(loss), climb[-1]) if updates is None else (updates + 1, 2 + np.log10(NEAR))
+        ends.append(min(max(climb[-1], low), high))
+        look = dict(color=color, markersize=6 + width, markeredgecolor="white", clip_on=False, zorder=5)
+        axes.plot(np.log10(end[0]), min(end[1], high), marker, **look)
+    heights = apart((np.array(ends) - low) / (high - low), 0.16, 0.09, 0.93)
+    for (color, *_), height, (name, loss) in zip(RACERS, heights, losses.items(), strict=False):
+        text = f"{name}\n{result(loss, best)}"
+        axes.text(1.05, height, text, color=color, size=9, va="center", transform=axes.transAxes)
+
+
+def apart(heights, gap, low=0.0, high=1.0):
+    """These heights in the same order, moved so that neighbours are `gap` apart or more, and all between low and high."""
+    order, placed = np.argsort(heights, kind="stable"), np.array(heights, float)
+    for k, floor in zip(order, low + gap * np.arange(len(order)), strict=True):
+        placed[k] = max(placed[k], floor)
+    for below, above in zip(order, order[1:], strict=False):
+        placed[above] = max(placed[above], placed[below] + gap)
+    for k, ceiling in zip(order[::-1], high - gap * np.arange(len(order)), strict=True):
+        placed[k] = min(placed[k], ceiling)
+    return placed

@@ -1,0 +1,351 @@
+"""Feature columns: numbers, words and gaps become one matrix; what is missing or unknown does as documented."""
+
+import bisect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from course import penguin_figures, tasks
+from course.build import ROOT, environment
+from levels.low_level import GradientTape, Variable, constant, function, reduce_sum
+from levels.mid_level import (
+    SGD,
+    Dense,
+    DenseFeatures,
+    MeanSquaredError,
+    bucket_of,
+    bucketized_column,
+    categorical_column_with_hash_bucket,
+    categorical_column_with_identity,
+    categorical_column_with_vocabulary_list,
+    crossed_column,
+    embedding_column,
+    fingerprint,
+    indicator_column,
+    numeric_column,
+)
+
+WORDS = ["Adelie", "Chinstrap", "Gentoo"]
+species = categorical_column_with_vocabulary_list("species", WORDS)
+numbers = st.floats(-1e6, 1e6)
+
+
+def matrix(columns, features, **options):
+    return DenseFeatures(columns, **options)(features).numpy().tolist()
+
+
+# The matrix: order, width, dtype.
+
+
+def test_columns_stand_in_the_order_given():
+    features = {"a": [5.0, 6.0], "species": ["Gentoo", "Adelie"], "z": [1, 2], "unused": ["x", None]}
+    columns = [numeric_column("z"), indicator_column(species), numeric_column("a", normalizer_fn=lambda a: a - 5)]
+    assert matrix(columns, features) == [[1, 0, 0, 1, 0], [2, 1, 0, 0, 1]]
+    assert matrix(columns[::-1], features) == [[0, 0, 0, 1, 1], [1, 1, 0, 0, 2]]
+    assert [column.width for column in columns] == [1, 3, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_matrix_has_the_dtype_asked_for(dtype):
+    columns = [numeric_column("x"), indicator_column(species), embedding_column(species, 2)]
+    layer = DenseFeatures(columns, dtype=dtype)
+    result = layer({"x": np.array([1, 2], "i4"), "species": WORDS[:2]})
+    assert (result.shape, result.dtype) == ((2, 6), dtype)
+    assert [v.dtype for v in layer.variables] == [dtype]
+    assert DenseFeatures(columns[1:])({"species": []}).shape == (0, 5)
+
+
+def test_float32_unless_asked_and_nothing_becomes_infinite_in_silence():
+    column = numeric_column("x")
+    assert DenseFeatures([column])({"x": np.array([1e300]) / 1e300}).dtype == np.float32
+    with pytest.raises(OverflowError, match="too large for float32"):
+        DenseFeatures([column])({"x": [1e300]})
+    assert matrix([column], {"x": [1e300]}, dtype="float64") == [[1e300]]
+
+
+@pytest.mark.parametrize(
+    "kind", [list, tuple, np.array, lambda v: np.array(v, object), lambda v: np.array(v, "f4"), constant]
+)
+def test_numbers_in_any_container(kind):
+    assert matrix([numeric_column("x")], {"x": kind([1.5, 2.0, -3.0])}) == [[1.5], [2.0], [-3.0]]
+
+
+# What is missing, what is unknown.
+
+
+@pytest.mark.parametrize(
+    "column", [[1.0, None, np.nan], np.array([1.0, np.nan, np.nan]), np.array([1, None, np.nan], object)]
+)
+def test_a_gap_in_numbers_is_an_error_or_the_default(column):
+    with pytest.raises(ValueError, match="^column x: row 1 is NaN; give a default_value, or leave out such rows$"):
+        numeric_column("x").encode({"x": column})
+    filled = numeric_column("x", default_value=-4, normalizer_fn=lambda x: x * 10)
+    assert filled.encode({"x": column}).tolist() == [[10], [-40], [-40]]
+
+
+def test_a_gap_that_the_normaliser_makes_is_an_error():
+    column = numeric_column("x", normalizer_fn=lambda x: np.where(x == 0, np.nan, x))
+    with pytest.raises(ValueError, match="^column x: row 2 is NaN; normalizer_fn made it$"):
+        column.encode({"x": [1, 2, 0, 0]})
+
+
+MISSING = [None, np.nan, "", "NA", -1]
+
+
+@pytest.mark.parametrize("gap", MISSING, ids=repr)
+def test_a_missing_category_is_a_row_of_zeros(gap):
+    identity, hashed = categorical_column_with_identity("c", 3), categorical_column_with_hash_bucket("c", 5)
+    spare = categorical_column_with_vocabulary_list("c", ["a"], num_oov_buckets=2)
+    default = categorical_column_with_vocabulary_list("c", ["a", "b"], default_value=1)
+    for column in (identity, hashed, spare, default, crossed_column(["c", "d"], 5), crossed_column(["d", hashed], 5)):
+        assert column.ids({"c": [gap], "d": ["x"]}).tolist() == [-1]
+        wide = DenseFeatures([indicator_column(column), embedding_column(column, 2)])
+        assert wide({"c": [gap], "d": ["x"]}).numpy().tolist() == [[0] * (column.num_buckets + 2)]
+
+
+def test_what_the_vocabulary_names_is_not_missing():
+    countries = categorical_column_with_vocabulary_list("country", ["DE", "NA"])  # Namibia
+    assert countries.ids({"country": ["NA", "DE", "", None]}).tolist() == [1, 0, -1, -1]
+
+
+def test_ids_of_a_vocabulary():
+    """As TensorFlow documents them: an unknown word has -1, or a default, or an id behind the list."""
+    colors = {"color": ["B", "R", "violet", None, "Y"]}
+
+    def ids(**options):
+        column = categorical_column_with_vocabulary_list("color", ["R", "G", "B", "Y"], **options)
+        return column.ids(colors).tolist(), column.num_buckets
+
+    assert ids() == ([2, 0, -1, -1, 3], 4)
+    assert ids(default_value=0) == ([2, 0, 0, -1, 3], 4)
+    assert ids(num_oov_buckets=2) == ([2, 0, 4 + bucket_of("violet", 2), -1, 3], 6)
+    years = categorical_column_with_vocabulary_list("year", np.arange(2007, 2010))
+    assert years.ids({"year": np.array([2009, 2007, 1900, np.nan])}).tolist() == [2, 0, -1, -1]
+
+
+def test_identity_takes_whole_numbers_in_range():
+    videos = {"video": [0, 2.0, 3, -5]}
+    assert categorical_column_with_identity("video", 3, default_value=0).ids(videos).tolist() == [0, 2, 0, 0]
+    with pytest.raises(ValueError, match="^column video: row 2 is 3; expected a whole number below 3$"):
+        categorical_column_with_identity("video", 3).ids(videos)
+
+
+# Ranges.
+
+
+def test_buckets_hold_their_lower_boundary():
+    column = bucketized_column(numeric_column("x"), [0.0, 10.0, 100.0])  # TensorFlow's own example
+    assert column.ids({"x": [-5, 10000, 150, 10, 5]}).tolist() == [0, 3, 3, 2, 1]
+    assert column.ids({"x": [0.0, np.nextafter(0.0, -1), np.inf, -np.inf]}).tolist() == [1, 0, 3, 0]
+    assert matrix([column], {"x": [10, -5]}) == [[0, 0, 1, 0], [1, 0, 0, 0]]
+    scaled = bucketized_column(numeric_column("x", normalizer_fn=lambda x: x / 10, default_value=5), [1, 2])
+    assert scaled.ids({"x": [9, 10, 25, None]}).tolist() == [0, 1, 2, 0]
+    with pytest.raises(ValueError, match="column x: row 0 is NaN"):
+        column.ids({"x": [np.nan]})
+
+
+@given(st.lists(numbers, min_size=1, max_size=8, unique=True).map(sorted), st.lists(numbers, max_size=20))
+def test_buckets_equal_a_plain_loop(boundaries, values):
+    ids = bucketized_column(numeric_column("x"), boundaries).ids({"x": values + boundaries})
+    assert ids.tolist() == [bisect.bisect_right(boundaries, value) for value in values + boundaries]
+
+
+@given(st.lists(st.sampled_from([*WORDS, None, "Emperor", ""]), min_size=1))
+def test_an_indicator_has_one_1_or_none(words):
+    layer = DenseFeatures([indicator_column(species)])
+    rows = layer({"species": words}).numpy()
+    assert rows.sum(axis=1).tolist() == [word in WORDS for word in words]
+    assert [WORDS[k] for k in rows.argmax(axis=1)[rows.any(axis=1)]] == [word for word in words if word in WORDS]
+
+
+# Hashes.
+
+HASHES = {"Biscoe": 73, "Dream": 98, "Torgersen": 4, 2007: 27, "2007": 27, "Ätsch": 11, -12: 38}
+
+
+def test_hashes_are_these_on_every_machine():
+    column = categorical_column_with_hash_bucket("c", 100)
+    assert column.ids({"c": [*HASHES]}).tolist() == [*HASHES.values()]
+    assert fingerprint("Adelie").hex() == "706eb800028aeb58"
+    numbers = np.array([2007, -12])
+    assert column.ids({"c": numbers}).tolist() == column.ids({"c": list(numbers)}).tolist() == [27, 38]
+    crossed = crossed_column(["a", "b"], 1000)
+    assert crossed.ids({"a": ["x", "xy", "x"], "b": ["yz", "z", 3]}).tolist() == [567, 833, 811]
+
+
+@pytest.mark.parametrize("seed", ["0", "1"])
+def test_hashes_are_the_same_in_another_process(seed):
+    program = f"from levels.mid_level import *; print([bucket_of(c, 100) for c in {[*HASHES]!a}])"
+    env = environment(ROOT) | {"PYTHONHASHSEED": seed}
+    done = subprocess.run([sys.executable, "-c", program], env=env, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == str([*HASHES.values()]), done.stderr
+
+
+def test_a_hash_fills_all_buckets_about_evenly():
+    counts = np.bincount([bucket_of(f"word {k}", 10) for k in range(10_000)], minlength=10)
+    assert (abs(counts - 1000) < 150).all()  # five standard deviations of a fair draw
+
+
+@given(st.tuples(st.text(max_size=3), st.text(max_size=3)), st.tuples(st.text(max_size=3), st.text(max_size=3)))
+def test_parts_of_a_cross_do_not_run_into_each_other(one, other):
+    assert (fingerprint(one) == fingerprint(other)) == (one == other)
+
+
+def test_a_cross_takes_names_and_categorical_columns():
+    deep = bucketized_column(numeric_column("depth"), [15])
+    crossed = crossed_column(["island", deep, species], 1000)
+    features = {"island": ["Dream", "Dream", None, "Dream"], "depth": [14, 16, 14, 15], "species": [*WORDS, "Emperor"]}
+    expected = [bucket_of(("Dream", 0, 0), 1000), bucket_of(("Dream", 1, 1), 1000), -1, -1]
+    assert crossed.ids(features).tolist() == expected
+    assert (crossed.name, crossed.num_buckets) == ("island_X_depth_bucketized_X_species", 1000)
+
+
+# Embeddings, gradients, compiled steps.
+
+
+def test_an_embedding_is_an_indicator_times_a_table():
+    layer = DenseFeatures([embedding_column(species, 2)], dtype="float64")
+    features = {"species": ["Gentoo", None, "Adelie", "Gentoo"]}
+    layer(features)
+    assert list(layer.named(Variable)) == ["tables.species_embedding"]
+    table, factor = layer.variables[0], constant(np.arange(8.0).reshape(4, 2))
+    ones = DenseFeatures([indicator_column(species)], dtype="float64")(features)
+    with GradientTape() as tape:
+        looked_up = layer(features)
+        loss = reduce_sum(looked_up * looked_up * factor)
+    by_row = tape.gradient(loss, [table])[0].numpy()
+    with GradientTape() as tape:
+        product = ones @ table
+        loss = reduce_sum(product * product * factor)
+    assert looked_up.numpy().tolist() == product.numpy().tolist()
+    np.testing.assert_allclose(by_row, tape.gradient(loss, [table])[0].numpy(), rtol=1e-15)
+    assert by_row[1].tolist() == [0, 0]  # no Chinstrap was there
+
+
+def test_a_compiled_step_trains_on_encoded_columns_as_an_eager_one():
+    rng = np.random.default_rng(1)
+    features = {"x": rng.normal(size=40), "species": rng.choice([*WORDS, "Emperor"], 40), "n": rng.integers(0, 4, 40)}
+    n = categorical_column_with_identity("n", 4)
+    batches, y = rng.integers(0, 40, (20, 5)), rng.normal(size=(40, 1))
+    weights = []
+    for compiled in (True, False):
+        columns = [numeric_column("x"), embedding_column(species, 2), indicator_column(n)]
+        layer, dense, sgd = DenseFeatures(columns, dtype="float64"), Dense(1), SGD(0.1)
+        dense(layer(features))
+        variables = [*layer.variables, *dense.variables]
+        for k, variable in enumerate(variables):
+            variable.assign(np.linspace(-1, k, variable.numpy().size).reshape(variable.shape))
+
+        def step(*rows, layer=layer, dense=dense, sgd=sgd, variables=variables):
+            with GradientTape() as tape:
+                loss = MeanSquaredError()(rows[-1], dense(layer(rows[:-1])))
+            sgd.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+            return loss
+
+        if compiled:
+            function(step).over(*layer.encode(features), y, batches)
+        else:
+            for rows in batches:
+                part = {name: column[rows] for name, column in features.items()}
+                step(*layer.encode(part), constant(y[rows]))
+        weights.append([v.numpy() for v in variables])
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+# Errors: one, and clear.
+
+
+def encoded(column, **features):
+    return lambda: column.encode(features) if hasattr(column, "encode") else column.ids(features)
+
+
+vocabulary, hashed = categorical_column_with_vocabulary_list, categorical_column_with_hash_bucket
+x = numeric_column("x")
+ERRORS = {
+    "misspelled": (encoded(x, xx=[1]), "no column is called 'x'; did you mean 'xx'"),
+    "no column at all": (encoded(x), "no column is called 'x'"),
+    "no dict": (lambda: DenseFeatures([x])(np.ones((3, 1))), "read a dict of columns, not a ndarray"),
+    "one number": (encoded(x, x=3.0), r"column x: shape \(\); expected one value a row"),
+    "a matrix": (encoded(x, x=np.ones((2, 2))), r"column x: shape \(2, 2\); expected one value a row"),
+    "lengths": (encoded(x, a=[1, 2], x=[1]), r"column x: shape \(1,\); expected one value a row, as many as in a"),
+    "words": (encoded(x, x=["a", "b"]), "column x holds .*, not numbers; give words to categorical_column_with_voc"),
+    "a word in a list": (encoded(x, x=[1.0, "NA"]), "column x holds .*, not numbers; .* a gap is None or NaN"),
+    "digits as text": (encoded(x, x=np.array(["1", None], object)), "column x holds .*, not numbers"),
+    "normaliser's shape": (encoded(numeric_column("x", normalizer_fn=np.sum), x=[1, 2]), "reshape"),
+    "empty vocabulary": (lambda: vocabulary("c", []), r"column c: \[\]; expected a list of words, each once"),
+    "a word twice": (lambda: vocabulary("c", ["a", "b", "a"]), "expected a list of words, each once"),
+    "a text": (lambda: vocabulary("c", "abc"), "column c: 'abc'; expected a list of words"),
+    "default too high": (lambda: vocabulary("c", ["a"], default_value=1), "default_value 1 .* expected an id below 1"),
+    "both": (lambda: vocabulary("c", ["a"], default_value=0, num_oov_buckets=1), "0 and 1 buckets; .* not both"),
+    "numbers for words": (encoded(vocabulary("c", ["a"]), c=["a", 3]), r"column c: row 1 is 3, .* no word of \['a'\]"),
+    "bytes for words": (encoded(vocabulary("c", ["a"]), c=np.array([b"a"])), "column c: row 0 is b'a'"),
+    "identity of a word": (
+        encoded(categorical_column_with_identity("c", 2), c=["a"]),
+        "row 0 is 'a'; expected a whole",
+    ),
+    "identity of a part": (encoded(categorical_column_with_identity("c", 2), c=[0.5]), "row 0 is 0.5; .* below 2"),
+    "identity default": (
+        lambda: categorical_column_with_identity("c", 2, default_value=2),
+        "is 2; expected an id below 2",
+    ),
+    "hash of a float": (encoded(hashed("c", 2), c=[0.5]), "0.5 is no category; expected text, a whole number"),
+    "no buckets": (lambda: hashed("c", 0), "column c: 0 buckets; expected a positive whole number"),
+    "half a bucket": (lambda: crossed_column(["a", "b"], 2.5), "column a_X_b: 2.5 buckets"),
+    "one key": (lambda: crossed_column(["a"], 2), r"keys are \['a'\]; expected two or more"),
+    "keys in a text": (lambda: crossed_column("ab", 2), "keys are 'ab'; expected two or more"),
+    "lengths of a cross": (encoded(crossed_column(["a", "b"], 2), a=["x"], b=["y", "z"]), r"column b: shape \(2,\)"),
+    "not ascending": (lambda: bucketized_column(x, [1, 3, 2]), r"column x: boundaries \[1, 3, 2\]; expected ascending"),
+    "equal boundaries": (lambda: bucketized_column(x, [1, 1]), "expected ascending"),
+    "no boundaries": (lambda: bucketized_column(x, []), "expected ascending"),
+    "NaN as a boundary": (lambda: bucketized_column(x, [np.nan]), "expected ascending"),
+    "buckets of words": (
+        lambda: bucketized_column(species, [1]),
+        "expected a numeric column, got species: 3 categories",
+    ),
+    "indicator of numbers": (lambda: indicator_column(x), "expected a categorical column, got x: width 1"),
+    "dimension": (lambda: embedding_column(species, 0), "dimension is 0; expected a positive whole number"),
+    "bare ids": (lambda: DenseFeatures([species]), "species: 3 categories is no feature column; try indicator_column"),
+    "a name": (lambda: DenseFeatures(["x"]), "'x' is no feature column"),
+    "nothing": (lambda: DenseFeatures([]), r"the columns are \[\]; expected one or more"),
+    "twice": (lambda: DenseFeatures([x, numeric_column("x")]), r"\['x', 'x'\]; expected one or more, each once"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_bad_input_is_one_clear_error(name):
+    call, message = ERRORS[name]
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+# The penguins.
+
+
+def penguins():
+    names = ("species", "bill_depth_mm", "body_mass_g")
+    rows = [row for row in tasks.read("penguins.csv", names, (str,) * 3) if "NA" not in row]
+    kinds, depth, mass = map(np.array, zip(*rows, strict=True))
+    return {"species": kinds, "bill_depth_mm": depth.astype(float)}, mass.astype(float)
+
+
+def test_the_sign_of_bill_depth_turns_when_the_species_enters():
+    features, mass = penguins()
+    depth, slopes, masses = numeric_column("bill_depth_mm"), [], []
+    for columns in ([depth], [depth, indicator_column(species)]):
+        x = np.c_[matrix(columns, features, dtype="float64"), np.ones(len(mass))]
+        weights = np.linalg.lstsq(x, mass, rcond=None)[0]
+        slopes.append(round(weights[0], 1))
+        masses.append(x @ weights)
+    assert slopes == [-191.6, 256.6]
+    figure = Figure()
+    draw = penguin_figures.one_line_or_three.__wrapped__
+    text = draw(figure, features["bill_depth_mm"], mass, features["species"], *masses)
+    assert figure.axes[0].get_title() == "one line over all: -192 g per mm; told the species: +257"
+    assert "-192 g per mm" in text and "three parallel lines of +257 g per mm" in text
+    assert [label.get_text() for label in figure.axes[0].texts] == [*WORDS, "all penguins"]

@@ -1,0 +1,226 @@
+"""The optimizer race: its map is exact, its findings follow from the losses, and it draws whatever a reader sets."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ipywidgets import HTML, Image, SelectionSlider
+from matplotlib.text import Text
+
+from course import figures, race, tasks, widgets
+from levels.low_level import GradientTape, constant, function
+from levels.mid_level import SGD, Adam, Dense, MeanSquaredError
+
+TABLE = np.array([row[:4] for row in tasks.penguins() if None not in row[:4]])
+DEPTH, MASS = TABLE[:, 1:2], TABLE[:, 3:] / 1000
+DEPTHS = {"raw": DEPTH, "standardised": tasks.standardise(DEPTH, DEPTH)[0]}
+RATES = [0.0001, 0.001, 0.002, 0.005, 0.05, 0.5, 1]
+
+
+def run(optimizer, x, updates=1000):
+    """As in notebook 04."""
+    model, mean_squared = Dense(1, kernel_initializer="zeros"), MeanSquaredError()
+    model(x)
+
+    @function
+    def step(x, y):
+        w, b = map(constant, model.variables)
+        with GradientTape() as tape:
+            loss = mean_squared(y, model(x))
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables, strict=True))
+        return loss, w, b
+
+    losses, w, b = step.over(x, MASS, np.broadcast_to(np.arange(len(x)), (updates + 1, len(x))))
+    return losses.numpy(), np.column_stack([w.numpy(), b.numpy()])
+
+
+def three(inputs, rate, momentum):
+    racers = {"SGD": SGD(rate), f"momentum {momentum}": SGD(rate, momentum), "Adam": Adam(rate)}
+    return {name: run(racer, DEPTHS[inputs]) for name, racer in racers.items()}
+
+
+def draw(inputs, rate, momentum):
+    return race.drawn(inputs, rate, DEPTHS[inputs], MASS, three(inputs, rate, momentum))
+
+
+# The map.
+
+
+def test_a_valley_by_hand():
+    place = race.valley(np.array([[-1.0], [-1.0], [1.0], [1.0]]), np.array([[0.0], [2.0], [2.0], [4.0]]))
+    np.testing.assert_allclose(place.best, [1.0, 2.0], atol=1e-14)  # 1·x + 2, and each point is 1 above or below
+    assert place.loss == pytest.approx(1.0) and place.curvature.tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    np.testing.assert_allclose(np.hypot(*(place.contour(4.0) - place.best).T), 2.0)
+
+
+@given(
+    st.lists(st.tuples(*[st.floats(-100, 100)] * 2), min_size=3, max_size=20),
+    st.sampled_from(race.CLIMBS),
+)
+def test_the_loss_is_the_same_all_along_a_contour(points, climb):
+    x, y = np.array(points)[:, :1], np.array(points)[:, 1:]
+    if x.std() < 0.1 or np.linalg.lstsq(np.column_stack([x, x**0]), y, rcond=None)[1][0] < 1e-3:
+        return  # no bowl, or no loss at the bottom of it
+    place = race.valley(x, y)
+    losses = [np.mean((w * x + b - y) ** 2) for w, b in place.contour(climb)]
+    np.testing.assert_allclose(losses, (1 + climb) * place.loss, rtol=1e-6)
+
+
+def test_a_path_ends_where_it_leaves_for_good():
+    path = np.array([[0.0, 0.0], [5.0, -5.0], [900.0, 0.0], [1e5, 0.0], [0.0, 0.0], [np.inf, np.nan]])
+    kept = race.inside(path, np.array([[-1.0, -1.0], [1.0, 1.0]]))
+    np.testing.assert_array_equal(kept[:3], path[:3])
+    assert np.isnan(kept[3:]).all()
+
+
+# What a race says.
+
+NAN, INF = np.nan, np.inf
+ARRIVALS = {
+    "there from the start": ([1.01, 1.0, 1.0], 0),
+    "there at last": ([9.0, 2.0, 1.005], 2),
+    "there, gone, and there again": ([9.0, 1.0, 5.0, 1.0, 1.0], 3),
+    "gone at the end": ([9.0, 1.0, 1.0, 1.02], None),
+    "never": ([9.0, 8.0], None),
+    "infinite": ([9.0, 1e300, INF], None),
+    "no number": ([9.0, 1.0, NAN], None),
+    "no number in between": ([9.0, NAN, 1.0], 2),
+}
+
+
+@pytest.mark.parametrize("case", ARRIVALS)
+def test_to_arrive_is_to_stay(case):
+    losses, updates = ARRIVALS[case]
+    assert race.arrival(losses, 1.0) == updates
+
+
+FINDINGS = {
+    "b arrives first, after 1 update": dict(a=[9, 9, 1], b=[9, 1, 1], c=[9, 9, 9]),
+    "a and c arrive first, after 2 updates": dict(a=[9, 9, 1], b=[9, NAN, NAN], c=[9, 9, 1]),
+    "nobody arrives; c comes nearest": dict(a=[9, 9, 8], b=[9, INF, NAN], c=[9, 9, 3]),
+    "nobody arrives; a and b come nearest": dict(a=[9, 9, 3], b=[9, 9, 3], c=[9, 9, 1e9]),
+    "all of them diverge": dict(a=[9, 1e9, NAN], b=[9, NAN, NAN], c=[9, 1e9, 1e9]),
+}
+
+
+@pytest.mark.parametrize("found", FINDINGS)
+def test_the_finding_names_who_is_first(found):
+    assert race.finding(FINDINGS[found], 1.0) == found
+
+
+@pytest.mark.parametrize(
+    "losses, text",
+    [
+        ([9, 1], "arrives after 1"),
+        ([9, 3], "is 200 % above"),
+        ([9, 1.0126], "is 1.3 % above"),
+        ([9, NAN], "diverges"),
+        ([9, 2e3], "diverges"),
+    ],
+)
+def test_how_it_ended_for_one(losses, text):
+    assert race.result(losses, 1.0) == text
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=3))
+def test_labels_keep_their_order_and_their_distance(heights):
+    placed = race.apart(np.array(heights), 0.16, 0.09)
+    order = np.argsort(heights, kind="stable")
+    assert placed.min() >= 0.09 - 1e-12 and placed.max() <= 1.0
+    assert (np.diff(placed[order]) >= 0.16 - 1e-12).all()
+
+
+# The claim of the notebook, with the optimizers of the course.
+
+
+def fewest(optimizer, inputs):
+    best = race.valley(DEPTHS[inputs], MASS).loss
+    times = [race.arrival(run(optimizer(rate), DEPTHS[inputs])[0], best) for rate in RATES]
+    return min((updates for updates in times if updates is not None), default=INF)
+
+
+def test_scaling_was_the_cure():
+    makers = dict(sgd=SGD, momentum=lambda rate: SGD(rate, 0.99), adam=Adam)
+    raw, standardised = ({name: fewest(make, inputs) for name, make in makers.items()} for inputs in DEPTHS)
+    assert raw == dict(sgd=INF, momentum=845, adam=328)
+    assert standardised["sgd"] == 1 and standardised["adam"] == 70
+
+
+def test_sgd_needs_as_many_updates_as_its_formula_says():
+    place = race.valley(DEPTH, MASS)
+    flat, steep = np.linalg.eigvalsh(place.curvature)
+    assert steep / flat == pytest.approx(22997.54)
+    losses = run(SGD(0.002), DEPTH)[0]
+    left = np.log(0.01 / (losses[-1] / place.loss - 1)) / np.log((1 - 0.002 * flat) ** 2)
+    assert abs(race.arrival(run(SGD(0.002), DEPTH, 50_000)[0], place.loss) - (1000 + left)) <= 1
+
+
+# The picture.
+
+PICTURE = figures.Picture
+SETTINGS = [
+    (inputs, rate, momentum)
+    for inputs in DEPTHS
+    for rate, momentum in [(0.0001, 0), (0.002, 0.9), (0.002, 0.99), (0.005, 0.99), (0.05, 0.5), (0.5, 0.9), (1, 0.99)]
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_every_setting_is_drawn_without_a_warning_or_an_overlap(setting, monkeypatch):
+    made = []
+    monkeypatch.setattr(figures, "Picture", lambda figure, text: made.append(figure) or PICTURE(figure, text))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture = draw(*setting)
+    assert picture.png.startswith(b"\x89PNG")
+    assert picture.text.startswith("{}, rate {:g}: ".format(*setting)) and f"momentum {setting[2]} " in picture.text
+    (figure,) = made
+    assert all(np.nanmax(np.abs(line.get_xydata())) < 1e5 for axes in figure.axes for line in axes.lines)
+    boxes = [text.get_window_extent() for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    assert [box.count_overlaps(boxes) for box in boxes] == [1] * len(boxes)  # each meets itself alone
+    assert all(figure.bbox.count_contains(box.get_points()) == 2 for box in boxes)
+
+
+def test_a_reader_may_race_with_nonsense():
+    path = np.full((4, 2), NAN)
+    runs = {"nothing": (np.full(4, NAN), path), "one": (np.array([9.0]), np.zeros((1, 2)))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = race.drawn("raw", 0.1, DEPTH, MASS, runs).text
+    assert "nothing diverges; one is 1,706 % above" in text
+
+
+def test_a_move_of_a_slider_costs_little_more_than_another_explorer():
+    """On a desk the loop order of notebook 02 takes some 130 ms, a race 150, three trainings included."""
+    figures.loop_order("ijk", 303), draw("raw", 0.002, 0.9)
+    seconds = {}
+    for setting in SETTINGS[::2]:
+        for name, picture, values in (("loops", figures.loop_order, ("ijk", 303)), ("race", draw, setting)):
+            start = time.thread_time()
+            picture(*values)
+            seconds.setdefault(name, []).append(time.thread_time() - start)
+    assert min(seconds["race"]) < 2 * min(seconds["loops"])
+
+
+def test_the_race_moves_with_its_sliders():
+    explorer = widgets.explore(
+        draw, "The race.", inputs=[*DEPTHS], rate=RATES, momentum=[0, 0.9], start={"rate": 0.002, "momentum": 0.9}
+    )
+    box = explorer.box()
+    (inputs, rate, momentum), (image, line) = box.children[:3], box.children[3:]
+    assert isinstance(inputs, SelectionSlider) and isinstance(image, Image) and isinstance(line, HTML)
+    assert line.value.startswith("raw, rate 0.002: nobody arrives; momentum 0.9 comes nearest.")
+    first = bytes(image.value)
+    rate.value = 0.5
+    assert (
+        "Adam arrives first, after 328 updates. In 1,000 updates: SGD diverges; momentum 0.9 diverges; " in line.value
+    )
+    inputs.value = "standardised"
+    assert line.value == image.tooltip and "SGD arrives first, after 1 update. " in line.value
+    inputs.value, rate.value = "raw", 0.002
+    assert image.value == first
+    momentum.value = 0
+    assert "SGD is 132 % above; momentum 0 is 132 % above" in line.value
