@@ -1286,6 +1286,7 @@ for rows in (slice(0, 100), slice(100, 101)):
 # a loop that runs anyway. The same rows in tens, and the last one alone:
 
 # %%
+accuracy.reset_state()
 
 
 @function
@@ -1293,7 +1294,6 @@ def judge(y_true, y_pred):
     accuracy.update_state(y_true, y_pred)
 
 
-accuracy.reset_state()
 judge.over(truth, said, [*np.arange(100).reshape(10, 10), [100]])
 print(f"accuracy {accuracy.result():.3f}")
 
@@ -2098,9 +2098,12 @@ class R2Score(Metric):
 
 
 # %%
-far = np.array([[1e8], [1e8 + 1], [1e8 + 2], [1e8 + 3]])
-score = R2Score()
-score(far[:2], far[:2] + 0.5), score(far[2:], far[2:] + 0.5)
+far, score = 1e8 + np.arange(4.0).reshape(4, 1), R2Score()
+for rows in (slice(0, 2), slice(2, 4)):
+    score.update_state(far[rows], far[rows] + 0.5)
+print(
+    "R²", score.result(), "- spread", score.state[2].numpy(), "- as a difference", (far**2).sum() - far.sum() ** 2 / 4
+)
 
 # %% [markdown]
 # Metrics have short names too. "accuracy" is one of three, told apart by the shapes, as in Keras. A loss gives its name to its
