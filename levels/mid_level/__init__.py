@@ -20,15 +20,15 @@ from .losses import (
     SparseCategoricalCrossentropy, check_probabilities, within
 )
 from .metrics import (
-    AUC, METRICS, AccuracyByShape, BinaryAccuracy, CategoricalAccuracy, Mean, MeanLoss, Metric, Precision, R2Score,
-    Recall, SparseCategoricalAccuracy, ratio, snake_case
+    AUC, KINDS, METRICS, AccuracyByShape, BinaryAccuracy, CategoricalAccuracy, Mean, MeanLoss, Metric, Precision,
+    R2Score, Recall, SparseCategoricalAccuracy, ratio, snake_case
 )
 from .optimizers import SGD, Adam, AdamW, ExponentialDecay, Optimizer, PiecewiseConstantDecay, RMSprop, shortened
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ACTIVATIONS", "AUC", "INITIALIZERS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD", "SPREAD",
-    "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization", "BinaryAccuracy",
+    "ACTIVATIONS", "AUC", "INITIALIZERS", "KINDS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD",
+    "SPREAD", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization", "BinaryAccuracy",
     "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy", "CategoricalColumn", "CategoricalCrossentropy",
     "Concatenate", "Dataset", "Dense", "DenseFeatures", "Dropout", "Embedding", "EmbeddingColumn", "ExponentialDecay",
     "FeatureColumn", "Flatten", "IndicatorColumn", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError", "MeanLoss",

@@ -255,11 +255,9 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
+KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
-METRICS.update(
-    {snake_case(kind.__name__): kind for kind in (BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy)}
-)
-METRICS.update(accuracy=AccuracyByShape, mean=Mean, precision=Precision, recall=Recall, auc=AUC, r2_score=R2Score)
+METRICS.update({snake_case(kind.__name__): kind for kind in KINDS}, accuracy=AccuracyByShape)
 
 
 def __getattr__(name):
