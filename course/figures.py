@@ -7,6 +7,7 @@ import inspect
 import io
 import itertools
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -794,3 +795,80 @@ def tape_backwards(figure, walk, step, bump):
         f"The bump: raised by a millionth, {bump} moves {target} by {up} millionths; lowered, by {down}. "
         f"The walk: gradient × move where the two meet is {products} = {total}."
     )
+
+
+ROW_NUMBERS, ELEMENTS = "#F2F2F2", "#FCE9C4"  # what a stage holds
+
+
+@styled()
+def pipeline(figure, dataset, element):
+    """The stages of a dataset from left to right, each with what it says that it holds, and the shapes of an element.
+
+    Blue: the rows themselves. Grey: no more than numbers of rows. Yellow: new arrays."""
+    stages = [(data.stage, data.holds, ELEMENTS if data.arrays is None else ROW_NUMBERS) for data in dataset.stages]
+    numbers = [name for name, _, hue in stages if hue == ROW_NUMBERS]
+    unit = "batch" if dataset.units == "batches" else "element"
+    hues = [COOL if dataset.stages[0].arrays is not None else ELEMENTS, *(hue for _, _, hue in stages[1:]), ELEMENTS]
+    boxes = [*(stage[:2] for stage in stages), ("a loop", f"one {unit}: {shapes_of(element)}")]
+    across = min(len(boxes), 5)
+    lines = -(-len(boxes) // across)
+    figure.set_size_inches(7.0, 0.35 + 1.0 * lines)
+    axes = figure.subplots()
+    axes.set(xlim=(0, across), ylim=(lines, 0))
+    axes.axis("off")
+    for k, ((name, holds), hue) in enumerate(zip(boxes, hues, strict=True)):
+        x, y = k % across, k // across
+        shape = FancyBboxPatch((x + 0.01, y + 0.06), 0.86, 0.86, boxstyle="round,pad=0,rounding_size=0.05")
+        shape.set(facecolor=hue, edgecolor=GREY, linewidth=1)
+        axes.add_patch(shape)
+        look = dict(size=8, ha="center", va="center")
+        filled = "\n".join(textwrap.fill(line, 92 // across) for line in holds.replace(": ", ":\n").split("\n"))
+        axes.text(x + 0.44, y + 0.24, name.replace("from_", "from_\n") if across > 4 else name, weight="bold", **look)
+        axes.text(x + 0.44, y + 0.62, filled, **look)
+        if k + 1 < len(boxes):
+            axes.annotate("", (x + 1.02, y + 0.49), (x + 0.86, y + 0.49), arrowprops=dict(arrowstyle="->", color=GREY))
+    finding = "each stage makes an element when the next one asks for it"
+    if numbers:
+        finding = f"row numbers up to {numbers[-1]}, then new arrays, made on demand"
+    if dataset.arrays is not None:
+        finding = "row numbers pass through the stages, the rows stay where they are"
+    figure.suptitle(finding, x=0.012, ha="left", weight="bold", size=11)
+    return f"The pipeline: {finding}. {'. '.join(f'{name}: {holds}' for name, holds in boxes)}."
+
+
+def shapes_of(element):
+    """The shapes of the arrays in an element, in words."""
+    if isinstance(element, dict):
+        return ", ".join(f"{name} {shapes_of(value)}" for name, value in element.items())
+    return " and ".join(map(shapes_of, element)) if isinstance(element, tuple) else str(element.shape)
+
+
+@styled(height=2.6, left=0.21, right=0.97, bottom=0.18, top=0.89)
+def timeline(figure, runs):
+    """When data was read and when a step was trained in two runs {name: [(who, start, end)]}, in seconds."""
+    axes, times, lanes = figure.subplots(), [], []
+    for run, (name, spans) in enumerate(runs.items()):
+        first = min(start for _, start, _ in spans)
+        for lane, (who, hue) in enumerate(dict(read=DATA, train=MODEL).items()):
+            y = 2.5 * run + lane
+            bars = [(1e3 * (start - first), 1e3 * (end - start)) for by, start, end in spans if by == who]
+            axes.broken_barh(bars, (y + 0.06, 0.88), facecolor=hue, edgecolor="white", linewidth=0.8)
+            for number, (start, width) in enumerate(bars, 1):
+                axes.text(
+                    start + width / 2, y + 0.5, number, size=8, color="white", ha="center", va="center", clip_on=True
+                )
+            lanes.append((y + 0.5, who))
+        times.append(1e3 * (max(end for _, _, end in spans) - first))
+        axes.text(-0.26, 2.5 * run + 1, name.replace(" ", "\n"), va="center", transform=axes.get_yaxis_transform())
+        axes.plot([times[-1]] * 2, [2.5 * run, 2.5 * run + 2], color=GREY, linewidth=1)
+    axes.set_yticks(*zip(*lanes, strict=True))
+    axes.set(xlim=(0, max(times) * 1.02), ylim=(4.6, -0.1), xlabel="milliseconds")
+    axes.tick_params(axis="y", length=0)
+    axes.spines.left.set_visible(False)
+    count = sum(who == "train" for who, _, _ in spans)
+    before, after = map(short, times)
+    finding = f"{count} batches in {after} ms instead of {before} ms: reading hides behind training"
+    if times[1] > 0.95 * times[0]:
+        finding = f"nothing is hidden: {count} batches in {after} ms, and in {before} ms without prefetch"
+    figure.suptitle(finding, x=0.012, ha="left", weight="bold", size=11)
+    return f"Time line: {finding}."

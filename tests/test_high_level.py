@@ -90,7 +90,7 @@ def test_summary_counts_parameters(capsys):
         (lambda: Dense(0), "positive integer"),
         (lambda: SGD(-1.0), "positive number"),
         (lambda: Dataset.from_batches(np.ones((2, 1)), np.ones((2, 1)), [[]]), "an empty one"),
-        (lambda: Dataset.from_batches(np.ones((2, 1)), np.ones((3, 1)), [[0]]), "x has 2 rows, y has 3"),
+        (lambda: Dataset.from_batches(np.ones((2, 1)), np.ones((3, 1)), [[0]]), r"arrays of \[2, 3\] rows"),
     ],
 )
 def test_wrong_calls_are_refused(call, message):

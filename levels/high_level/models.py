@@ -266,7 +266,7 @@ def batches_of(training, x, y, batch_size, shuffle=False, seed=None):
     dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
     sparse = [isinstance(loss, SparseCategoricalCrossentropy) for loss in training.losses]
     y = [a if whole else a.astype(dtype) for a, whole in zip(y, sparse * len(y))]
-    data = Dataset.from_tensor_slices((alone(x), alone(y)))
+    data = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
     return (data.shuffle(len(data), seed) if shuffle else data).batch(batch_size)
 
 

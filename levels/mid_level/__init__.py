@@ -4,7 +4,11 @@
 # fmt: off
 # isort: skip_file
 
-from .data import Dataset
+from .data import (
+    END, STAGES, DataLoader, Dataset, Pipeline, Stage, Stages, as_array, as_element, at_least, batched, batched_rows,
+    cached, column, drawn, drawn_rows, draws_of, each_array, filtered, mapped, number_of_batches, packed, pick,
+    prefetched, read_columns, repeated, stack
+)
 from .feature_columns import (
     BucketizedColumn, CategoricalColumn, DenseFeatures, EmbeddingColumn, FeatureColumn, IndicatorColumn, NumericColumn,
     bucket_of, bucketized_column, categorical_column_with_hash_bucket, categorical_column_with_identity,
@@ -27,16 +31,19 @@ from .optimizers import SGD, Adam, AdamW, ExponentialDecay, Optimizer, Piecewise
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ACTIVATIONS", "AUC", "INITIALIZERS", "KINDS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD",
-    "SPREAD", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization", "BinaryAccuracy",
-    "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy", "CategoricalColumn", "CategoricalCrossentropy",
-    "Concatenate", "Dataset", "Dense", "DenseFeatures", "Dropout", "Embedding", "EmbeddingColumn", "ExponentialDecay",
-    "FeatureColumn", "Flatten", "IndicatorColumn", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError", "MeanLoss",
-    "MeanSquaredError", "Metric", "NumericColumn", "Optimizer", "PiecewiseConstantDecay", "Precision", "R2Score",
-    "Recall", "RMSprop", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "absolute", "bucket_of",
-    "bucketized_column", "categorical_column_with_hash_bucket", "categorical_column_with_identity",
-    "categorical_column_with_vocabulary_list", "check_probabilities", "crossed_column", "dnn_classifier",
-    "embedding_column", "fingerprint", "glorot_uniform", "indicator_column", "is_missing", "known",
-    "linear_regression", "numeric_column", "ratio", "row_by_row", "shortened", "snake_case", "train",
-    "truncated_normal", "values_of", "within", "without_gaps"
+    "ACTIVATIONS", "AUC", "END", "INITIALIZERS", "KINDS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD",
+    "SPREAD", "STAGES", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization",
+    "BinaryAccuracy", "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy", "CategoricalColumn",
+    "CategoricalCrossentropy", "Concatenate", "DataLoader", "Dataset", "Dense", "DenseFeatures", "Dropout",
+    "Embedding", "EmbeddingColumn", "ExponentialDecay", "FeatureColumn", "Flatten", "IndicatorColumn", "Layer", "Loss",
+    "Made", "Mean", "MeanAbsoluteError", "MeanLoss", "MeanSquaredError", "Metric", "NumericColumn", "Optimizer",
+    "PiecewiseConstantDecay", "Pipeline", "Precision", "R2Score", "Recall", "RMSprop", "SparseCategoricalAccuracy",
+    "SparseCategoricalCrossentropy", "Stage", "Stages", "absolute", "as_array", "as_element", "at_least", "batched",
+    "batched_rows", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
+    "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_probabilities", "column",
+    "crossed_column", "dnn_classifier", "drawn", "drawn_rows", "draws_of", "each_array", "embedding_column",
+    "filtered", "fingerprint", "glorot_uniform", "indicator_column", "is_missing", "known", "linear_regression",
+    "mapped", "number_of_batches", "numeric_column", "packed", "pick", "prefetched", "ratio", "read_columns",
+    "repeated", "row_by_row", "shortened", "snake_case", "stack", "train", "truncated_normal", "values_of", "within",
+    "without_gaps"
 ]

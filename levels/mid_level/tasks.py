@@ -34,7 +34,8 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
         sgd.apply_gradients(zip(gradients, variables))  # update
         return loss
 
-    losses = step.over(data.x, data.y, data.batches).numpy()
+    arrays, batches = data.rows()
+    losses = step.over(*arrays, batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))

@@ -703,65 +703,567 @@ print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, ma
 # deep net nobody can scale a layer's inputs beforehand. There Adam helps, which has a step of its own for each weight.
 
 # %% [markdown]
-# ## Data that arrives in batches (3 min)
+# ## Data that arrives in batches (12 min)
 #
-# A **dataset** is something that can be walked through, batch by batch, as often as one likes.
+# So far every row lay in one array. Real data may be a folder of files or a stream, and a step wants it in batches, in another
+# order each time. Python has something for one element after the other, the generator. It has one flaw:
+
+# %%
+squares = (n * n for n in range(4))
+print(list(squares), list(squares))
+
+# %% [markdown]
+# The second walk finds nothing. Training walks through the same data hundreds of times, so we keep what *makes* the iterator. That
+# is all a **dataset** is: a recipe for iterators. A stage, such as `map`, is a new recipe around an old one.
+
+# %%
+import itertools
+
+
+class Recipe:
+    """Something to be walked through as often as wished: `make()` gives a new iterator each time."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __iter__(self):
+        return self.make()
+
+    def map(self, function):
+        return Recipe(lambda: (function(element) for element in self))
+
+    def take(self, count):
+        return Recipe(lambda: itertools.islice(self, count))
+
+
+squares = Recipe(itertools.count).map(lambda n: n * n).take(4)
+print(list(squares), list(squares))
+
+# %% [markdown]
+# The numbers never end, and that does no harm: a stage computes an element when somebody asks for it, and not before.
+#
+# ### Shuffled, but in how much memory?
+#
+# How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one of
+# them, drawn at random, and puts the next element in its place. That is what `tf.data` does, and this is the whole of it:
 
 # %%
 #| export data
-"""Data that arrives in batches."""
+"""Data that arrives in batches: a dataset is a recipe for iterators."""
 
-from levels.low_level import constant, gather
+import csv
+import itertools
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import NamedTuple
+
+from levels.low_level import DTYPES, Tensor, constant, gather
 
 
-class Dataset:
-    """Batches (x, y), to be walked through as often as wished."""
+def drawn(make, size, draws):
+    """Elements as they leave a buffer of `size`, from which one is drawn at random and replaced by the next."""
+    elements, draws = iter(make()), draws()
+    buffer = list(islice(elements, size))
+    for element in elements:
+        place = int(draws.random_sample() * size)
+        yield buffer[place]
+        buffer[place] = element
+    for place in draws.permutation(len(buffer)):
+        yield buffer[place]
 
-    def __init__(self, x, y, batches):
-        self.x, self.y, self.batches = as_tensor(x), as_tensor(y), batches
 
-    @classmethod
-    def from_batches(cls, x, y, batches):
-        """One batch for each entry of `batches`, an array of row numbers."""
-        if len(x) != len(y):
-            raise ValueError(f"Dataset: x has {len(x)} rows, y has {len(y)}")
-        if not len(batches) or not all(len(rows) for rows in batches):
-            raise ValueError("Dataset: there is no batch, or an empty one")
-        return cls(constant(x), constant(y), batches)
+def draws_of(seed, number):
+    """The random numbers for one pass: NumPy promises the same ones on every machine, in every version (NEP 19)."""
+    return np.random.RandomState(np.random.PCG64([seed, number]))
 
-    in_memory = True
 
-    @classmethod
-    def from_tensor_slices(cls, parts):
-        return cls(*parts, np.arange(len(parts[0])))
-
-    def shuffle(self, n, seed):
-        self.rng = np.random.Generator(np.random.SFC64(seed))
-        return self
-
-    def batch(self, n):
-        self.size = n
-        return self
-
-    def rows(self):
-        if hasattr(self, "rng"):
-            self.rng.shuffle(self.batches)
-        if hasattr(self, "size"):
-            full = len(self.batches) // self.size * self.size
-            b = self.batches[:full].reshape(-1, self.size)
-            return (self.x, self.y), b if full == len(self.batches) else [*b, self.batches[full:]]
-        return (self.x, self.y), self.batches
-
-    def __len__(self):
-        return len(self.batches)
-
-    def __iter__(self):
-        for rows in self.batches:
-            yield gather(self.x, rows), gather(self.y, rows)
+# %% [markdown]
+# The buffer's size, `buffer_size`, matters. Here are twenty numbers, in order, through a buffer that has room for all:
 
 
 # %%
-[(x.shape, y.shape) for x, y in Dataset.from_batches(np.ones((5, 2)), np.ones((5, 1)), [[0, 1], [2, 3], [4]])]
+def through(size):
+    return drawn(lambda: range(20), size, lambda: draws_of(0, 0))
+
+
+print(*through(20))
+
+# %% tags=["hide-input"]
+checks.predict(
+    "The same twenty numbers pass through `shuffle(buffer_size=1)`. In which order do they come out?",
+    choices=["thoroughly shuffled", "neighbours may change places", "as they came"],
+    answer="as they came",
+    because="A buffer of one leaves nothing to choose. Where the rows are sorted by class, too small a buffer gives batches of "
+    "one class, and training suffers without a word.",
+)
+
+# %%
+for size in (1, 3, 20):
+    print(f"{size:2}:", *through(size))
+
+# %% [markdown]
+# With a buffer of three no number comes more than two places early. Only a buffer for all rows shuffles them all.
+#
+# ### In memory, a pipeline is only row numbers
+#
+# Most data sets do fit into memory. Then no row has to move before it is used. To shuffle 4,000 rows is to shuffle the numbers 0 to
+# 3,999. To cut them into batches of 100 is a `reshape`. Only the end of the pipeline touches the data, with one `gather` for each
+# batch. So each stage has two rules, one for elements and one for row numbers. For `shuffle` the second is a permutation, where
+# the buffer has room for all, and for `batch` it is that `reshape`, unless the last batch is shorter:
+
+
+# %%
+#| export data
+def drawn_rows(make, size, draws):
+    """`drawn` for row numbers: for a buffer with room for all, the same order in a thirtieth of the time."""
+    rows = make()
+    if size < len(rows):
+        return rows[list(drawn(lambda: range(len(rows)), size, draws))]
+    return rows[draws().permutation(len(rows))]
+
+
+def batched_rows(make, size, drop):
+    """Row numbers, so many to a batch."""
+    rows = make()
+    full = len(rows) // size * size
+    batches = rows[:full].reshape(-1, size)
+    return batches if full == len(rows) or drop else packed([*batches, rows[full:]])
+
+
+def packed(batches):
+    """Batches of row numbers as one array [steps, batch] or, if they are not equally long, as an array of arrays."""
+    if len({len(rows) for rows in batches}) == 1:
+        return np.array(batches)
+    arrays = np.empty(len(batches), object)
+    arrays[:] = [*map(np.asarray, batches)]
+    return arrays
+
+
+# %%
+print(batched_rows(lambda: np.arange(6), 3, False).tolist())
+print(batched_rows(lambda: np.arange(7), 3, False))
+
+# %% [markdown]
+# An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an element
+# is done to its arrays:
+
+
+# %%
+#| export data
+def each_array(function, *elements):
+    """function of the arrays in elements that are made alike."""
+    first = elements[0]
+    if isinstance(first, dict):
+        return {name: each_array(function, *(element[name] for element in elements)) for name in first}
+    if isinstance(first, tuple):
+        return tuple(each_array(function, *parts) for parts in zip(*elements, strict=True))
+    return function(*elements)
+
+
+def batched(make, size, drop):
+    """So many elements as one, their arrays stacked."""
+    elements = make()
+    while part := list(islice(elements, size)):
+        if len(part) == size or not drop:
+            yield each_array(stack, *part)
+
+
+def stack(*arrays):
+    if len(shapes := {str(x.shape) for x in arrays}) > 1:
+        raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
+    return np.stack(arrays)
+
+
+# %%
+next(batched(lambda: iter([(np.array([1, 2]), np.array(3)), (np.array([4, 5]), np.array(6))]), 2, False))
+
+# %% [markdown]
+# Stages compute with NumPy, and tensors are made of what comes out at the end. This is not for speed. Soon a stage will run in another
+# thread, and an open tape would write down what that thread does. So a function of the reader's that returns a tensor is told so.
+# And as it may fail in the thousandth element, the error says where:
+
+
+# %%
+#| export data
+def mapped(make, function, where):
+    """function of each element. An error of it comes back with the number of the element, counted from 0."""
+    for number, element in enumerate(make()):
+        try:
+            result = each_array(as_array, function(*element) if isinstance(element, tuple) else function(element))
+        except Exception as error:
+            raise RuntimeError(f"{where}: element {number}: {type(error).__name__}: {error}") from error
+        yield result
+
+
+def as_array(value):
+    """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`."""
+    if isinstance(value, Operators):
+        raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufU":
+        raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}")
+    return array.astype(np.float32) if type(value) in (float, list) and array.dtype == np.float64 else array
+
+
+def as_element(array):
+    """What comes out: numbers as a tensor. What has no kernels, such as text, stays an array."""
+    return constant(array) if array.dtype in DTYPES else array
+
+
+# %%
+for function in (lambda n: 2 // n, lambda n: constant(n) + 1):
+    try:
+        print(list(mapped(lambda: range(2, -1, -1), function, "stage 2, map")))
+    except RuntimeError as error:
+        print(error)
+
+# %% [markdown]
+# Each stage is a row of a table: its rule for elements; the one for row numbers, unless it has to see the elements; how many come out
+# of so many; and in words what it holds in its hands. `make()` begins a pass of the stage before.
+
+
+# %%
+#| export data
+class Stage(NamedTuple):
+    """What a stage makes of a pass of elements, of one of row numbers, of a length; and what it holds meanwhile."""
+
+    elements: Callable
+    rows: Callable | None = None
+    length: Callable = lambda length, *_: length
+    holds: str = "{units}, one at a time"
+
+
+def number_of_batches(length, size, drop):
+    return length if length == math.inf else (length if drop else length + size - 1) // size
+
+
+STAGES = {
+    "take": Stage(lambda make, n: islice(make(), n), lambda make, n: make()[:n], min),
+    "skip": Stage(
+        lambda make, n: islice(make(), n, None), lambda make, n: make()[n:], lambda length, n: max(0, length - n)
+    ),
+    "shuffle": Stage(drawn, drawn_rows, holds="up to {0:,} {units}"),
+    "batch": Stage(batched, batched_rows, number_of_batches, "{0:,} {units} to a batch"),
+    "map": Stage(mapped),
+}
+
+# %% [markdown]
+# Now the recipe itself. It has `make`, and the rows if they are in memory. A stage with a rule for row numbers stays in memory.
+# After any other the pipeline goes on with elements.
+
+
+# %%
+#| export data
+class Pipeline:
+    """A recipe for passes: arrays of row numbers where `arrays` hold the rows, else iterators of elements."""
+
+    def __init__(self, stage, holds, length, make, arrays=None, units="elements", source=None):
+        self.stage, self.holds, self.length, self.make = stage, holds, length, make  # length: None where not known
+        self.arrays, self.units, self.source = arrays, units, source
+
+    def then(self, name, *given, units=None):
+        """One stage more, of this name in STAGES."""
+        elements, rows, length, holds = STAGES[name]
+        length = math.inf if math.inf in given else None if self.length is None else length(self.length, *given)
+        arrays = None if rows is None or length == math.inf or units == self.units else self.arrays
+        make = (lambda: elements(self.elements, *given)) if arrays is None else (lambda: rows(self.make, *given))
+        now = self.units if arrays is None else self.units.replace("elements", "row numbers")
+        shown = ", ".join(getattr(x, "__name__", str(x)) for x in given[:1] if callable(x) or isinstance(x, int))
+        holds = holds.format(*given, units=now)
+        return type(self)(f"{name}({shown})", holds, length, make, arrays, units or self.units, self)
+
+    def elements(self):
+        """A new pass over the elements, as NumPy arrays."""
+        if self.arrays is None:
+            return iter(self.make())
+        arrays = each_array(np.asarray, self.arrays)
+        return (pick(arrays, rows) for rows in self.make())
+
+    def __iter__(self):
+        if self.arrays is None:
+            return (each_array(as_element, element) for element in self.make())
+        return (pick(self.arrays, constant(rows)) for rows in self.make())
+
+    @property
+    def in_memory(self):
+        """Whether there are `rows`: a compiled function can take a pass whole."""
+        return self.arrays is not None and self.units == "batches"
+
+    def rows(self):
+        """A new pass for `function(step).over(*arrays, batches)`: all the arrays, and row numbers [steps, batch]."""
+        if not self.in_memory:
+            why = "after this stage there are no row numbers" if self.arrays is None else "there is no batch(size) yet"
+            raise TypeError(f"rows: {self.stage}: {why}; go through the dataset element by element")
+        arrays, batches = self.arrays, self.make()
+        arrays = arrays if isinstance(arrays, (tuple, dict)) else (arrays,)
+        return arrays, list(batches) if batches.dtype == object else batches
+
+    def __len__(self):
+        if self.length is None:
+            raise TypeError(f"{self.stage}: how many elements there are is known at the end of a pass")
+        if self.length == math.inf:  # not a TypeError: list(…) takes that for "not known", and would never end
+            raise ValueError(f"{self.stage} never ends; take(count) of it")
+        return self.length
+
+    @property
+    def stages(self):
+        """The datasets from the source to this one."""
+        return [*(() if self.source is None else self.source.stages), self]
+
+    def __repr__(self):
+        return "\n".join(f"{data.stage:20} {data.holds}" for data in self.stages)
+
+
+def pick(arrays, rows):
+    """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
+    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
+
+
+# %% [markdown]
+# The stages get methods with the names and arguments of `tf.data`, and here what comes in is checked.
+
+
+# %%
+#| export data
+def at_least(least, name, value):
+    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
+    return int(value)
+
+
+class Stages(Pipeline):
+    """Datasets made from this one."""
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
+        """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
+        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
+        return self.then(
+            "shuffle", at_least(1, "shuffle: buffer_size", buffer_size), lambda: draws_of(seed, next(passes))
+        )
+
+    def batch(self, batch_size, drop_remainder=False):
+        """So many elements as one. The last batch may be shorter, or is dropped."""
+        size = at_least(1, "batch: batch_size", batch_size)
+        if drop_remainder and self.length is not None and self.length < size:
+            raise ValueError(f"batch: {self.length} elements make no batch of {size}, and the remainder is dropped")
+        return self.then("batch", size, drop_remainder, units="batches")
+
+    def take(self, count):
+        """The first `count`; all of them for -1."""
+        return self if count == -1 else self.then("take", at_least(0, "take: count", count))
+
+    def skip(self, count):
+        """All but the first `count`."""
+        return self.then("skip", at_least(0, "skip: count", count))
+
+    def repeat(self, count=None):
+        """So many passes, one after the other; for None or -1 without end."""
+        return self.then("repeat", math.inf if count in (None, -1) else at_least(1, "repeat: count", count))
+
+    def map(self, function):
+        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
+        return self.then("map", function, f"stage {len(self.stages) + 1}, map")
+
+    def filter(self, predicate):
+        """The elements for which predicate(element) is True."""
+        return self.then("filter", predicate, f"stage {len(self.stages) + 1}, filter")
+
+    def cache(self):
+        """What the first whole pass gave, again in every pass."""
+        if self.length == math.inf:
+            raise ValueError(f"cache: {self.stage} never ends")
+        return self.then("cache", [])
+
+    def prefetch(self, buffer_size):
+        """Up to so many elements ahead, made by another thread. (In memory there is nothing to fetch.)"""
+        size = at_least(1, "prefetch: buffer_size", buffer_size)
+        return self.then("prefetch", size) if self.arrays is None else self
+
+
+# %% [markdown]
+# What is left are the sources. Each is a pipeline of one stage. Two are in memory. The others, a file, a generator, and several
+# datasets side by side, are shown at the end of this notebook.
+
+
+# %%
+#| export data
+class Dataset(Stages):
+    """Elements to go through as often as wished: tensors, or tuples or dicts of them. Each pass is a new one."""
+
+    @classmethod
+    def from_tensor_slices(cls, tensors, stage="from_tensor_slices"):
+        """The rows of an array, or of all the arrays of a tuple or dict."""
+        arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
+        every = []
+        each_array(every.append, arrays)
+        sizes, shapes = [len(x) for x in every], dict.fromkeys(str(x.shape[1:]) for x in every)
+        if len({*sizes}) != 1 or not sizes[0]:
+            raise ValueError(f"{stage}: arrays of {sizes} rows; expected as many in each, and at least one")
+        return cls(stage, f"{sizes[0]:,} rows: {' and '.join(shapes)}", sizes[0], lambda: np.arange(sizes[0]), arrays)
+
+    @classmethod
+    def from_batches(cls, x, y, batches):
+        """One batch (x, y) for each entry of `batches`, row numbers [steps, batch]. The last one may be shorter."""
+        data = cls.from_tensor_slices((x, y), "from_batches")
+        if not len(batches) or not all(map(len, batches)):
+            raise ValueError("from_batches: there is no batch, or an empty one")
+        batches = batches if isinstance(batches, np.ndarray) else packed(batches)
+        rows, last = np.concatenate(batches) if batches.dtype == object else batches, len(data) - 1
+        if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() > last:
+            raise ValueError(
+                f"from_batches: {rows.dtype} from {rows.min()} to {rows.max()}; expected rows from 0 to {last}"
+            )
+        holds = f"{data.holds}; {len(batches):,} batches of row numbers"
+        return cls("from_batches", holds, len(batches), lambda: batches, data.arrays, "batches")
+
+    @classmethod
+    def from_generator(cls, generator):
+        """What the iterators give that generator() makes, a new one for each pass."""
+        if not callable(generator):
+            raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
+        stage = f"from_generator({getattr(generator, '__name__', '')})"
+        return cls(stage, "one element at a time", None, lambda: (each_array(as_array, part) for part in generator()))
+
+    @classmethod
+    def from_csv(cls, path, label_name=None, select_columns=None, na_value=""):
+        """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
+        columns = read_columns(path, label_name, select_columns, na_value)
+        return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)), "from_csv")
+
+    @classmethod
+    def zip(cls, *datasets):
+        """Tuples of an element of each dataset, as long as all have one. Dataset.zip((a, b)) is Dataset.zip(a, b)."""
+        datasets = datasets[0] if isinstance(datasets[0], tuple) else datasets
+        lengths = [data.length for data in datasets]
+        length = None if None in lengths else min(lengths)
+        return cls(
+            "zip()", f"one element of each of {len(datasets)}", length, lambda: zip(*(d.elements() for d in datasets))
+        )
+
+
+# %% [markdown]
+# Two rings, 4,000 points: shuffle all, in batches of 100. What does each stage hold?
+
+# %%
+rings = tasks.rings()
+
+
+def in_batches():
+    return Dataset.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
+
+
+data = in_batches()
+print(len(data), "batches")
+figures.pipeline(data, next(iter(data)))
+
+# %%
+for _ in range(2):
+    x, y = next(iter(data))
+    print(x.shape, y.shape, "the first y:", *y.numpy()[:12, 0].astype(int))
+
+# %% [markdown]
+# Each pass has an order of its own, and a program that gives the same seed sees the same orders. The data itself has not moved. So
+# a compiled function can take a whole pass at once: `rows` gives what `over` wants, all rows and the numbers of one pass. To the
+# last bit it computes what a walk computes batch by batch:
+
+# %%
+from levels.low_level import function
+
+mean = function(lambda x, y: reduce_mean(x * y))
+arrays, batches = in_batches().rows()
+one_by_one = [float(mean(x, y)) for x, y in in_batches()]
+print(batches.shape, batches.dtype, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
+
+# %% [markdown]
+# What does the dataset cost, for each batch?
+
+# %% tags=["nbval-ignore-output"]
+import timeit
+
+in_numbers = min(timeit.repeat(data.rows, number=20, repeat=5)) / 20 / 40
+in_tensors = min(timeit.repeat(lambda: list(data), number=5, repeat=5)) / 5 / 40
+print(f"{in_numbers * 1e6:.1f} µs a batch of row numbers, {in_tensors * 1e6:.1f} µs a batch of tensors")
+
+# %% [markdown]
+# ### Fetched while you compute
+#
+# Not all data is in memory. Where a step waits for the disk, and then the disk for the step, each is idle half of the time.
+# `prefetch` lets another **thread** run the pipeline. `submit` puts a call into the thread's queue and gives a **future**, a
+# promise of the result. `result()` waits for it, and raises what the call raised. So errors arrive in their place.
+
+
+# %%
+#| export data
+END = object()  # what no element is
+
+
+def prefetched(make, size):
+    """The elements of a pass that another thread goes through, up to `size` elements ahead."""
+    elements, worker = make(), ThreadPoolExecutor(1, "prefetch")
+    try:
+        ahead = deque(worker.submit(next, elements, END) for _ in range(size))
+        while (element := ahead.popleft().result()) is not END:
+            ahead.append(worker.submit(next, elements, END))
+            yield element
+    finally:  # a loop that is left early comes here too: Python closes a generator that nobody has any more
+        worker.shutdown(wait=False, cancel_futures=True)
+
+
+STAGES["prefetch"] = Stage(prefetched, holds="up to {0} {units}, ready")
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Eight batches. To read one takes 4 ms, to train on it 6 ms: one after the other, 80 ms. And with `prefetch(2)`?",
+    choices=["about 80 ms, Python runs one thread at a time", "about 52 ms", "about 32 ms"],
+    answer="about 52 ms",
+    because="Only the first batch is waited for: 4 + 8 · 6. Python's threads do take turns, but to wait for a disk or to run a "
+    "compiled kernel is not to run Python.",
+)
+
+# %% [markdown]
+# Let us measure. A pause stands for the disk, and square roots in NumPy for the training. Each writes down when it
+# ran, and of five runs the quickest is drawn.
+
+# %% tags=["nbval-ignore-output"]
+import time
+
+
+def spans_of(size):
+    spans, ones = [], np.ones(100_000)
+
+    def read(batch):
+        start = time.perf_counter()
+        time.sleep(0.004)
+        spans.append(("read", start, time.perf_counter()))
+        return batch
+
+    data = Dataset.from_tensor_slices(np.arange(8)).map(read)
+    for _ in data.prefetch(size) if size else data:
+        start = time.perf_counter()
+        while time.perf_counter() < start + 0.006:
+            np.sqrt(ones, out=ones)
+        spans.append(("train", start, time.perf_counter()))
+    return spans
+
+
+def quickest(size):
+    return min((spans_of(size) for _ in range(5)), key=lambda spans: spans[-1][2] - spans[0][1])
+
+
+figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
+
+# %% [markdown]
+# The reading has moved beneath the training, and the time is that of the longer of the two. Had reading been longer, the training
+# would be hidden. Where both are Python, nothing is. And a thread that reads far ahead holds much memory, so it stops as soon as
+# `buffer_size` elements are ready:
+
+# %%
+slow = Dataset.from_tensor_slices(np.arange(100_000.0)).batch(1000).map(lambda x: x + 1.0).prefetch(2)
+figures.pipeline(slow, next(iter(slow)))
 
 # %% [markdown]
 # ## Columns that are no numbers (10 min)
@@ -1341,7 +1843,8 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
         sgd.apply_gradients(zip(gradients, variables))  # update
         return loss
 
-    losses = step.over(data.x, data.y, data.batches).numpy()
+    arrays, batches = data.rows()
+    losses = step.over(*arrays, batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -1423,8 +1926,8 @@ for level, train_it in (("3", low_level.tasks.linear_regression), ("4", linear_r
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, task, steps=8000):10.3g}")
 
 # %% [markdown]
-# The same launches as on level 3, and nearly the same time. Owning variables costs little when each op is run at once, and nothing
-# when the step is compiled: the layers are gone by then, and only what they did passes the door.
+# One launch more than on level 3: the optimizer counts its steps. When each op is run at once, owning variables costs a few
+# microseconds. Compiled, it costs nothing: the layers are gone by then, and only what they did passes the door.
 #
 # ## More of the same kind (optional)
 #
@@ -1787,6 +2290,152 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 
 # %% [markdown]
 # ### More of the pipeline
+#
+# More stages. `filter` keeps the elements for which a function says True, `cache` remembers what the first whole pass gave, and a
+# `repeat` without a count never ends.
+
+
+# %%
+#| export data
+def repeated(make, count):
+    """The elements of `count` passes. Endless repetition ends with a pass that is empty."""
+    for _ in itertools.count() if count == math.inf else range(count):
+        element = END
+        for element in make():
+            yield element
+        if element is END and count == math.inf:
+            return
+
+
+def cached(make, kept):
+    """What the first whole pass gave, in every pass; `kept` is where it is."""
+    if not kept:
+        elements = []
+        for element in make():
+            elements.append(element)
+            yield element
+        kept.append(elements)
+    else:
+        yield from kept[0]
+
+
+def filtered(make, predicate, where):
+    """The elements for which the predicate says True."""
+
+    def keeps(*element):
+        if isinstance(answer := predicate(*element), (bool, np.bool_)):
+            return answer
+        raise TypeError(f"expected True or False, got {reprlib.repr(answer)}")
+
+    elements, judged = itertools.tee(make())
+    return itertools.compress(elements, mapped(lambda: judged, keeps, where))
+
+
+STAGES.update(
+    repeat=Stage(repeated, lambda make, n: np.concatenate([make() for _ in range(n)]), lambda length, n: length * n),
+    cache=Stage(cached, lambda make, kept: (kept or kept.append(make()) or kept)[0], holds="all {units} of a pass"),
+    filter=Stage(filtered, length=lambda *_: None),
+)
+
+# %%
+numbers = Dataset.from_tensor_slices(np.arange(10))
+print(*map(int, numbers.filter(lambda n: n % 3 == 0).repeat(2)))
+print([batch.numpy().tolist() for batch in numbers.skip(3).batch(4)])
+print(*map(int, numbers.repeat().map(lambda n: n * n).take(12)))
+
+# %% [markdown]
+# The order of the stages says what is meant. `shuffle` before `batch` mixes rows. After it, batches stay as they are and change
+# places:
+
+# %%
+for data in (numbers.shuffle(10, seed=3).batch(5).repeat(2), numbers.batch(5).shuffle(2, seed=3).repeat(2)):
+    print([batch.numpy().tolist() for batch in data])
+
+# %% [markdown]
+# A file of columns. The first cell of a column that is not missing decides: it is a number, or else the column is text. Numbers
+# become int64, if all are whole and none is missing, else float32, with NaN where one is missing. Missing text is "".
+
+
+# %%
+#| export data
+def read_columns(path, label, select, na_value):
+    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        names, lines = next(reader, []), [(reader.line_num, cells) for cells in reader if cells]
+    for line, cells in lines:
+        if len(cells) != len(names):
+            raise ValueError(f"{path}, line {line}: {len(cells)} cells beneath {len(names)} names")
+    chosen = [*(names if select is None else select), *([] if label is None else [label])]
+    if unknown := [name for name in chosen if name not in names]:
+        raise ValueError(f"{path}: there is no column {', '.join(unknown)}; there are {', '.join(names)}")
+    places = {name: names.index(name) for name in chosen}
+    return {
+        name: column(path, name, [(line, cells[k]) for line, cells in lines], na_value) for name, k in places.items()
+    }
+
+
+def column(path, name, cells, na_value):
+    """The cells [(line, text)] of a column as an array."""
+    numbers, missing = [], ("", na_value)
+    for line, cell in cells:
+        try:
+            numbers.append(math.nan if cell in missing else float(cell))
+        except ValueError:
+            if all(map(math.isnan, numbers)):
+                return np.array(["" if text in missing else text for _, text in cells])
+            where = f"{path}, line {line}, column {name}"
+            raise ValueError(f"{where}: {cell!r} among numbers; a missing one is empty or {na_value!r}") from None
+    numbers = np.array(numbers)
+    return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
+
+
+# %%
+table = Dataset.from_csv(tasks.DATA / "penguins.csv", "body_mass_g", na_value="NA")
+columns, mass = next(iter(table.skip(3).batch(3)))
+print({name: np.asarray(values).tolist() for name, values in columns.items()}, mass.numpy())
+
+# %%
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+with TemporaryDirectory() as folder:
+    Path(folder, "mass.csv").write_text("depth,mass\n18.7,3750\n17.4,38OO\n")
+    try:
+        Dataset.from_csv(Path(folder, "mass.csv"))
+    except ValueError as error:
+        print(str(error).removeprefix(folder)[1:])
+
+# %% [markdown]
+# A generator serves for all that is made or found one after the other. Hand over the function that makes it, without calling it, so
+# that each pass can call it anew. And `zip` goes through several datasets at once:
+
+
+# %%
+def countdown():
+    yield from (3.0, 2.0, 1.0)
+
+
+for element in Dataset.zip(Dataset.from_generator(countdown), numbers.repeat()):
+    print(*map(float, element))
+
+# %% [markdown]
+# PyTorch has two things for this, a dataset and a `DataLoader`. The second is a few lines around the first:
+
+
+# %%
+#| export data
+def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
+    """As in PyTorch: the batches of a dataset, or of arrays; all rows are shuffled anew in every pass, if asked for."""
+    data = dataset if isinstance(dataset, Dataset) else Dataset.from_tensor_slices(dataset)
+    data = data.shuffle(len(data)) if shuffle else data
+    return data.batch(batch_size, drop_last)
+
+
+# %%
+loader = DataLoader((rings.x, rings.y), batch_size=64, shuffle=True)
+print(len(loader), "batches,", sum(len(x) for x, y in loader), "rows")
+loader
 
 # %% [markdown]
 # ### More columns
@@ -2151,16 +2800,24 @@ for name in METRICS:
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | a layer | `tf.keras.layers.Dense(1)` | `torch.nn.Linear(2, 1)` | `Dense(1)` |
+# | its variables | `layer.trainable_variables` | `layer.parameters()` | `layer.trainable_variables` |
+# | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
 # | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
-# | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `sgd.apply_gradients(…)` |
-# | batches | `tf.data.Dataset` | `torch.utils.data.DataLoader` | `Dataset.from_batches` |
+# | of a logit | `BinaryCrossentropy(from_logits=True)` | `BCEWithLogitsLoss()` | `BinaryCrossentropy(from_logits=True)` |
+# | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
+# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.get_weights()` |
+# | a metric | `tf.keras.metrics.Precision()` | (a library) | `Precision()` |
+# | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | both |
+# | words | `tf.keras.layers.DenseFeatures` | (a library) | `DenseFeatures` |
 #
 # ## Exercises
 #
 # 1. Write a layer `Scale` that multiplies its input by one trainable number. (8 lines.)
-# 2. Give `SGD` a momentum. Where must the velocity live, and who owns it?
-# 3. Train on the raw numbers of `tasks.penguins()`, not standardised, at rate 0.001. What do the losses do, and why?
+# 2. Write the loss of Huber: half the squared error where that is below 1, else the error's size less one half. What is its
+#    largest gradient? (5 lines, with `where`.)
+# 3. Write an optimizer that moves each weight by the rate, and looks only at the sign of its gradient. Send it into the race.
 # 4. Put a second `Dense` behind the first, with nothing in between. Can the two fit more than one? Why not?
+# 5. Set `trainable` of a kernel to False, and train. Which numbers move?
 #
 # ## Build
 

@@ -1,0 +1,454 @@
+"""Datasets: what a pass holds, in memory and element by element; threads; files; errors."""
+
+import itertools
+import math
+import threading
+import time
+import timeit
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course import figures, tasks
+from levels.low_level import GradientTape, Tensor, Variable, constant, exp, function, gather, reduce_mean, reduce_sum
+from levels.mid_level import DataLoader, Dataset
+
+
+def numbers(count):
+    return Dataset.from_tensor_slices(np.arange(count))
+
+
+def streamed(data):
+    """The same dataset, but no longer in memory."""
+    return data.map(lambda x: x)
+
+
+def listed(data):
+    """One pass as Python's numbers and lists."""
+    return [element.numpy().tolist() for element in data]
+
+
+def prefetching():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
+
+
+def wait_for(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+    return condition()
+
+
+@pytest.fixture(autouse=True)
+def no_thread_stays():
+    yield
+    assert wait_for(lambda: not prefetching())
+
+
+# Each stage as itertools has it on a list
+
+LISTS = {
+    "take": lambda rows, n: rows[:n],
+    "skip": lambda rows, n: rows[n:],
+    "repeat": lambda rows, n: rows * n,
+    "batch": lambda rows, n: [rows[i : i + n] for i in range(0, len(rows), n)],
+}
+STEPS = st.lists(st.tuples(st.sampled_from(sorted(LISTS)), st.integers(1, 5)), max_size=4)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 20), STEPS, st.sampled_from([lambda data: data, streamed, lambda data: data.map(abs).cache()]))
+def test_stages_are_those_of_lists(count, steps, kind):
+    data, rows, batches = kind(numbers(count)), list(range(count)), 0
+    for name, n in steps:
+        batches += name == "batch"
+        if batches <= 1:
+            data, rows = getattr(data, name)(n), LISTS[name](rows, n)
+    assert len(data) == len(rows)
+    assert listed(data) == rows == listed(data)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 30), st.integers(1, 40), st.integers(0, 2**40), st.booleans())
+def test_a_shuffled_pass_has_each_row_once_and_a_buffer_moves_none_far_ahead(count, size, seed, in_memory):
+    data = numbers(count) if in_memory else streamed(numbers(count))
+    order = listed(data.shuffle(size, seed))
+    assert sorted(order) == list(range(count))
+    assert all(place >= row - (size - 1) for place, row in enumerate(order))
+    if size == 1:
+        assert order == list(range(count))
+
+
+@settings(deadline=None)
+@given(st.integers(1, 30), st.integers(1, 40), st.integers(0, 9))
+def test_elements_and_row_numbers_are_drawn_alike(count, size, seed):
+    rows, elements = (data.shuffle(size, seed) for data in (numbers(count), streamed(numbers(count))))
+    assert [listed(rows) for _ in range(3)] == [listed(elements) for _ in range(3)]
+
+
+def test_the_orders_of_a_seed_are_these_on_every_machine():
+    whole, part = numbers(12).shuffle(12, seed=7), numbers(12).shuffle(4, seed=7)
+    assert [listed(whole), listed(whole)] == [
+        [4, 6, 10, 0, 1, 3, 8, 7, 2, 5, 9, 11],
+        [7, 10, 6, 11, 0, 8, 9, 1, 3, 4, 2, 5],
+    ]
+    assert [listed(part), listed(part)] == [
+        [2, 3, 5, 0, 1, 6, 7, 9, 10, 11, 8, 4],
+        [3, 0, 5, 6, 1, 2, 4, 8, 10, 7, 9, 11],
+    ]
+
+
+def test_each_pass_has_an_order_of_its_own_unless_told():
+    data = numbers(50).shuffle(50, seed=3)
+    passes = [listed(data) for _ in range(4)]
+    assert len({tuple(order) for order in passes}) == 4
+    again = numbers(50).shuffle(50, seed=3)
+    assert listed(again.repeat(4)) == sum(passes, [])
+    still = numbers(50).shuffle(50, seed=3, reshuffle_each_iteration=False)
+    assert listed(still) == listed(still) == passes[0]
+    frozen = numbers(50).shuffle(50, seed=3).cache()
+    assert listed(frozen) == listed(frozen) == passes[0]
+    assert listed(numbers(50).shuffle(50)) != listed(numbers(50).shuffle(50))
+
+
+def test_a_buffer_is_uniform():
+    """Each of 3! orders comes about as often (a chi-square of 5 degrees of freedom: 20.5 is passed once in a thousand)."""
+    data = numbers(3).shuffle(3, seed=0)
+    counts = dict.fromkeys(itertools.permutations(range(3)), 0)
+    for _ in range(1200):
+        counts[tuple(int(row) for row in data.make())] += 1
+    assert sum((n - 200) ** 2 / 200 for n in counts.values()) < 20.5
+
+
+# Elements
+
+
+def test_elements_are_tensors_in_tuples_and_dicts():
+    table = dict(depth=np.array([1.5, 2.5]), species=np.array(["Adelie", "Gentoo"]))
+    for data in (
+        Dataset.from_tensor_slices((table, [1.0, 2.0])),
+        Dataset.from_tensor_slices((table, [1.0, 2.0])).map(lambda *e: e),
+    ):
+        (first, y), second = data
+        assert type(first["depth"]) is Tensor and first["depth"].dtype == np.float64 and float(first["depth"]) == 1.5
+        assert first["species"] == "Adelie" and y.dtype == np.float32
+        ((both, _),) = data.batch(2)
+        assert both["species"].tolist() == ["Adelie", "Gentoo"] and both["depth"].shape == (2,)
+
+
+def test_what_has_no_kernels_is_cast_in_the_pipeline():
+    data = Dataset.from_tensor_slices(np.array([[0, 255]], np.uint8)).map(lambda x: x / np.float32(255))
+    (row,) = data
+    assert row.dtype == np.float32 and row.numpy().tolist() == [0.0, 1.0]
+
+
+def test_a_generator_begins_anew_in_each_pass():
+    data = Dataset.from_generator(lambda: ((float(n), n) for n in range(3)))
+    assert [[(float(x), int(y)) for x, y in data] for _ in "12"] == [[(0, 0), (1, 1), (2, 2)]] * 2
+    assert next(iter(data))[0].dtype == np.float32
+    with pytest.raises(TypeError, match="known at the end"):
+        len(data)
+    with pytest.raises(TypeError, match="a function that makes iterators, got <generator"):
+        Dataset.from_generator(n for n in range(3))
+
+
+def test_zip_stops_with_the_shortest():
+    for data in (Dataset.zip(numbers(3), numbers(9).skip(4)), Dataset.zip((numbers(3), numbers(9).skip(4)))):
+        assert [(int(a), int(b)) for a, b in data] == [(0, 4), (1, 5), (2, 6)] and len(data) == 3
+    assert len(Dataset.zip(numbers(3), numbers(1).repeat())) == 3
+
+
+def test_a_pass_that_is_cached_runs_once_and_only_a_whole_one_is_kept():
+    calls = []
+    data = numbers(4).map(lambda n: calls.append(int(n)) or n).cache()
+    next(iter(data))
+    assert listed(data) == listed(data) == [0, 1, 2, 3]
+    assert calls == [0, 0, 1, 2, 3]
+
+
+def test_loader_takes_the_names_of_pytorch():
+    x = np.arange(10.0)
+    loader = DataLoader((x, x), batch_size=4, shuffle=True)
+    passes = [np.concatenate([a.numpy() for a, b in loader]) for _ in "12"]
+    assert len(loader) == 3 and (np.sort(passes[0]) == x).all() and (passes[0] != passes[1]).any()
+    assert listed(DataLoader(numbers(3))) == [[0], [1], [2]]
+    assert len(DataLoader(numbers(10), 4, drop_last=True)) == 2
+
+
+# In memory: compiled functions take a pass whole
+
+
+@pytest.mark.parametrize("size", [100, 96])
+def test_over_a_pass_equals_the_walk_to_the_last_bit(size):
+    task, results = tasks.rings(), []
+
+    def fresh():
+        return Dataset.from_tensor_slices((task.x, task.y)).shuffle(4000, seed=5).batch(size)
+
+    for walk in (True, False):
+        w, data = Variable(np.array([[0.1], [0.2]])), fresh()
+
+        @function
+        def step(x, y, w=w):
+            with GradientTape() as tape:
+                error = x @ w - y
+                loss = reduce_mean(error * error)
+            w.assign(w - 0.01 * tape.gradient(loss, w))
+            return loss
+
+        losses = []
+        for _ in range(3):
+            if walk:
+                losses += [float(step(x, y)) for x, y in data]
+            else:
+                arrays, batches = data.rows()
+                losses += step.over(*arrays, batches).numpy().tolist()
+        results.append((losses, w.numpy().tolist()))
+    assert results[0] == results[1] and len(results[0][0]) == 3 * math.ceil(4000 / size)
+
+
+def test_row_numbers_pass_through_all_stages_that_need_no_rows():
+    data = numbers(10).shuffle(10, seed=1).skip(1).take(8).repeat(2).cache().batch(4).shuffle(4).prefetch(2).take(3)
+    (x,), batches = data.rows()
+    assert batches.shape == (3, 4) and batches.dtype == np.int64 and x.shape == (10,)
+    one = Dataset.from_batches(np.ones((4, 1)), np.ones((4, 1)), [[0, 1], [2]])
+    arrays, batches = one.rows()
+    assert [rows.tolist() for rows in batches] == [[0, 1], [2]] and [x.shape for x in arrays] == [(4, 1), (4, 1)]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (numbers(4), "no batch"),
+        (numbers(4).map(abs).batch(2), "no row numbers"),
+        (numbers(4).batch(2).filter(lambda x: True), "no row numbers"),
+        (numbers(4).batch(2).repeat(), "no row numbers"),
+        (numbers(4).batch(2).batch(2), "no row numbers"),
+    ],
+)
+def test_there_are_no_rows_where_a_stage_needs_elements(data, why):
+    assert not data.in_memory
+    with pytest.raises(TypeError, match=why):
+        data.rows()
+    assert next(iter(data)) is not None
+
+
+def test_the_dataset_costs_little():
+    """At most 2 µs a batch for row numbers (here a factor more, for loaded machines), and a walk little beyond its gathers."""
+    task = tasks.rings()
+    x, y, data = constant(task.x), constant(task.y), DataLoader((task.x, task.y), 100, shuffle=True)
+    rows = data.rows()[1]
+    by_hand = min(timeit.repeat(lambda: [(gather(x, i), gather(y, i)) for i in rows], number=1, repeat=20))
+    assert min(timeit.repeat(data.rows, number=1, repeat=50)) / 40 < 6e-6
+    assert min(timeit.repeat(lambda: list(data), number=1, repeat=20)) < 2 * by_hand
+
+
+# Threads
+
+
+def test_prefetch_overlaps_and_keeps_the_order():
+    def read(n):
+        time.sleep(0.01)
+        return n
+
+    spent = []
+    for data in (numbers(8).map(read), numbers(8).map(read).prefetch(2)):
+        start, seen = time.perf_counter(), []
+        for n in data:
+            time.sleep(0.01)
+            seen.append(int(n))
+        spent.append(time.perf_counter() - start)
+        assert seen == list(range(8))
+    assert spent[1] < 0.8 * spent[0]
+
+
+def test_prefetch_runs_ahead_by_its_size_and_no_more():
+    made = []
+    passing = iter(numbers(20).map(lambda n: made.append(int(n)) or n).prefetch(3))
+    next(passing)
+    assert wait_for(lambda: len(made) == 4)
+    time.sleep(0.05)
+    assert made == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("end", ["break", "error", "collected", "whole"])
+def test_the_thread_ends_with_its_consumer(end):
+    data, seen = numbers(1000).map(lambda n: n).prefetch(2), []
+    assert not prefetching()
+    if end == "collected":
+        passing = iter(data)
+        next(passing)
+        assert len(prefetching()) == 1
+        del passing
+    else:
+        try:
+            for n in data:
+                assert len(prefetching()) == 1 or n > 990
+                seen.append(n)
+                if len(seen) == 5 and end == "break":
+                    break
+                if len(seen) == 5 and end == "error":
+                    raise KeyError
+        except KeyError:
+            pass
+        assert len(seen) == (1000 if end == "whole" else 5)
+    assert wait_for(lambda: not prefetching())
+
+
+def test_an_error_of_the_thread_arrives_in_its_place():
+    data = numbers(6).map(lambda n: 1 // (4 - int(n))).prefetch(3)
+    for _ in range(2):
+        seen = []
+        with pytest.raises(RuntimeError, match="stage 2, map: element 4: ZeroDivisionError") as caught:
+            for n in data:
+                seen.append(int(n))
+        assert len(seen) == 4 and isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_tape_hears_nothing_of_the_thread():
+    """The pipeline runs on NumPy arrays, so that neither a tape nor a trace sees what the thread computes."""
+    data = numbers(50).map(lambda n: np.exp(np.float64(n) / 50) + 1.0).prefetch(2)
+    w = Variable(np.array(2.0))
+    with GradientTape() as tape:
+        loss = w * 0.0
+        for x in data:
+            loss = loss + w * x
+    assert len(tape.records) == 1 + 2 * 50
+    assert abs(float(tape.gradient(loss, w)) - sum(math.exp(n / 50) + 1 for n in range(50))) < 1e-9
+    traced = function(lambda w: reduce_sum(w * sum(float(x) for x in data)))
+    assert abs(float(traced(constant(np.ones(1)))) - sum(math.exp(n / 50) + 1 for n in range(50))) < 1e-9
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_function_that_returns_a_tensor_is_told(ahead):
+    data = numbers(3).map(lambda n: exp(constant(float(n))))
+    with pytest.raises(RuntimeError, match="element 0: TypeError: got a tensor; stages work on NumPy arrays"):
+        next(iter(data.prefetch(2) if ahead else data))
+
+
+# Files
+
+
+def write(folder, text):
+    path = folder / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_columns_of_a_file(tmp_path):
+    path = write(tmp_path, "\ufeffid,depth,kind\n1,0.5,a\n2,NA,NA\n\n3,,7\n")
+    (row,) = Dataset.from_csv(path, na_value="NA").batch(3)
+    assert row["id"].dtype == np.int64 and row["id"].numpy().tolist() == [1, 2, 3]
+    assert row["depth"].dtype == np.float32 and np.isnan(row["depth"].numpy()).tolist() == [False, True, True]
+    assert row["kind"].tolist() == ["a", "", "7"]
+    x, y = next(iter(Dataset.from_csv(path, "id", ["depth"], "NA")))
+    assert list(x) == ["depth"] and int(y) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("a,b\n1,2\n3,x\n", {}, "table.csv, line 3, column b: 'x' among numbers"),
+        ('a,b\n"1\n",2\n3\n', {}, "table.csv, line 4: 1 cells beneath 2 names"),
+        ("a,b\n1,2\n", {"label_name": "c"}, "no column c; there are a, b"),
+        ("a,b\n1,2\n", {"select_columns": ["c", "a"]}, "no column c; there are a, b"),
+        ("a,b\n", {}, r"from_csv: arrays of \[0, 0\] rows"),
+        ("", {}, "from_csv: arrays of"),
+    ],
+)
+def test_a_mistake_in_a_file_is_found_by_line_and_column(tmp_path, text, options, words):
+    with pytest.raises(ValueError, match=words):
+        Dataset.from_csv(write(tmp_path, text), **options)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Dataset.from_tensor_slices((np.ones(3), np.ones(4))), r"arrays of \[3, 4\] rows"),
+        (lambda: Dataset.from_tensor_slices(np.ones((0, 2))), r"arrays of \[0\] rows"),
+        (lambda: Dataset.from_tensor_slices(()), r"arrays of \[\] rows"),
+        (lambda: Dataset.from_batches(np.ones(3), np.ones(4), [[0]]), r"arrays of \[3, 4\] rows"),
+        (lambda: Dataset.from_batches(np.ones(3), np.ones(3), []), "no batch, or an empty one"),
+        (lambda: Dataset.from_batches(np.ones(3), np.ones(3), [[0], []]), "no batch, or an empty one"),
+        (
+            lambda: Dataset.from_batches(np.ones(3), np.ones(3), [[0, -1], [1]]),
+            "int64 from -1 to 1; expected rows from 0 to 2",
+        ),
+        (
+            lambda: Dataset.from_batches(np.ones(3), np.ones(3), [[0, 3]]),
+            "int64 from 0 to 3; expected rows from 0 to 2",
+        ),
+        (lambda: Dataset.from_batches(np.ones(3), np.ones(3), [[0.5]]), "float64 from 0.5"),
+        (lambda: numbers(3).batch(0), "batch_size is 0; expected a whole number from 1 on"),
+        (lambda: numbers(3).batch(2.0), "batch_size is 2.0"),
+        (lambda: numbers(3).shuffle(0), "buffer_size is 0"),
+        (lambda: numbers(3).shuffle(3, seed=-1), "seed is -1"),
+        (lambda: numbers(3).take(-2), "count is -2"),
+        (lambda: numbers(3).skip(-1), "count is -1"),
+        (lambda: numbers(3).repeat(0), "count is 0"),
+        (lambda: numbers(3).prefetch(True), "buffer_size is True"),
+        (lambda: numbers(3).batch(4, drop_remainder=True), "3 elements make no batch of 4"),
+        (lambda: numbers(3).repeat().cache(), "never ends"),
+        (lambda: len(numbers(3).repeat()), "never ends"),
+        (lambda: list(numbers(3).repeat()), "never ends"),
+        (lambda: list(numbers(3).map(abs).filter(lambda n: True).repeat(-1)), "never ends"),
+        (lambda: list(Dataset.from_generator(lambda: map(np.ones, (1, 2))).batch(2)), r"shapes \(1,\) and \(2,\)"),
+    ],
+)
+def test_what_cannot_be_is_said(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_a_filter_wants_true_or_false():
+    with pytest.raises(RuntimeError, match="stage 3, filter: element 0: TypeError: expected True or False, got 0"):
+        list(numbers(3).map(abs).filter(lambda n: int(n)))
+    with pytest.raises(RuntimeError, match="element 1: TypeError: expected numbers or text, got None"):
+        list(numbers(3).map(lambda n: None if n else n))
+
+
+def test_nothing_left_is_no_error():
+    none = numbers(3).filter(lambda n: False)
+    assert (
+        list(none)
+        == list(none.repeat(2))
+        == list(none.batch(2))
+        == list(none.shuffle(5))
+        == list(none.prefetch(1))
+        == []
+    )
+    assert [n for n in none.repeat()] == []  # it would search for ever
+    assert list(numbers(3).take(0)) == list(numbers(3).skip(5)) == []
+    assert listed(numbers(3).take(-1)) == [0, 1, 2] and listed(numbers(2).repeat(-1).take(3)) == [0, 1, 0]
+
+
+# Pictures
+
+
+def test_the_pipeline_is_drawn_from_what_its_stages_say():
+    x = np.ones((4000, 2))
+    data = Dataset.from_tensor_slices((x, x[:, :1])).shuffle(1000).batch(100)
+    text = figures.pipeline(data, next(iter(data))).text
+    for words in (
+        "the rows stay where they are",
+        "4,000 rows: (2,) and (1,)",
+        "up to 1,000 row numbers",
+        "(100, 2) and (100, 1)",
+    ):
+        assert words in text
+    data = data.map(lambda x, y: {"x": x}).prefetch(2)
+    text = figures.pipeline(data, next(iter(data))).text
+    assert "prefetch(2): up to 2 batches, ready. a loop: one batch: x (100, 2)." in text and "stay" not in text
+    assert [line.split("  ")[0] for line in repr(data).split("\n")][1:3] == ["shuffle(1000)", "batch(100)"]
+
+
+def test_the_time_line_says_what_was_saved():
+    alone = [("read", 0.0, 0.004), ("train", 0.004, 0.01), ("read", 0.01, 0.014), ("train", 0.014, 0.02)]
+    ahead = [("read", 1.0, 1.004), ("train", 1.004, 1.01), ("read", 1.004, 1.008), ("train", 1.01, 1.016)]
+    assert "2 batches in 16 ms instead of 20 ms: reading hides" in figures.timeline({"a": alone, "b": ahead}).text
+    assert "nothing is hidden" in figures.timeline({"a": alone, "b": alone}).text
