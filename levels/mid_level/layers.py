@@ -17,9 +17,9 @@ from levels.low_level import (
     Variable,
     apply,
     as_tensor,
+    cast,
     concat,
     gather,
-    maximum,
     nn,
     reduce_mean,
     reduce_sum,
@@ -165,6 +165,11 @@ INITIALIZERS.update(
 ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
 
 
+def absolute(x):
+    """|x|, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
+    return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
+
+
 class L1(Made):
     """l1·Σ|w|"""
 
@@ -172,7 +177,7 @@ class L1(Made):
         self.l1 = l1
 
     def __call__(self, w):
-        return self.l1 * reduce_sum(maximum(w, -w))
+        return self.l1 * reduce_sum(absolute(w))
 
 
 class L2(Made):
