@@ -5,15 +5,15 @@
 # isort: skip_file
 
 from .models import (
-    LOSSES, METRICS, OPTIMIZERS, PIECE, Callback, Functional, History, Input, Model, Placeholder, Sequential, Training,
-    alone, batches_of, compiled, dry_run, in_order, listed, made, noted_interrupts, one_pass, parted, pieces, progress,
+    OPTIMIZERS, PIECE, Callback, Functional, History, Input, Model, Placeholder, Sequential, Training, alone,
+    batches_of, compiled, dry_run, in_order, listed, made, noted_interrupts, one_pass, parted, pieces, progress,
     run_epochs, summary, train_step
 )
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "LOSSES", "METRICS", "OPTIMIZERS", "PIECE", "Callback", "Functional", "History", "Input", "Model", "Placeholder",
-    "Sequential", "Training", "alone", "batches_of", "compiled", "dnn_classifier", "dry_run", "in_order",
-    "linear_regression", "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces", "progress",
-    "run_epochs", "summary", "train", "train_step"
+    "OPTIMIZERS", "PIECE", "Callback", "Functional", "History", "Input", "Model", "Placeholder", "Sequential",
+    "Training", "alone", "batches_of", "compiled", "dnn_classifier", "dry_run", "in_order", "linear_regression",
+    "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces", "progress", "run_epochs", "summary", "train",
+    "train_step"
 ]

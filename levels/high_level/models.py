@@ -13,37 +13,25 @@ import numpy as np
 
 from levels.low_level import DEVICES, GradientTape, constant, function, trace
 from levels.mid_level import (
+    LOSSES,
+    METRICS,
     SGD,
     Adam,
     AdamW,
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
     Dataset,
     Layer,
-    MeanAbsoluteError,
-    MeanSquaredError,
     RMSprop,
     SparseCategoricalCrossentropy,
     known,
 )
 
-METRICS = {}
 OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "mae": MeanAbsoluteError,
-    "mean_absolute_error": MeanAbsoluteError,
-    "binary_crossentropy": BinaryCrossentropy,
-    "categorical_crossentropy": CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
-}
 
 
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
     found = known(what, table, name)
-    return found() if isinstance(found, type) else found
+    return found() if isinstance(name, str) or isinstance(name, type) else found
 
 
 def listed(x):

@@ -40,36 +40,15 @@ for level in (hardware, kernels, low_level, mid_level):
 #| export models
 """The training loop is owned too: models that fit themselves."""
 
-from levels.mid_level import (
-    SGD,
-    Adam,
-    AdamW,
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    MeanAbsoluteError,
-    MeanSquaredError,
-    RMSprop,
-    SparseCategoricalCrossentropy,
-    known,
-)
+from levels.mid_level import LOSSES, METRICS, SGD, Adam, AdamW, RMSprop, known
 
-METRICS = {}
 OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "mae": MeanAbsoluteError,
-    "mean_absolute_error": MeanAbsoluteError,
-    "binary_crossentropy": BinaryCrossentropy,
-    "categorical_crossentropy": CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
-}
 
 
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
     found = known(what, table, name)
-    return found() if isinstance(found, type) else found
+    return found() if isinstance(name, (str, type)) else found
 
 
 # %%
@@ -370,7 +349,7 @@ class Callback:
 # %%
 #| export models
 from levels.low_level import constant
-from levels.mid_level import Dataset
+from levels.mid_level import Dataset, SparseCategoricalCrossentropy
 
 
 def batches_of(training, x, y, batch_size, shuffle=False, seed=None):
