@@ -126,6 +126,7 @@ class Layer(Made, Module):
     def __init__(self, name=None, dtype=None):
         self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
         self.width = self.output_shape = None  # width: of the inputs that it is built for, where that matters
+        self.input_specs = None  # what it was called on last
         self.penalties = []
 
     def __call__(self, x, training=None):
@@ -135,6 +136,7 @@ class Layer(Made, Module):
             return first.through(self, x)
         several = first is not x and isinstance(first, (Operators, np.ndarray))
         x = [*map(as_tensor, x)] if several else as_tensor(x)
+        self.input_specs = [t.spec for t in x] if several else [x.spec]
         first = x[0] if several else x
         if not self.built:
             self.dtype = self.dtype or (first.dtype if first.dtype.kind == "f" else "float32")
