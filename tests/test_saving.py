@@ -401,6 +401,7 @@ DAMAGE = {
     "unknown function": (change(CONFIG, '"relu"', '{"function": "print"}'), CONFIG),
     "unknown activation": (change(CONFIG, '"relu"', '"eval"'), CONFIG),
     "activation is a number": (change(CONFIG, '"relu"', "5"), CONFIG),
+    "more numbers than the file has": (change(CONFIG, "4", "4444"), CONFIG),
     "absurd units": (change(CONFIG, "4", "4000000000000"), CONFIG),
     "negative units": (change(CONFIG, "4", "-4"), CONFIG),
     "no such part": (change(CONFIG, '"relu"', '{"same": 77}'), CONFIG),

@@ -207,6 +207,12 @@ def nothing_drawn(most):
         INITIALIZERS.update(before)
 
 
+def save_weights(model, path):
+    """Write the numbers of all variables into one safetensors file, which `fill` reads."""
+    with replaced(path) as file:
+        write(file, packed(model.named(Variable)))
+
+
 def fill(part, path):
     """Give all variables the numbers in a safetensors file. Raises OSError or ValueError, and changes none, if it does not fit."""
     with blamed(Path(path)):
@@ -214,6 +220,15 @@ def fill(part, path):
         for name in sorted(names.keys() ^ arrays.keys()):
             raise ValueError(f"{name} is only in the {'file' if name in arrays else 'model'}")
         part.set_weights([arrays[name] for name in names])
+
+
+def folder_of(path):
+    """The folder of that path, or of the pretrained model of that name."""
+    models = Path(low_level.__file__).parents[2] / "data" / "models"
+    names = sorted(folder.name for folder in models.glob("*"))
+    if not Path(path).is_dir() and str(path) not in names:
+        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {', '.join(names)}")
+    return Path(path) if Path(path).is_dir() else models / path
 
 
 def load_model(path, custom_objects=None):
@@ -239,18 +254,3 @@ def load_model(path, custom_objects=None):
     if "trained" in config:
         fill(model.chosen.optimizer, folder / OPTIMIZER)
     return model
-
-
-def folder_of(path):
-    """The folder of that path, or of the pretrained model of that name."""
-    models = Path(low_level.__file__).parents[2] / "data" / "models"
-    names = sorted(folder.name for folder in models.glob("*"))
-    if not Path(path).is_dir() and str(path) not in names:
-        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {', '.join(names)}")
-    return Path(path) if Path(path).is_dir() else models / path
-
-
-def save_weights(model, path):
-    """Write the numbers of all variables into one safetensors file, which `fill` reads."""
-    with replaced(path) as file:
-        write(file, packed(model.named(Variable)))

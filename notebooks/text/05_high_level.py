@@ -684,8 +684,8 @@ print(bool((residual.predict(points) == own.predict(points)).all()))
 # %% [markdown]
 # ## A model that leaves the house (12 min)
 #
-# A trained model is worth keeping, and worth giving away. What must be in the file? Python has an answer for any object, `pickle`.
-# Suppose somebody sends us a model, pickled:
+# A trained model is worth keeping, and worth giving away. What must be in the file, so that others can run it? Python
+# has an answer for any object, `pickle`. Suppose somebody sends us one:
 
 # %%
 import pickle
@@ -711,14 +711,15 @@ checks.predict(
 pickle.loads(present)
 
 # %% [markdown]
-# The [documentation of pickle](https://docs.python.org/3/library/pickle.html) opens with the warning: only unpickle data that
-# you trust. So our file holds **data and no code**: what the layers are called, what they were made with, and their numbers.
-# Whoever reads it brings the code along.
+# The [documentation of pickle](https://docs.python.org/3/library/pickle.html) warns of just this, near its top: only
+# unpickle data that you trust. So our file holds **data and no code**: what the layers are called, what they were made
+# with, and their numbers. Whoever reads it brings the code along.
 #
 # ### The architecture, as data
 #
-# Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class and its
-# arguments, and these are numbers, texts, or parts again. JSON, which everybody can read, has a place for all of that.
+# Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class
+# and its arguments, and these are numbers, texts, or parts again. JSON, which everybody can read, has a place for all
+# of that.
 
 
 # %%
@@ -750,11 +751,12 @@ def written(value, seen):
 
 
 # %% [markdown]
-# Functions are written by their names, in the tables of level 4 or in their own `def`. A layer that stands in a model twice must
-# come back as one layer, so the second time only its number is written. And a class goes by its name, which must mean one thing:
-# a `Dense` of our own would come back as level 4's.
+# Functions are written by their names, in the tables of level 4 or in their own `def`. A layer that stands in a model
+# twice must come back as one layer, so the second time only its number is written. And a class goes by its name, which
+# must mean one thing: a `Dense` of our own would come back as level 4's.
 #
-# The graph of a functional model needs nothing more. What a placeholder was made with is a layer and what that was called on.
+# The graph of a functional model needs nothing more. What a placeholder was made with is a layer and what that was
+# called on.
 
 
 # %%
@@ -807,13 +809,13 @@ text = json.dumps(written(Model(start, middle(middle(start))), {}))
 print(text.replace('{"class": "call"', '\n  {"class": "call"'))
 
 # %% [markdown]
-# One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. The weights are not here, they have
-# their own file.
+# One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. The weights are not
+# here, they have their own file.
 #
 # ### And back
 #
-# Reading goes the same way back. A name in the file can only mean what stands in our table, or what the reader of the file
-# hands over in `custom_objects`: layers and functions of his own.
+# Reading goes the same way back. A name in the file can only mean what stands in our table, or what the reader of the
+# file hands over in `custom_objects`: layers and functions of their own.
 
 
 # %%
@@ -860,8 +862,9 @@ except NameError as error:
 # %% [markdown]
 # ### The numbers
 #
-# For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors): a length, a header in JSON
-# with the name, dtype and shape of each array, then the bytes. No code either. Level 3's `named` gives each variable a name.
+# For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors): a length, a header in
+# JSON with the name, dtype and shape of each array, then the bytes. No code either. Level 3's `named` gives each
+# variable a name.
 
 
 # %%
@@ -884,13 +887,14 @@ print(len(blob), "bytes, of which the header has", length)
 print(header["layers.1.kernel"])
 
 # %% [markdown]
-# (The format holds C-contiguous arrays, and the library stores any other wrongly without a word. Hence `order="C"`.)
+# (The format knows only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word. Hence
+# `order="C"`.)
 #
 # ### Written aside, then put in place
 #
-# The disk may be full, or somebody trips over the cable. Then the model of an hour ago should still be there. So a new one is
-# written beside it, and takes its place when all of it lies on the disk. (And nothing but a model is ever replaced: who types
-# `save("Documents")` keeps the documents.)
+# The disk may be full, or somebody trips over the cable. Then the model of an hour ago should still be there. So a new
+# one is written beside it, and takes its place when all of it lies on the disk. (And nothing but a model is ever
+# replaced: who types `save("Documents")` keeps the documents.)
 
 
 # %%
@@ -935,8 +939,8 @@ def replaced(path, files=()):
 
 
 # %% [markdown]
-# A model that was compiled also keeps how it is trained: optimizer, losses, metrics, and what the optimizer remembers of each
-# variable. That is how training can go on later.
+# A model that was compiled also keeps how it is trained: optimizer, losses, metrics, and what the optimizer remembers
+# of each variable. That is how training can go on later.
 
 
 # %%
@@ -976,7 +980,8 @@ def save(model, path):
 # %%
 from levels.mid_level import ExponentialDecay
 
-data, folder = tasks.rings(), Path(tempfile.mkdtemp())
+place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+data, folder = tasks.rings(), Path(place.name)
 model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 model.compile(Adam(ExponentialDecay(0.02, 200, 0.5)), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
@@ -987,9 +992,10 @@ for file in sorted((folder / "net").iterdir()):
 # %% [markdown]
 # ### Taken from a stranger
 #
-# Whatever is wrong with a file, the reader wants one sentence: which file, what was found, what to do. And a file must not ask
-# for more than it brings. `{"units": 1000000000000}` is quickly written; so while a model is read, no variable is made that is
-# larger than the largest in the file. (The starting weights are not drawn either. They would be thrown away.)
+# Whatever is wrong with a file, we want one sentence: which file, what was found, what to do. And a file must not ask
+# for more than it brings. A trillion units are quickly written. So while a model is read, no variable may hold more
+# numbers than the file of all weights has bytes. (And starting weights are not drawn: they would be thrown away at
+# once.)
 
 
 # %%
@@ -1024,12 +1030,18 @@ def nothing_drawn(most):
 
 
 # %% [markdown]
-# Level 3's `set_weights` changes all variables or none, so a file that does not fit leaves a model as it was. `load_model` makes a
-# model, gives it its numbers, and hands it out when everything fits.
+# The numbers alone first. Level 3's `set_weights` changes all variables or none, so a file that does not fit leaves a
+# model as it was.
 
 
 # %%
 #| export saving lazy
+def save_weights(model, path):
+    """Write the numbers of all variables into one safetensors file, which `fill` reads."""
+    with replaced(path) as file:
+        write(file, packed(model.named(Variable)))
+
+
 def fill(part, path):
     """Give all variables the numbers in a safetensors file. Raises OSError or ValueError, and changes none, if it does not fit."""
     with blamed(Path(path)):
@@ -1037,6 +1049,22 @@ def fill(part, path):
         for name in sorted(names.keys() ^ arrays.keys()):
             raise ValueError(f"{name} is only in the {'file' if name in arrays else 'model'}")
         part.set_weights([arrays[name] for name in names])
+
+
+# %% [markdown]
+# Then the whole model. It is made, given its numbers, and handed out when everything fits. A name without a folder may
+# be that of a model which came with the course.
+
+
+# %%
+#| export saving lazy
+def folder_of(path):
+    """The folder of that path, or of the pretrained model of that name."""
+    models = Path(low_level.__file__).parents[2] / "data" / "models"
+    names = sorted(folder.name for folder in models.glob("*"))
+    if not Path(path).is_dir() and str(path) not in names:
+        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {', '.join(names)}")
+    return Path(path) if Path(path).is_dir() else models / path
 
 
 def load_model(path, custom_objects=None):
@@ -1064,21 +1092,6 @@ def load_model(path, custom_objects=None):
     return model
 
 
-def folder_of(path):
-    """The folder of that path, or of the pretrained model of that name."""
-    models = Path(low_level.__file__).parents[2] / "data" / "models"
-    names = sorted(folder.name for folder in models.glob("*"))
-    if not Path(path).is_dir() and str(path) not in names:
-        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {', '.join(names)}")
-    return Path(path) if Path(path).is_dir() else models / path
-
-
-def save_weights(model, path):
-    """Write the numbers of all variables into one safetensors file, which `fill` reads."""
-    with replaced(path) as file:
-        write(file, packed(model.named(Variable)))
-
-
 # %%
 again = load_model(folder / "net")
 print("the same predictions:", (again.predict(data.x_test) == model.predict(data.x_test)).all())
@@ -1086,8 +1099,8 @@ losses = [m.fit(data.x, data.y, batch_size=100, epochs=5, seed=2, verbose=0).los
 print("the same training:   ", (losses[0] == losses[1]).all())
 
 # %% [markdown]
-# Adam's memory came along, its step count, and with it where the rate was on its way down. Now we change the file as a
-# careless editor or a stranger would:
+# To the last bit: Adam's memory came along, and the step count, which says how far the rate has come down. Now we
+# change the file, as a slip of the hand or a stranger would:
 
 # %%
 text = (folder / "net" / CONFIG).read_text()
@@ -1101,23 +1114,26 @@ for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'
 # %% [markdown]
 # ### Two models that are already trained
 #
-# Here is the lesson the other way round: two models that somebody else trained came with the course. One takes a point and says
-# how probably it is in the outer ring. The other takes a penguin as it is measured, bill length, bill depth and flipper length in
-# millimetres, and its mass in grams, and says how probably it is male. (We standardise such inputs before training. Whoever gets a model
-# does not know our means, so they have to be in it: here they went into the first layer's weights.)
+# Now we are those who receive. Two models came with the course. One takes a point, and gives the probability that it is
+# in the outer ring. The other takes a penguin as it is measured, bill length, bill depth and flipper length in
+# millimetres, mass in grams, and gives the probability that it is male. We train on standardised measures. Whoever gets
+# our model does not know the means and deviations, so these must be in it too: here they went into the weights of the
+# first layer.
 
 # %%
-penguin = np.array([[39.1, 18.7, 181.0, 3750.0], [39.5, 17.4, 186.0, 3800.0]])
-print("male, said the table: 1, 0; says the model:", *load_model("penguins_sex").predict(penguin).round(2).ravel())
+penguin = np.array([[39.1, 18.7, 181.0, 3750.0], [39.5, 17.4, 186.0, 3800.0]])  # the table says: male, female
+print("male with probability", *load_model("penguins_sex").predict(penguin).round(2).ravel())
 right = (load_model("rings").predict(data.x_test) > 0.5) == (data.y_test == 1)
 print(f"points in the right ring: {right.mean():.1%}")
 
 # %% [markdown]
 # ### To where there is no `levels`
 #
-# Our folder needs our layers. Others have theirs, so there is a common language: [ONNX](https://onnx.ai), a graph of some two
-# hundred ops with agreed meanings, which browsers, telephones and other frameworks run. We have such a graph already:
-# level 3 traces the model's call, and what is left of the layers is ops. So a table, from our ops to theirs:
+# Our folder needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
+# Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
+# [ONNX](https://onnx.ai): ops with [agreed meanings](https://onnx.ai/onnx/operators/), which other frameworks, browsers
+# and telephones run. We have the graph already. Level 3 traces the model's call, and what is left of the layers is ops.
+# So we need a table, from our ops to theirs:
 
 
 # %%
@@ -1130,8 +1146,8 @@ ONNX.update(exp="Exp", log="Log", sqrt="Sqrt", power="Pow", maximum="Max", minim
 ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 # %% [markdown]
-# Some ops have attributes. Their rows are functions from the inputs and our attributes to (their op, its inputs, its attributes); an
-# input may be another such triple, or numbers.
+# Other ops have attributes, or are spelled in another way. Their rows are functions: from inputs and attributes to a
+# triple, ONNX's op, its inputs, its attributes. An input may be another such triple, or numbers.
 
 
 # %%
@@ -1153,8 +1169,8 @@ ONNX.update(
 
 
 # %% [markdown]
-# ONNX leaves open how many rows a batch has, our trace does not. So we trace twice, with two rows and with three. What is the same
-# in both graphs holds for any number of rows. A shape that differs has one size which ONNX is told to work out, -1. If
+# ONNX leaves open how many rows a batch has. A trace does not. So we trace twice, with two rows and with three: what is
+# the same in both graphs holds for any number. Where a `reshape` differs, ONNX works out the size itself (-1). If
 # anything else differs, the model computes with the number of rows, and we say so.
 
 
@@ -1197,7 +1213,7 @@ def attributes_of(two, three):
 
 
 # %% [markdown]
-# The rest is spelling: constants and variables become what ONNX calls initializers, each op becomes a node.
+# The rest is spelling. Variables and constants become what ONNX calls initializers, and each op becomes a node.
 
 
 # %%
@@ -1223,6 +1239,10 @@ class OnnxWriter:
         given = [kinds.get(type(x), self.constant)(x) for x in inputs]
         self.nodes.append(helper.make_node(op, given, [name or f"t{len(self.nodes)}"], **attributes))
         return self.nodes[-1].output[0]
+
+
+# %% [markdown]
+# Now node by node. Each of our nodes gets a name there; the inputs are called x and the outputs y.
 
 
 # %%
@@ -1276,8 +1296,8 @@ for node in graph.node:
     print(f"{node.output[0]:>3} = {node.op_type}({', '.join(node.input)})")
 
 # %% [markdown]
-# The weights kept their names. What is left is to say which edition of the ops we mean, the **opset**, and to let ONNX check our
-# grammar:
+# The weights kept their names. It remains to say which edition of the ops we mean, the **opset**. Then ONNX checks
+# types and shapes:
 
 
 # %%
@@ -1299,7 +1319,8 @@ def export(model, path):
 
 
 # %% [markdown]
-# And now a Python process in which `levels` is never imported. It runs the file with the evaluator that comes with ONNX:
+# And now a Python process in which `levels` is never imported. It runs the file with the evaluator that comes with
+# ONNX:
 
 # %%
 import subprocess
@@ -1319,8 +1340,8 @@ print(subprocess.check_output([sys.executable, "-I", "-c", program], cwd=folder,
 print("here:   ", *model.predict(np.array([[3.0, 4.0], [0.0, -8.0], [6.0, 5.0]])).ravel().round(3))
 
 # %% [markdown]
-# The same file goes into `onnxruntime`, into a browser, into a phone. (The course's tests hold it against `onnxruntime`, for every
-# layer of level 4.) An op of your own stays at home, unless you say how it is spelled there:
+# The course's tests do the same with another program, `onnxruntime`, for every layer of level 4. An op that has no row
+# in the table stays at home:
 
 # %%
 from levels.low_level import apply
@@ -1339,7 +1360,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# The other rows are more of the same. A reduction names its axes; a slice is told by starts, stops and steps.
+# Two kinds of rows are left. A reduction names its axes. A slice is told by starts, stops and steps.
 
 
 # %%
