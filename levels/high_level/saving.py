@@ -107,6 +107,12 @@ class Reader:
         return part
 
 
+def check_built(model, verb):
+    """Raise ValueError where nobody knows yet what the model's inputs are like."""
+    if model.input_specs is None:
+        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
+
+
 def packed(variables):
     """Variables {name: variable} as the bytes of a safetensors file."""
     return safetensors.numpy.save({name: np.asarray(v.numpy(), order="C") for name, v in variables.items()})
@@ -144,12 +150,6 @@ def replaced(path, files=()):
             if old.exists() and not path.exists():
                 old.rename(path)
             raise
-
-
-def check_built(model, verb):
-    """Raise ValueError where nobody knows yet what the model's inputs are like."""
-    if model.input_specs is None:
-        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
 
 
 def save(model, path):

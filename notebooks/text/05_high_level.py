@@ -874,6 +874,12 @@ import safetensors.numpy
 from levels.low_level import Variable
 
 
+def check_built(model, verb):
+    """Raise ValueError where nobody knows yet what the model's inputs are like."""
+    if model.input_specs is None:
+        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
+
+
 def packed(variables):
     """Variables {name: variable} as the bytes of a safetensors file."""
     return safetensors.numpy.save({name: np.asarray(v.numpy(), order="C") for name, v in variables.items()})
@@ -892,9 +898,8 @@ print(header["layers.1.kernel"])
 #
 # ### Written aside, then put in place
 #
-# The disk may be full, or somebody trips over the cable. Then the model of an hour ago should still be there. So a new
-# one is written beside it, and takes its place when all of it lies on the disk. (And nothing but a model is ever
-# replaced: who types `save("Documents")` keeps the documents.)
+# The disk may be full, or somebody trips over the cable. Then the model of an hour ago should still be there. First, what
+# it means that bytes are written:
 
 
 # %%
@@ -915,6 +920,13 @@ def write(file, data):
         os.fsync(out.fileno())
 
 
+# %% [markdown]
+# A new model is written beside the old one, and takes its place when all of it lies on the disk. Nothing but a model is
+# ever replaced: who types `save("Documents")` keeps the documents.
+
+
+# %%
+#| export saving lazy
 @contextmanager
 def replaced(path, files=()):
     """Inside this `with` block: a path to write to. What is there at its end takes the place of `path`, old or new.
@@ -945,12 +957,6 @@ def replaced(path, files=()):
 
 # %%
 #| export saving lazy
-def check_built(model, verb):
-    """Raise ValueError where nobody knows yet what the model's inputs are like."""
-    if model.input_specs is None:
-        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
-
-
 def save(model, path):
     """Make a folder of that name: config.json, weights.safetensors and, once trained, optimizer.safetensors.
 
@@ -1286,8 +1292,8 @@ def info(name, dtype, shape):
 checks.predict(
     "Three layers: Dense(4, relu), Dense(8, relu), Dense(1, sigmoid). How many nodes does their ONNX graph have?",
     9,
-    because="Three for each layer: a product, a sum, an activation. The layers themselves are gone. They were Python, and "
-    "the trace has run it.",
+    because="Three for each layer: a product, a sum, an activation. The layers themselves are gone: they were Python "
+    "code, and the trace ran it.",
 )
 
 # %%
