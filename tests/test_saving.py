@@ -185,6 +185,14 @@ def test_not_compiled_frozen_and_float64(tmp_path):
         loaded.fit(X, Y)
 
 
+def test_a_call_that_was_refused_leaves_no_trace(tmp_path):
+    model = built(plain())
+    with pytest.raises(ValueError, match="built for 3 inputs"):
+        model.predict(np.ones((2, 5), "f4"))
+    model.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(X).tolist() == model.predict(X).tolist()
+
+
 def test_weights_that_are_nan_or_infinite_are_numbers_too(tmp_path):
     model = plain()
     model.build((None, 3))

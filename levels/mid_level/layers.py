@@ -81,7 +81,6 @@ class Layer(Made, Module):
             return first.through(self, x)
         several = first is not x and isinstance(first, (Operators, np.ndarray))
         x = [*map(as_tensor, x)] if several else as_tensor(x)
-        self.input_specs = [t.spec for t in x] if several else [x.spec]
         first = x[0] if several else x
         if not self.built:
             self.dtype = self.dtype or (first.dtype if first.dtype.kind == "f" else "float32")
@@ -94,6 +93,7 @@ class Layer(Made, Module):
             y = self.call(x)
         finally:
             TRAINING.pop()
+        self.input_specs = [t.spec for t in x] if several else [x.spec]
         self.output_shape = y.spec.shape if isinstance(y, Operators) else None
         return y
 
