@@ -4,16 +4,44 @@
 # fmt: off
 # isort: skip_file
 
+import importlib
+
 from .models import (
     OPTIMIZERS, PIECE, Callback, Functional, History, Input, Model, Placeholder, Sequential, Training, alone,
-    batches_of, compiled, dry_run, in_order, listed, made, noted_interrupts, one_pass, parted, pieces, progress,
+    batches_of, compiled, dry_run, in_order, later, listed, made, noted_interrupts, one_pass, parted, pieces, progress,
     run_epochs, summary, train_step
 )
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "OPTIMIZERS", "PIECE", "Callback", "Functional", "History", "Input", "Model", "Placeholder", "Sequential",
-    "Training", "alone", "batches_of", "compiled", "dnn_classifier", "dry_run", "in_order", "linear_regression",
-    "listed", "made", "noted_interrupts", "one_pass", "parted", "pieces", "progress", "run_epochs", "summary", "train",
-    "train_step"
+    "CLASSES", "CONFIG", "FILES", "LEVEL_4", "ONNX", "OPTIMIZER", "OPTIMIZERS", "PIECE", "WEIGHTS", "Callback",
+    "Functional", "History", "Input", "Model", "OnnxWriter", "Placeholder", "Reader", "Sequential", "Training",
+    "alone", "attributes_of", "batches_of", "blamed", "both", "check_built", "compiled", "dnn_classifier", "dry_run",
+    "export", "fill", "folder_of", "in_order", "info", "later", "linear_regression", "listed", "load_model", "made",
+    "made_with", "noted_interrupts", "nothing_drawn", "numbered", "one_pass", "onnx_graph", "packed", "parted",
+    "pieces", "progress", "reduction_row", "replaced", "run_epochs", "save", "save_weights", "slice_row", "summary",
+    "traced", "train", "train_step", "write", "written", "written_part"
 ]
+
+LAZY = {
+    "CLASSES": "saving", "CONFIG": "saving", "FILES": "saving", "LEVEL_4": "saving", "ONNX": "exporting", "OPTIMIZER":
+    "saving", "WEIGHTS": "saving", "OnnxWriter": "exporting", "Reader": "saving", "attributes_of": "exporting",
+    "blamed": "saving", "both": "exporting", "check_built": "saving", "export": "exporting", "fill": "saving",
+    "folder_of": "saving", "info": "exporting", "load_model": "saving", "made_with": "saving", "nothing_drawn":
+    "saving", "numbered": "exporting", "onnx_graph": "exporting", "packed": "saving", "reduction_row": "exporting",
+    "replaced": "saving", "save": "saving", "save_weights": "saving", "slice_row": "exporting", "traced": "exporting",
+    "write": "saving", "written": "saving", "written_part": "saving"
+}
+
+
+def __getattr__(name):
+    """Load the rooms named in LAZY on first use (PEP 562): importing this level does not wait for them."""
+    if name in LAZY.values():
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__

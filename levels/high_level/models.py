@@ -6,6 +6,7 @@ import functools
 import math
 import operator
 import signal
+import sys
 import time
 from contextlib import contextmanager
 
@@ -31,7 +32,7 @@ OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
     found = known(what, table, name)
-    return found() if isinstance(name, str) or isinstance(name, type) else found
+    return found() if isinstance(name, (str, type)) else found
 
 
 def listed(x):
@@ -275,6 +276,11 @@ def dry_run(layer, specs):
     return trace(lambda *x: layer(alone(x)), specs)[1]
 
 
+def later(name):
+    """What a room that opens later defines: looked up when it is needed, in the notebook or in the built level."""
+    return getattr(sys.modules[__package__ or __name__], name)
+
+
 class Model(Layer):
     """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs), see `Input`."""
 
@@ -337,6 +343,22 @@ class Model(Layer):
     def summary(self):
         """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
         print(summary(self))
+
+    def save(self, path):
+        """Make a folder that `load_model` reads; see the function of this name."""
+        later("save")(self, path)
+
+    def save_weights(self, path):
+        """Write the numbers of all variables into one file."""
+        later("save_weights")(self, path)
+
+    def load_weights(self, path):
+        """Take all variables from such a file."""
+        later("fill")(self, path)
+
+    def export(self, path):
+        """Write an ONNX file, which runs without `levels`; see the function of this name."""
+        later("export")(self, path)
 
 
 class Sequential(Model):
@@ -413,6 +435,7 @@ class Functional(Model):
     def __init__(self, inputs, outputs, name=None):
         super().__init__(name)
         self.inputs, self.outputs = listed(inputs), listed(outputs)
+        self.input_specs = [x.spec for x in self.inputs]
         self.steps = in_order(self.outputs, self.inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 

@@ -71,6 +71,7 @@ class Layer(Made, Module):
     def __init__(self, name=None, dtype=None):
         self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
         self.width = self.output_shape = None  # width: of the inputs that it is built for, where that matters
+        self.input_specs = None  # what it was called on last
         self.penalties = []
 
     def __call__(self, x, training=None):
@@ -92,6 +93,7 @@ class Layer(Made, Module):
             y = self.call(x)
         finally:
             TRAINING.pop()
+        self.input_specs = [t.spec for t in x] if several else [x.spec]
         self.output_shape = y.spec.shape if isinstance(y, Operators) else None
         return y
 
