@@ -7,7 +7,13 @@ import re
 import statistics
 import textwrap
 import time
+import timeit
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from course import reference
+from course.figures import accuracy, r_squared
 from course.rooms import code_lines
 
 MARKS = ("forward", "loss", "backward", "update")
@@ -21,10 +27,18 @@ def functions_of(task):
         name = waiting.pop()
         if name not in sources:
             sources[name] = inspect.getsource(getattr(module, name))
-            names = {node.id for node in ast.walk(ast.parse(sources[name])) if isinstance(node, ast.Name)}
-            named = {n: inspect.unwrap(getattr(module, n, print)) for n in sorted(names)}
+            named = {n: inspect.unwrap(getattr(module, n, print)) for n in sorted(names_read(sources[name]))}
             waiting += [n for n, f in named.items() if inspect.isfunction(f) and f.__module__ == task.__module__]
     return sources
+
+
+def names_read(source):
+    """The names that this source reads and does not bind itself."""
+    nodes = list(ast.walk(ast.parse(textwrap.dedent(source))))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return {node.id for node in names} - bound
 
 
 def parts(task):
@@ -80,12 +94,18 @@ class Columns:
 def side_by_side(*tasks):
     """The lines that matter of one task on several levels, aligned by their marks: pass each level's task function."""
     names = [task.__module__.split(".")[1] if "." in task.__module__ else "here" for task in tasks]
+    names = ["plain Python" if name == "reference" else name for name in names]
     return Columns({name: parts(task) for name, task in zip(names, tasks, strict=True)})
 
 
 def lines(*functions):
     """Lines of code of these functions: no blank line, no comment, no docstring."""
     return sum(code_lines(textwrap.dedent(inspect.getsource(function))) for function in functions)
+
+
+def lines_of(task):
+    """Lines of code of a task function and of all that it calls in its module, without the checks of its arguments."""
+    return sum(code_lines(source) for name, source in functions_of(task).items() if not name.startswith("check_"))
 
 
 def microseconds(train, task, steps=1000, repeats=5):
@@ -103,3 +123,227 @@ def cost(train, task, launches, nbytes, predicted, steps=1000):
     measured = microseconds(train, task, steps)
     print("launches a step   bytes a step   µs predicted   µs measured")
     print(f"{launches:15.4g}   {nbytes:12,.0f}   {predicted * 1e6:12.3g}   {measured:11.3g}")
+
+
+class Row(NamedTuple):
+    """One version of a task: what it takes to write, what a step of it costs, and what it learned."""
+
+    name: str  # "3 eager"
+    level: int  # 0 is plain Python
+    code: dict  # {mark: its lines}
+    lines: int
+    launches: float  # a step
+    nbytes: float  # a step
+    predicted: float  # seconds a step
+    measured: float  # seconds a step
+    losses: Any  # [steps]
+    own: int  # so many of the steps, the last ones, it took itself; level 1 took the ones before
+    score: str  # on the test rows
+
+
+class Comparison(NamedTuple):
+    """All versions of one task. It prints as a table of what is the same on every machine: no time stands in it."""
+
+    title: str
+    rows: list
+
+    def cells(self):
+        yield "", "lines", "launches a step", "bytes a step", "last loss", "test rows"
+        for row in self.rows:
+            yield row.name, str(row.lines), launches_of(row), f"{row.nbytes:,.0f}", loss_of(row), row.score
+
+    def __repr__(self):
+        cells = list(self.cells())
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rule = ["-" * width for width in widths]
+        texts = [
+            [text.ljust(width) for text, width in zip(row, widths, strict=True)] for row in (cells[0], rule, *cells[1:])
+        ]
+        return "\n".join(f"| {' | '.join(row)} |" for row in texts)
+
+    def _repr_html_(self):
+        head, *rows = ([html.escape(text) for text in row] for row in self.cells())
+        lines = [f"<tr>{''.join(f'<th>{text}</th>' for text in head)}</tr>"]
+        for name, *numbers, loss, score in rows:
+            right = "".join(f'<td align="right">{text}</td>' for text in numbers)
+            lines.append(f'<tr><th align="left">{name}</th>{right}<td><code>{loss}</code></td><td>{score}</td></tr>')
+        return f"<table>{''.join(lines)}</table>"
+
+
+def launches_of(row):
+    """14, or, of a program that takes all steps in one launch, 1 in 8,000."""
+    return f"{row.launches:,.0f}" if row.launches >= 1 else f"1 in {1 / row.launches:,.0f}"
+
+
+def loss_of(row):
+    """The last loss: of float64 every bit, of float32 what its programs agree on, whatever their lanes."""
+    last = row.losses[-1]
+    return float(last).hex() if last.dtype == np.float64 else f"{last:.3g} (float32)"
+
+
+class Version(NamedTuple):
+    """One of the rows before it has run: the function as written, what calls it, and the task it is given."""
+
+    name: str
+    level: int
+    written: Any
+    train: Any
+    task: Any
+
+    def run(self, steps=None):
+        x, y, _, _, weights, batches, rate, *_ = self.task
+        return self.train(x, y, weights, batches[:steps], rate)
+
+
+def versions(task, levels, last):
+    """The rows of the comparison. Those that go op by op take the `last` steps alone, from where level 1 has come by then."""
+    machine_code, kernels, tensors, layers, model = levels
+    double, single = Version("", 1, machine_code, machine_code, task), in_float32(task)
+    way = len(task.batches) - last
+    start = double.run(way).weights if way > 0 else task.weights
+    end = task._replace(weights=start, batches=task.batches[-last:])
+    plain = getattr(reference, machine_code.__name__)
+    return [
+        Version("0 plain Python", 0, plain, in_plain_python(plain), end),
+        double._replace(name="1 scalar"),
+        double._replace(name="1 SIMD", task=single),
+        Version("2", 2, kernels, kernels, end),
+        Version("3 eager", 3, tensors, op_by_op(tensors), end),
+        Version("3 compiled", 3, tensors, tensors, task),
+        Version("4", 4, layers, layers, task),
+        Version("5", 5, model, model, task),
+    ]
+
+
+def in_float32(task):
+    """The same numbers, rounded to float32."""
+    x, y, x_test, y_test = (array.astype("f4") for array in task[:4])
+    return task._replace(x=x, y=y, x_test=x_test, y_test=y_test, weights=[w.astype("f4") for w in task.weights])
+
+
+def in_plain_python(train):
+    """A function of `reference` that is called like those of the levels, and has the course's own exp and log."""
+    from levels.hardware import Fit, exp, log
+
+    own = {"exp": exp, "log": log} if "exp" in inspect.signature(train).parameters else {}
+
+    def answer(row, weights):
+        *hidden, w, b = weights
+        for w_, b_ in zip(hidden[::2], hidden[1::2], strict=True):
+            row = [z if z > 0.0 else 0.0 for z in reference.layer(row, w_, b_)]
+        (z,) = reference.layer(row, w, b)
+        return [1.0 / (1.0 + exp(0.0 - z)) if hidden else z]
+
+    def run(x, y, weights, batches, learning_rate):
+        losses, weights = train(x, y, weights, batches, learning_rate, **own)
+        return Fit(np.array(losses), weights, lambda x: np.array([answer(row, weights) for row in x.tolist()]))
+
+    return run
+
+
+def op_by_op(train):
+    """The same function, with nothing compiled."""
+    from levels.low_level import eager
+
+    def run(*arguments):
+        with eager():
+            return train(*arguments)
+
+    return run
+
+
+def measure(task, *levels, last=None, repeats=3):
+    """Train on one task in all versions and take the time, in turns and on one thread: a Comparison.
+
+    levels: the task's function on levels 1 to 5. The rows 0, 2 and 3 eager go op by op. They take only the `last` steps
+    themselves (None: all), from the weights that level 1 hands them. `traffic` says what a launch is, `predicted` how a time
+    is predicted.
+    """
+    todo = versions(task, levels, min(last or len(task.batches), len(task.batches)))
+    costs = [traffic(version) for version in todo]  # what is compiled on first use is compiled here
+    fits, times = run_in_turns(todo, repeats)
+    prices, way, rows = small_launches(), fits["1 scalar"].losses, []
+    for version, (launches, nbytes) in zip(todo, costs, strict=True):
+        name, fit, (one, whole) = version.name, fits[version.name], times[version.name]
+        own = len(fit.losses)
+        guess = predicted(version, launches, nbytes, prices.get(name, one))
+        losses = np.concatenate([way[:-own], fit.losses]) if own < len(way) else fit.losses
+        what = name, version.level, parts(version.written), lines_of(version.written)
+        rows.append(Row(*what, launches, nbytes, guess, whole / own, losses, own, score_of(version, fit)))
+    return Comparison(task.title, rows)
+
+
+def run_in_turns(todo, repeats):
+    """{name: Fit} of all versions, and {name: the median seconds of a run of one step, and of all}."""
+    from levels.hardware import seconds
+
+    fits, times = {}, {version.name: ([], []) for version in todo}
+    for _ in range(repeats):
+        for version in todo:
+            one, all_steps = times[version.name]
+            one.append(seconds(lambda: version.run(1), 1))  # noqa: B023 - called at once
+            all_steps.append(seconds(lambda: fits.update({version.name: version.run()}), 1))  # noqa: B023
+    return fits, {name: tuple(map(statistics.median, both)) for name, both in times.items()}
+
+
+def traffic(version):
+    """The launches of a step, and the bytes that they read and write.
+
+    On levels 2 and 3 eager a launch is a kernel's. In plain Python it is an operation on two numbers, 8 bytes each, that
+    gives a third. A program takes all steps in one launch, and reads the rows of each batch and their row numbers.
+    """
+    from levels.kernels import counted
+
+    x, (steps, batch) = version.task.x, version.task.batches.shape
+    if version.level == 0:
+        operations = batch * operations_a_row(version)
+        return operations, operations * 3 * 8
+    (one, few), (two, more) = counted(lambda: version.run(1)), counted(lambda: version.run(2))
+    program = 1 / steps, batch * ((x.shape[1] + 1) * x.itemsize + 8)
+    return (two - one, more - few) if two > one else program
+
+
+def operations_a_row(version):
+    """Additions, subtractions, multiplications and divisions of a row, as level 1's program writes them in its inner loop."""
+    from levels.hardware import tasks
+
+    program = {"linear_regression": tasks.linear_program, "dnn_classifier": tasks.dnn_program}[version.written.__name__]
+    text = program(np.dtype("f8"), version.task.x.shape[1]).text
+    return len(re.findall(r"= f(?:add|sub|mul|div) ", text.split("\nagain")[0].split("\nbody")[-1]))
+
+
+def small_launches():
+    """The least seconds of a small launch, where a step has many: {name of the version: seconds}."""
+    from levels.hardware import pool
+    from levels.kernels import launch
+    from levels.low_level import constant
+
+    cpu, two = pool()["cpu:0"], [1.0, 1.0]
+    one, out, ten = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8"), constant(np.ones((10, 1)))
+    runs = {
+        "0 plain Python": (lambda: reference.dot(two, two), 4),  # two products, two sums
+        "2": (lambda: launch("add", out, one, one), 1),
+        "3 eager": (lambda: ten + ten, 1),
+    }
+    return {name: min(timeit.repeat(run, number=1000, repeat=5)) / 1000 / n for name, (run, n) in runs.items()}
+
+
+def predicted(version, launches, nbytes, price):
+    """Seconds of a step: launches · price of one + max(flops / peak, bytes / bandwidth), as on level 1.
+
+    The price is that of a small launch, and of a program's only one that of a run of a single step: checks, tracing and
+    assembling. The peak is that of float32; in float64 a row takes one lane of it.
+    """
+    from levels.hardware import host_lanes, pool
+
+    x, lanes = version.task.x, host_lanes()
+    flops = version.task.batches.shape[1] * operations_a_row(version) * (lanes if x.dtype == np.float64 else 1)
+    return launches * price + pool()["cpu:0"].roofline(flops, nbytes)
+
+
+def score_of(version, fit):
+    """How good the answers are on rows that no step has seen."""
+    x, y = version.task.x_test, version.task.y_test
+    if version.written.__name__ == "linear_regression":
+        return f"R² {r_squared(y, fit.predict(x)):.3f}"
+    return f"{accuracy(y, fit.predict(x)):.1%} right"

@@ -40,15 +40,17 @@ def descend(weights, gradients, learning_rate):
 
 
 def linear_step(x, y, weights):
-    """The loss (Σ e·e) / n of one batch and its gradients [dw, db]."""
+    """The loss (Σ e·e) / n of one batch and its gradients [dw, db].
+
+    e·e is a product of two e's: the chain rule passes g·e through each."""
     w, b = weights
     n, total, (dw, db) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
-        (z,) = layer(row, w, b)
+        (z,) = layer(row, w, b)  # forward
         e = z - target
-        total = total + e * e
-        g = 1.0 / n
-        de = g * e + g * e  # e·e is a product of two e's: the chain rule passes g·e through each
+        total = total + e * e  # loss
+        g = 1.0 / n  # backward
+        de = g * e + g * e
         add_outer(dw, row, [de])
         add_outer(db, [1.0], [de])
     return total / n, [dw, db]
@@ -59,13 +61,13 @@ def dnn_step(x, y, weights, exp, log):
     w1, b1, w2, b2, w3, b3 = weights
     n, total, (dw1, db1, dw2, db2, dw3, db3) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
-        h1 = [z if z > 0.0 else 0.0 for z in layer(row, w1, b1)]
+        h1 = [z if z > 0.0 else 0.0 for z in layer(row, w1, b1)]  # forward
         h2 = [z if z > 0.0 else 0.0 for z in layer(h1, w2, b2)]
         (z,) = layer(h2, w3, b3)
         p = 1.0 / (1.0 + exp(0.0 - z))
         c = min(max(p, 1e-7), 1.0 - 1e-7)
-        total = total + (target * log(c) + (1.0 - target) * log(1.0 - c))
-        g = -1.0 / n
+        total = total + (target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+        g = -1.0 / n  # backward
         dc = g * target / c - g * (1.0 - target) / (1.0 - c)
         dp = dc if 1e-7 < p < 1.0 - 1e-7 else 0.0
         dz = [dp * p * (1.0 - p)]
@@ -83,7 +85,7 @@ def train(step, x, y, weights, batches, learning_rate):
     weights, losses = [[[float(v) for v in row] for row in w] for w in weights], []
     for rows in batches:
         loss, gradients = step([x[i] for i in rows], [y[i] for i in rows], weights)
-        weights = descend(weights, gradients, learning_rate)
+        weights = descend(weights, gradients, learning_rate)  # update
         losses.append(loss)
     return losses, weights
 

@@ -255,6 +255,18 @@ def test_metrics_start_anew_with_each_pass():
     assert net.trainable_variables == net.variables  # a metric's are not among them
 
 
+def test_metrics_by_name():
+    """Each of them in the history, with the numbers that NumPy finds at the end."""
+    x, y = TASK.x, (TASK.y > 0).astype(float)
+    net = compiled(Dense(1, "sigmoid"), loss="binary_crossentropy", optimizer=Adam(0.02), metrics=["accuracy", "auc"])
+    names = ["loss", "accuracy", "auc", "val_loss", "val_accuracy", "val_auc"]
+    history = net.fit(x, y, epochs=20, verbose=0, seed=0, validation_data=(x, y)).history
+    assert [*history] == names and {len(values) for values in history.values()} == {20}
+    right = float(((net.predict(x) > 0.5) == (y > 0.5)).mean())
+    assert history["val_accuracy"][-1] == pytest.approx(right) and history["val_auc"][-1] > 0.98
+    assert net.evaluate(x, y)["accuracy"] == pytest.approx(right)
+
+
 def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
     one, two = started(optimizer="adam"), started(optimizer="adam")
     data = Dataset.from_batches(TASK.x, TASK.y, np.arange(400).reshape(10, 40))

@@ -6,6 +6,7 @@ import functools
 import math
 import operator
 import signal
+import sys
 import time
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from levels.low_level import DEVICES, GradientTape, Operators, constant, function, trace
 from levels.mid_level import (
+    LOSSES,
+    METRICS,
     SGD,
     Adam,
     AdamW,
@@ -20,8 +23,6 @@ from levels.mid_level import (
     CategoricalCrossentropy,
     Dataset,
     Layer,
-    MeanAbsoluteError,
-    MeanSquaredError,
     RMSprop,
     SparseCategoricalCrossentropy,
     at_least,
@@ -29,23 +30,13 @@ from levels.mid_level import (
     known,
 )
 
-METRICS = {}
 OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "mae": MeanAbsoluteError,
-    "mean_absolute_error": MeanAbsoluteError,
-    "binary_crossentropy": BinaryCrossentropy,
-    "categorical_crossentropy": CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
-}
 
 
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
     found = known(what, table, name)
-    return found() if isinstance(found, type) else found
+    return found() if isinstance(name, (str, type)) else found
 
 
 def listed(x):
@@ -308,6 +299,11 @@ def dry_run(layer, specs):
     return trace(lambda *x: layer(alone(x)), specs)[1]
 
 
+def later(name):
+    """What a room that opens later defines: looked up when it is needed, in the notebook or in the built level."""
+    return getattr(sys.modules[__package__ or __name__], name)
+
+
 class Model(Layer):
     """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs), see `Input`."""
 
@@ -374,6 +370,22 @@ class Model(Layer):
     def summary(self):
         """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
         print(summary(self))
+
+    def save(self, path):
+        """Make a folder that `load_model` reads; see the function of this name."""
+        later("save")(self, path)
+
+    def save_weights(self, path):
+        """Write the numbers of all variables into one file."""
+        later("save_weights")(self, path)
+
+    def load_weights(self, path):
+        """Take all variables from such a file."""
+        later("fill")(self, path)
+
+    def export(self, path):
+        """Write an ONNX file, which runs without `levels`; see the function of this name."""
+        later("export")(self, path)
 
 
 class Sequential(Model):
@@ -450,6 +462,7 @@ class Functional(Model):
     def __init__(self, inputs, outputs, name=None):
         super().__init__(name)
         self.inputs, self.outputs = listed(inputs), listed(outputs)
+        self.input_specs = [x.spec for x in self.inputs]
         self.steps = in_order(self.outputs, self.inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 

@@ -17,26 +17,33 @@ from .feature_columns import (
 )
 from .layers import (
     ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, SPREAD, TRAINING, Activation, BatchNormalization, Concatenate,
-    Dense, Dropout, Embedding, Flatten, Layer, Made, glorot_uniform, known, truncated_normal
+    Dense, Dropout, Embedding, Flatten, Layer, Made, absolute, glorot_uniform, known, truncated_normal
 )
 from .losses import (
-    BinaryCrossentropy, CategoricalCrossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
+    LOSSES, BinaryCrossentropy, CategoricalCrossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
     SparseCategoricalCrossentropy, check_probabilities, within
+)
+from .metrics import (
+    AUC, KINDS, METRICS, AccuracyByShape, BinaryAccuracy, CategoricalAccuracy, Mean, MeanLoss, Metric, Precision,
+    R2Score, Recall, SparseCategoricalAccuracy, ratio, snake_case
 )
 from .optimizers import SGD, Adam, AdamW, ExponentialDecay, Optimizer, PiecewiseConstantDecay, RMSprop, shortened
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ACTIVATIONS", "END", "INITIALIZERS", "L1", "L2", "NORMAL", "RANDOM", "SGD", "SPREAD", "STAGES", "TRAINING",
-    "Activation", "Adam", "AdamW", "BatchNormalization", "BinaryCrossentropy", "BucketizedColumn", "CategoricalColumn",
+    "ACTIVATIONS", "AUC", "END", "INITIALIZERS", "KINDS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD",
+    "SPREAD", "STAGES", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization",
+    "BinaryAccuracy", "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy", "CategoricalColumn",
     "CategoricalCrossentropy", "Concatenate", "DataLoader", "Dataset", "Dense", "DenseFeatures", "Dropout",
     "Embedding", "EmbeddingColumn", "ExponentialDecay", "FeatureColumn", "Flatten", "IndicatorColumn", "Layer", "Loss",
-    "Made", "MeanAbsoluteError", "MeanSquaredError", "NumericColumn", "Optimizer", "PiecewiseConstantDecay",
-    "Pipeline", "RMSprop", "SparseCategoricalCrossentropy", "Stage", "Stages", "as_array", "as_element", "at_least",
-    "batched", "batched_rows", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
+    "Made", "Mean", "MeanAbsoluteError", "MeanLoss", "MeanSquaredError", "Metric", "NumericColumn", "Optimizer",
+    "PiecewiseConstantDecay", "Pipeline", "Precision", "R2Score", "Recall", "RMSprop", "SparseCategoricalAccuracy",
+    "SparseCategoricalCrossentropy", "Stage", "Stages", "absolute", "as_array", "as_element", "at_least", "batched",
+    "batched_rows", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
     "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_probabilities", "column",
     "crossed_column", "dnn_classifier", "drawn", "drawn_rows", "draws_of", "each_array", "embedding_column",
     "filtered", "fingerprint", "glorot_uniform", "indicator_column", "is_missing", "known", "linear_regression",
-    "mapped", "number_of_batches", "numeric_column", "packed", "pick", "prefetched", "read_columns", "repeated",
-    "row_by_row", "shortened", "stack", "train", "truncated_normal", "values_of", "within", "without_gaps"
+    "mapped", "number_of_batches", "numeric_column", "packed", "pick", "prefetched", "ratio", "read_columns",
+    "repeated", "row_by_row", "shortened", "snake_case", "stack", "train", "truncated_normal", "values_of", "within",
+    "without_gaps"
 ]

@@ -17,9 +17,9 @@ from levels.low_level import (
     Variable,
     apply,
     as_tensor,
+    cast,
     concat,
     gather,
-    maximum,
     nn,
     reduce_mean,
     reduce_sum,
@@ -71,6 +71,7 @@ class Layer(Made, Module):
     def __init__(self, name=None, dtype=None):
         self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
         self.width = self.output_shape = None  # width: of the inputs that it is built for, where that matters
+        self.input_specs = None  # what it was called on last
         self.penalties = []
 
     def __call__(self, x, training=None):
@@ -92,6 +93,7 @@ class Layer(Made, Module):
             y = self.call(x)
         finally:
             TRAINING.pop()
+        self.input_specs = [t.spec for t in x] if several else [x.spec]
         self.output_shape = y.spec.shape if isinstance(y, Operators) else None
         return y
 
@@ -165,6 +167,11 @@ INITIALIZERS.update(
 ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
 
 
+def absolute(x):
+    """|x|, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
+    return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
+
+
 class L1(Made):
     """l1·Σ|w|"""
 
@@ -172,7 +179,7 @@ class L1(Made):
         self.l1 = l1
 
     def __call__(self, w):
-        return self.l1 * reduce_sum(maximum(w, -w))
+        return self.l1 * reduce_sum(absolute(w))
 
 
 class L2(Made):

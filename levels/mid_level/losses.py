@@ -4,7 +4,7 @@
 
 from levels.low_level import Symbol, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
 
-from .layers import Made
+from .layers import Made, absolute
 
 
 class Loss(Made):
@@ -78,8 +78,7 @@ class MeanAbsoluteError(Loss):
     """mean(|y_pred - y_true|)"""
 
     def call(self, y_true, y_pred):
-        error = y_pred - y_true
-        return nn.relu(error) + nn.relu(-error)  # at 0 the slope of both is 0, as it should be
+        return absolute(y_pred - y_true)
 
 
 class CategoricalCrossentropy(Loss):
@@ -118,3 +117,14 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
         return super().call(
             one_hot(reshape(y_true, y_pred.spec.shape[:-1]), y_pred.spec.shape[-1], y_pred.dtype), y_pred
         )
+
+
+LOSSES = {
+    "mse": MeanSquaredError,
+    "mean_squared_error": MeanSquaredError,
+    "mae": MeanAbsoluteError,
+    "mean_absolute_error": MeanAbsoluteError,
+    "binary_crossentropy": BinaryCrossentropy,
+    "categorical_crossentropy": CategoricalCrossentropy,
+    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
+}

@@ -27,6 +27,18 @@ class Optimizer(Made, Module):
         self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
         self.owners = None  # the variables that it was built for, by their ids
 
+    @property
+    def learning_rate(self):
+        """A schedule, or a number, which may be changed at any time; compiled steps hear of it."""
+        return float(self.rate) if isinstance(self.rate, Variable) else self.rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        if isinstance(self.rate, Variable):
+            self.rate.assign(value)
+        else:
+            self.rate = value
+
     def build(self, variables):
         """Make the memory for these variables, in this order. The first `apply_gradients` does so itself."""
         dtype, self.owners = variables[0].dtype, [*map(id, variables)]

@@ -140,6 +140,7 @@ class Layer(Made, Module):
     def __init__(self, name=None, dtype=None):
         self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
         self.width = self.output_shape = None  # width: of the inputs that it is built for, where that matters
+        self.input_specs = None  # what it was called on last
         self.penalties = []
 
     def __call__(self, x, training=None):
@@ -161,6 +162,7 @@ class Layer(Made, Module):
             y = self.call(x)
         finally:
             TRAINING.pop()
+        self.input_specs = [t.spec for t in x] if several else [x.spec]
         self.output_shape = y.spec.shape if isinstance(y, Operators) else None
         return y
 
@@ -400,6 +402,18 @@ class Optimizer(Made, Module):
                 raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number")
         self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
         self.owners = None  # the variables that it was built for, by their ids
+
+    @property
+    def learning_rate(self):
+        """A schedule, or a number, which may be changed at any time; compiled steps hear of it."""
+        return float(self.rate) if isinstance(self.rate, Variable) else self.rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        if isinstance(self.rate, Variable):
+            self.rate.assign(value)
+        else:
+            self.rate = value
 
     def build(self, variables):
         """Make the memory for these variables, in this order. The first `apply_gradients` does so itself."""
@@ -1637,6 +1651,155 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 
 # %% [markdown]
 # ## How good is it: metrics (5 min)
+#
+# A loss is made for its gradient. People ask another thing: how many are right? That is the **accuracy**. Nothing could be
+# trained on it, for it does not change when a weight changes a little, and so its gradient is 0.
+#
+# The answer has to be put together from batches, and the last batch is often shorter. Say that of the first 100 rows 90
+# are right, and that there is one row more, a wrong one.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "The two batches have the accuracies 0.9 and 0. What is the accuracy over all 101 rows?",
+    choices=["0.45, the mean of the two", "0.891", "0.9"],
+    answer="0.891",
+    because="90 of 101 rows are right. The mean of the two lets one row count for as much as a hundred others.",
+)
+
+# %% [markdown]
+# So a **metric** keeps no accuracies. It keeps two sums, how many rows there were and how many of them were right, and it
+# divides when somebody asks. All metrics are made so: they add something up, batch after batch, and a formula makes one
+# number of the sums. Here is what they share:
+
+
+# %%
+#| export metrics
+"""Metrics: how good a model is, over all batches so far."""
+
+import re
+
+from levels.low_level import apply, cast, reduce_sum
+
+
+def snake_case(name):
+    """Keras' names of things: BinaryAccuracy -> binary_accuracy."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def ratio(part, whole):
+    """All numbers of one array, added up, over those of another; 0 where that is 0, as in Keras."""
+    return part.sum() / whole.sum() if whole.sum() else 0.0
+
+
+class Metric(Made, Module):
+    """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` where it is no mean.
+
+    The parts are tensors [batch, …]. Their rows are added up, each times its weight, and `count` is the sum of the weights.
+    """
+
+    def __init__(self, name=None):
+        self.name = name or snake_case(type(self).__name__)
+        self.state = None  # variables, made for the first batch
+
+    check = Loss.check  # that the shapes are equal
+    __repr__ = Loss.__repr__
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
+        y_pred = as_tensor(y_pred)
+        y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
+            y_true = cast(y_true, y_pred.dtype)
+        parts = self.parts(y_true, y_pred)
+        new = self.sums(self.weights(parts[0], sample_weight), *parts)
+        if self.state is None:
+            self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
+        for variable, value in zip(self.state, self.merged(*new)):
+            variable.assign(value)
+
+    def weights(self, part, sample_weight):
+        """A weight for each number of a part."""
+        ones = apply("spread", 1.0, part, count=1.0)  # like this batch, also where a compiled step gets a shorter one
+        if sample_weight is None:
+            return ones
+        weight, rows = as_tensor(sample_weight, part), part.spec.shape[:1]
+        if weight.spec.shape != rows:
+            raise ValueError(f"{self}: sample_weight is {weight.spec}; expected a weight for each row, {rows}")
+        return ones * reshape(cast(weight, part.dtype), rows + (1,) * (len(part.spec.shape) - 1))
+
+    def sums(self, weight, *parts):
+        """What a batch has to say: count, and the sum of each part."""
+        return [reduce_sum(x, 0) for x in (weight, *(weight * part for part in parts))]
+
+    def merged(self, *new):
+        """The state, with what a new batch has to say."""
+        return [old + x for old, x in zip(self.state, new)]
+
+    def formula(self, count, total):
+        return ratio(total, count)
+
+    def result(self):
+        """The metric over all batches since the last `reset_state`, a float. Before the first batch it is 0.0."""
+        return float(self.formula(*(v.numpy().astype(np.float64) for v in self.state))) if self.state else 0.0
+
+    def reset_state(self):
+        """Forget all batches."""
+        for variable in self.state or ():
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
+    def __call__(self, *args, **options):
+        """Add a batch, and give the result."""
+        self.update_state(*args, **options)
+        return self.result()
+
+
+# %% [markdown]
+# One metric is then a few lines. What does accuracy add up? A 1 for each right answer and a 0 for each wrong one:
+
+
+# %%
+#| export metrics
+class BinaryAccuracy(Metric):
+    """The share of right answers. A prediction above the threshold says 1; any other, NaN included, says 0."""
+
+    def __init__(self, threshold=0.5, **options):
+        super().__init__(**options)
+        self.threshold = threshold
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        check_probabilities(self, y_true=y_true)
+
+    def said(self, y_pred):
+        return cast(y_pred > self.threshold, y_pred.dtype)
+
+    def parts(self, y_true, y_pred):
+        return (cast(self.said(y_pred) == y_true, y_pred.dtype),)
+
+
+# %%
+accuracy, truth = BinaryAccuracy(), np.ones((101, 1), "f4")
+said = np.array([[0.8]] * 90 + [[0.3]] * 11, "f4")
+for rows in (slice(0, 100), slice(100, 101)):
+    print(f"accuracy {accuracy(truth[rows], said[rows]):.3f}, from", *(v.numpy() for v in accuracy.state))
+
+# %% [markdown]
+# The sums are variables, so a metric is a module too, and it may stand inside a compiled step. There it costs two more sums in
+# a loop that runs anyway. The same rows in tens, and the last one alone:
+
+# %%
+accuracy.reset_state()
+
+
+@function
+def judge(y_true, y_pred):
+    accuracy.update_state(y_true, y_pred)
+
+
+judge.over(truth, said, [*np.arange(100).reshape(10, 10), [100]])
+print(f"accuracy {accuracy.result():.3f}")
 
 # %% [markdown]
 # ## The two tasks on this level (6 min)
@@ -1813,7 +1976,11 @@ for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal")
 
 # %%
 #| export layers
-from levels.low_level import reduce_sum
+
+
+def absolute(x):
+    """|x|, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
+    return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
 
 
 class L1(Made):
@@ -1823,7 +1990,7 @@ class L1(Made):
         self.l1 = l1
 
     def __call__(self, w):
-        return self.l1 * reduce_sum(maximum(w, -w))
+        return self.l1 * reduce_sum(absolute(w))
 
 
 class L2(Made):
@@ -1848,7 +2015,7 @@ heavy.losses
 
 # %%
 #| export layers
-from levels.low_level import apply, where
+from levels.low_level import where
 
 
 class Activation(Layer):
@@ -1973,8 +2140,7 @@ class MeanAbsoluteError(Loss):
     """mean(|y_pred - y_true|)"""
 
     def call(self, y_true, y_pred):
-        error = y_pred - y_true
-        return nn.relu(error) + nn.relu(-error)  # at 0 the slope of both is 0, as it should be
+        return absolute(y_pred - y_true)
 
 
 class CategoricalCrossentropy(Loss):
@@ -2018,6 +2184,18 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
 # %%
 chances, classes = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], np.array([0, 1])
 print(f"{float(SparseCategoricalCrossentropy()(classes, chances)):.4f}", -np.log([0.7, 0.1]).mean().round(4))
+
+# %%
+#| export losses
+LOSSES = {
+    "mse": MeanSquaredError,
+    "mean_squared_error": MeanSquaredError,
+    "mae": MeanAbsoluteError,
+    "mean_absolute_error": MeanAbsoluteError,
+    "binary_crossentropy": BinaryCrossentropy,
+    "categorical_crossentropy": CategoricalCrossentropy,
+    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
+}
 
 # %% [markdown]
 # ### More optimizers
@@ -2399,6 +2577,224 @@ added = features.tables["species_embedding"].numpy()[:, 0] * dense.kernel.numpy(
 
 # %% [markdown]
 # ### More metrics
+#
+# The same pattern again. `Mean` adds up what it is given. And every loss can be a metric: its mean over all samples, however
+# they came in batches.
+
+
+# %%
+#| export metrics
+class Mean(Metric):
+    """The mean of all values so far, of tensors [batch, …] or single numbers."""
+
+    def update_state(self, values, sample_weight=None):
+        values = as_tensor(values)
+        values = values if values.spec.shape else reshape(values, (1,))
+        super().update_state(values, values, sample_weight)
+
+    def parts(self, values, _):
+        return (values,)
+
+
+class MeanLoss(Metric):
+    """The mean of a loss over all samples so far."""
+
+    def __init__(self, loss, name=None):
+        super().__init__(name or snake_case(type(loss).__name__))
+        self.loss, self.check = loss, loss.check
+
+    def parts(self, y_true, y_pred):
+        return (self.loss.call(y_true, y_pred),)
+
+
+# %%
+mean, squared = Mean(), MeanLoss(MeanSquaredError())
+print(mean([1.0, 2.0]), mean(6.0), squared([[1.0], [2.0]], [[1.0], [4.0]]))
+
+# %% [markdown]
+# With more than two classes, the largest of a row's numbers is the answer that counts. And of the two kinds of mistake, seeing
+# what is not there and missing what is, each has a metric of its own: **precision** is the share of right ones among what
+# was called 1, **recall** the share of those called 1 among what is 1.
+
+
+# %%
+#| export metrics
+from levels.low_level import arg_max
+
+
+class CategoricalAccuracy(Metric):
+    """The share of rows whose largest number stands at the same place in y_true and y_pred [batch, classes]."""
+
+    def parts(self, y_true, y_pred):
+        return (cast(arg_max(y_true, -1) == arg_max(y_pred, -1), y_pred.dtype),)
+
+
+class SparseCategoricalAccuracy(Metric):
+    """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
+
+    check = LOSSES[
+        "sparse_categorical_crossentropy"
+    ].check  # whole numbers, as many as samples, below the number of classes
+
+    def parts(self, y_true, y_pred):
+        return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
+
+
+class Precision(BinaryAccuracy):
+    """How much of what was called 1 is 1. It is 0 while nothing was called 1, as in Keras."""
+
+    def __init__(self, thresholds=0.5, **options):
+        super().__init__(thresholds, **options)
+
+    def parts(self, y_true, y_pred):
+        return self.said(y_pred), self.said(y_pred) * y_true
+
+    def formula(self, count, called, right):
+        return ratio(right, called)
+
+
+class Recall(Precision):
+    """How much of what is 1 was called 1."""
+
+    def parts(self, y_true, y_pred):
+        return y_true, self.said(y_pred) * y_true
+
+
+# %%
+truth, said = np.array([1, 1, 1, 0]), np.array([0.9, 0.8, 0.2, 0.6])
+print(f"{BinaryAccuracy()(truth, said):.3f} {Precision()(truth, said):.3f} {Recall()(truth, said):.3f}")
+
+# %% [markdown]
+# Both depend on the threshold. The area under a curve looks at all thresholds at once: recall over the share of false alarms
+# (ROC), or precision over recall (PR). An area of 1 is perfect; under the ROC curve, guessing has 0.5.
+
+
+# %%
+#| export metrics
+
+
+class AUC(BinaryAccuracy):
+    """The area under a curve, for probabilities [batch] or [batch, 1], with `num_thresholds` points.
+
+    Between two points the ROC curve is straight, and the PR curve is that of Davis and Goadrich, 2006. A probability
+    outside of [0, 1] makes `result` raise ValueError.
+    """
+
+    def __init__(self, num_thresholds=200, curve="ROC", **options):
+        if num_thresholds < 2 or curve not in ("ROC", "PR"):
+            raise ValueError(f"AUC: {num_thresholds} thresholds, curve {curve!r}; expected 2 or more, 'ROC' or 'PR'")
+        inner = np.arange(1, num_thresholds - 1) / (num_thresholds - 1)
+        super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
+        self.curve = curve
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if y_pred.spec.shape[1:] not in ((), (1,)):
+            raise ValueError(f"AUC: y_pred is {y_pred.spec}; expected one column")
+
+    def parts(self, y_true, y_pred):
+        y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
+        called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
+        return y_true, called, cast(y_pred != clip(y_pred, 0.0, 1.0), y_pred.dtype)
+
+    def sums(self, weight, true, called, outside):
+        weights = concat([weight, weight * true], 1)  # [batch, 2]: of all rows, of those that are 1
+        return apply("matmul", weights, called, transpose_x=True), reduce_sum(weights, 0), reduce_sum(outside, 0)
+
+    def formula(self, by_threshold, totals, outside):
+        (called, right), (count, true) = by_threshold, totals
+        if outside.any():
+            raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
+        if self.curve == "ROC":
+            recall, alarms = right / (true or 1.0), (called - right) / ((count - true) or 1.0)
+            return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
+        more, gained = -np.diff(called), -np.diff(right)
+        slope = np.divide(gained, more, out=np.zeros_like(more), where=more > 0)
+        both = (called[1:] > 0) & (called[:-1] > 0)
+        logs = np.log(np.divide(called[:-1], called[1:], out=np.ones_like(more), where=both))
+        return ratio(slope * (gained + (right[1:] - slope * called[1:]) * logs), true)
+
+
+# %%
+print(f"ROC {AUC()(truth, said):.3f}, PR {AUC(curve='PR')(truth, said):.3f}")
+
+# %% [markdown]
+# **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A variance
+# could be made of two sums, Σy² and Σy, but for numbers far from 0 their difference has few digits left. So here each batch
+# brings its own mean and its own spread around it, and
+# [Chan, Golub and LeVeque, 1983](https://doi.org/10.1080/00031305.1983.10483115) tell how two of those become one.
+
+
+# %%
+#| export metrics
+class R2Score(Metric):
+    """1 - Σ(y_true - y_pred)² / Σ(y_true - mean)², the mean over the columns; 0 for a column of equal truths."""
+
+    def parts(self, y_true, y_pred):
+        return y_true, (y_true - y_pred) ** 2
+
+    def sums(self, weight, y, squares):
+        count = reduce_sum(weight, 0)
+        mean = reduce_sum(weight * y, 0) / maximum(count, 1e-30)
+        return count, mean, reduce_sum(weight * (y - mean) ** 2, 0), reduce_sum(weight * squares, 0)
+
+    def merged(self, count, mean, spread, squares):
+        before, old_mean, old_spread, old_squares = self.state
+        share, apart = count / maximum(before + count, 1e-30), mean - old_mean
+        spread = old_spread + spread + apart * apart * before * share
+        return before + count, old_mean + apart * share, spread, old_squares + squares
+
+    def formula(self, count, mean, spread, squares):
+        return np.where(spread > 0.0, 1.0 - squares / np.where(spread > 0.0, spread, 1.0), 0.0).mean()
+
+
+# %%
+far, score = 1e8 + np.arange(4.0).reshape(4, 1), R2Score()
+for rows in (slice(0, 2), slice(2, 4)):
+    score.update_state(far[rows], far[rows] + 0.5)
+print(
+    "R²", score.result(), "- spread", score.state[2].numpy(), "- as a difference", (far**2).sum() - far.sum() ** 2 / 4
+)
+
+# %% [markdown]
+# Metrics have short names too. "accuracy" is one of three, told apart by the shapes, as in Keras. A loss gives its name to its
+# metric, and that is a trouble: `losses.MeanSquaredError` and `metrics.MeanSquaredError` are two things in Keras, while in a
+# notebook a name means one. Here the metric is `METRICS["mse"]()`. The module that is built from this room can do better: what
+# is asked of a module and not found, its `__getattr__` may provide ([PEP 562](https://peps.python.org/pep-0562/)).
+
+
+# %%
+#| export metrics
+class AccuracyByShape(Metric):
+    """Binary accuracy for one column, categorical accuracy for equal shapes, else sparse categorical accuracy."""
+
+    def __init__(self, name="accuracy"):
+        super().__init__(name)
+
+    def check(self, y_true, y_pred):
+        shape = y_pred.spec.shape
+        several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
+        fitting = BinaryAccuracy() if shape[1:] in ((), (1,)) else several()
+        fitting.check(y_true, y_pred)
+        self.parts = fitting.parts
+
+
+KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
+METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
+METRICS.update({snake_case(kind.__name__): kind for kind in KINDS}, accuracy=AccuracyByShape)
+
+
+def __getattr__(name):
+    """`metrics.MeanSquaredError(…)` is the metric of the loss of that name."""
+    for kind in LOSSES.values():
+        if kind.__name__ == name:
+            return lambda *args, **options: MeanLoss(kind(*args, **options))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# %%
+for name in METRICS:
+    print(f"{name:32} {known('metric', METRICS, name)().name}")
 
 # %% [markdown]
 # ### The same in TensorFlow and PyTorch

@@ -40,36 +40,15 @@ for level in (hardware, kernels, low_level, mid_level):
 #| export models
 """The training loop is owned too: models that fit themselves."""
 
-from levels.mid_level import (
-    SGD,
-    Adam,
-    AdamW,
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    MeanAbsoluteError,
-    MeanSquaredError,
-    RMSprop,
-    SparseCategoricalCrossentropy,
-    known,
-)
+from levels.mid_level import LOSSES, METRICS, SGD, Adam, AdamW, RMSprop, known
 
-METRICS = {}
 OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "mae": MeanAbsoluteError,
-    "mean_absolute_error": MeanAbsoluteError,
-    "binary_crossentropy": BinaryCrossentropy,
-    "categorical_crossentropy": CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
-}
 
 
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
     found = known(what, table, name)
-    return found() if isinstance(found, type) else found
+    return found() if isinstance(name, (str, type)) else found
 
 
 # %%
@@ -377,7 +356,14 @@ class Callback:
 # %%
 #| export models
 from levels.low_level import Operators, constant
-from levels.mid_level import Dataset, at_least, check_probabilities
+from levels.mid_level import (
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    Dataset,
+    SparseCategoricalCrossentropy,
+    at_least,
+    check_probabilities,
+)
 
 
 def arrays_of(x):
@@ -424,6 +410,8 @@ def parted(x, y, share):
 
 # %%
 #| export models
+import sys
+
 from levels.low_level import DEVICES, trace
 from levels.mid_level import Layer
 
@@ -431,6 +419,11 @@ from levels.mid_level import Layer
 def dry_run(layer, specs):
     """Call a layer on symbols: this builds it, and runs nothing. Returns the symbols that it gives."""
     return trace(lambda *x: layer(alone(x)), specs)[1]
+
+
+def later(name):
+    """What a room that opens later defines: looked up when it is needed, in the notebook or in the built level."""
+    return getattr(sys.modules[__package__ or __name__], name)
 
 
 class Model(Layer):
@@ -499,6 +492,22 @@ class Model(Layer):
     def summary(self):
         """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
         print(summary(self))
+
+    def save(self, path):
+        """Make a folder that `load_model` reads; see the function of this name."""
+        later("save")(self, path)
+
+    def save_weights(self, path):
+        """Write the numbers of all variables into one file."""
+        later("save_weights")(self, path)
+
+    def load_weights(self, path):
+        """Take all variables from such a file."""
+        later("fill")(self, path)
+
+    def export(self, path):
+        """Write an ONNX file, which runs without `levels`; see the function of this name."""
+        later("export")(self, path)
 
 
 # %% [markdown]
@@ -630,6 +639,7 @@ class Functional(Model):
     def __init__(self, inputs, outputs, name=None):
         super().__init__(name)
         self.inputs, self.outputs = listed(inputs), listed(outputs)
+        self.input_specs = [x.spec for x in self.inputs]
         self.steps = in_order(self.outputs, self.inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 
@@ -853,15 +863,724 @@ try:
 except OSError as error:
     print(f"OSError: {error}")
 moved = any((old != new).any() for old, new in zip(before, line.get_weights()))
-print(
-    f"{len(line.history.losses)} steps are kept, {len(line.history.history['loss'])} epochs; weights moved: {moved}"
-)
+print(f"{len(line.history.losses)} steps are kept, {len(line.history.history['loss'])} epochs; weights moved: {moved}")
 
 # %% [markdown]
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
 
 # %% [markdown]
 # ## A model that leaves the house (12 min)
+#
+# A trained model is worth keeping, and worth giving away. What must be in the file, so that others can run it? Python
+# has an answer for any object, `pickle`. Suppose somebody sends us one:
+
+# %%
+import pickle
+
+
+class Gift:
+    def __reduce__(self):  # here an object tells pickle how to make it again
+        return print, ("hello from inside the file",)
+
+
+present = pickle.dumps(Gift())
+
+# %% tags=["hide-input"]
+checks.predict(
+    "We read it with `pickle.loads(present)`, on a computer that has no class `Gift`. What happens?",
+    "a line is printed",
+    choices=["an error: there is no `Gift`", "a `Gift` is made all the same", "a line is printed"],
+    because="A pickle is a small program: call this function with these arguments. This `Gift` chose `print`. It could have "
+    "chosen the function that deletes your files.",
+)
+
+# %%
+pickle.loads(present)
+
+# %% [markdown]
+# The [documentation of pickle](https://docs.python.org/3/library/pickle.html) warns of just this, near its top: only
+# unpickle data that you trust. So our file holds **data and no code**: what the layers are called, what they were made
+# with, and their numbers. Whoever reads it brings the code along.
+#
+# ### The architecture, as data
+#
+# Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class
+# and its arguments, and these are numbers, texts, or parts again. JSON, which everybody can read, has a place for all
+# of that.
+
+
+# %%
+#| export saving lazy
+"""A model that leaves the house: a folder of data, without any code."""
+
+import reprlib
+
+from levels.mid_level import ACTIVATIONS, INITIALIZERS
+
+
+def written(value, seen):
+    """What JSON can hold of a value. `seen`: the parts that are written already, {id: what was written}."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [written(x, seen) for x in value]
+    if isinstance(value, (Made, Placeholder)) or (isinstance(value, dict) and all(isinstance(k, str) for k in value)):
+        return written_part(value, seen)
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return np.dtype(value).name
+    names = [name for table in (ACTIVATIONS, INITIALIZERS) for name, function in table.items() if function is value]
+    if names:
+        return names[0]
+    if not callable(value) or not getattr(value, "__name__", "").isidentifier():
+        cure = "numbers, texts, lists, parts, and functions that `def` gave a name can be saved"
+        raise ValueError(f"save: an argument is {reprlib.repr(value)}; {cure}")
+    return {"function": value.__name__}
+
+
+# %% [markdown]
+# Functions are written by their names, in the tables of level 4 or in their own `def`. A layer that stands in a model
+# twice must come back as one layer, so the second time only its number is written. And a class goes by its name, which
+# must mean one thing: a `Dense` of our own would come back as level 4's.
+#
+# The graph of a functional model needs nothing more. What a placeholder was made with is a layer and what that was
+# called on.
+
+
+# %%
+#| export saving lazy
+from levels import low_level, mid_level
+from levels.mid_level import Made
+
+LEVEL_4 = [getattr(mid_level, name) for name in mid_level.__all__]
+CLASSES = {kind.__name__: kind for kind in LEVEL_4 if isinstance(kind, type) and issubclass(kind, Made)}
+CLASSES.update(Sequential=Sequential, Functional=Functional, Input=Input, dict=dict)
+CLASSES["call"] = lambda layer, x: listed(x)[0].through(layer, x)
+
+
+def written_part(part, seen):
+    """A part: its class, and the arguments that it was made with."""
+    if id(part) in seen:
+        entry = seen[id(part)]
+        return {"same": entry.setdefault("id", [*seen].index(id(part)))}
+    kind, arguments, options = made_with(part)
+    seen[id(part)] = entry = {"class": kind}
+    if arguments:
+        entry["arguments"] = written(arguments, seen)
+    if options:
+        entry["options"] = {name: written(x, seen) for name, x in options.items()}
+    return entry
+
+
+def made_with(part):
+    """(the name of a class, arguments, options)"""
+    if isinstance(part, dict):
+        return "dict", (), part
+    if isinstance(part, Placeholder):
+        spec = part.spec
+        return (
+            ("call", (part.layer, part.inputs), {})
+            if part.layer is not None
+            else ("Input", (spec.shape[1:], spec.dtype), {})
+        )
+    kind = type(part)
+    if CLASSES.get(kind.__name__, kind) is not kind:
+        raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
+    return kind.__name__, part.again.args, part.again.keywords
+
+
+# %%
+import json
+
+middle, start = Dense(2, "relu"), Input((2,))
+text = json.dumps(written(Model(start, middle(middle(start))), {}))
+print(text.replace('{"class": "call"', '\n  {"class": "call"'))
+
+# %% [markdown]
+# One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. The weights are not
+# here, they have their own file.
+#
+# ### And back
+#
+# Reading goes the same way back. A name in the file can only mean what stands in our table, or what the reader of the
+# file hands over in `custom_objects`: layers and functions of their own.
+
+
+# %%
+#| export saving lazy
+class Reader:
+    """Makes parts of what `written` gave. `own` are classes and functions of yours, {name: object}."""
+
+    def __init__(self, own):
+        self.own, self.made = own or {}, {}
+        self.classes = CLASSES | {name: kind for name, kind in self.own.items() if isinstance(kind, type)}
+
+    def find(self, what, table, name):
+        """The class or function of that name."""
+        if not isinstance(name, str) or name not in table:
+            raise NameError(f"no {what} is called {reprlib.repr(name)}; pass custom_objects={{{name!r}: the {what}}}")
+        return table[name]
+
+    def read(self, data):
+        """The value that was written so."""
+        if isinstance(data, list):
+            return [self.read(x) for x in data]
+        if not isinstance(data, dict):
+            return data
+        if "same" in data:
+            return self.made[data["same"]]
+        if "function" in data:
+            return self.find("function", self.own, data["function"])
+        kind, options = self.find("class", self.classes, data["class"]), data.get("options", {})
+        arguments = self.read(data.get("arguments", []))  # before the options, as they were written
+        part = kind(*arguments, **{name: self.read(x) for name, x in options.items()})
+        if "id" in data:
+            self.made[data["id"]] = part
+        return part
+
+
+# %%
+twice = Reader({}).read(json.loads(text))
+print(len(twice.steps), "calls of", len(twice.layers), "layer")
+try:
+    Reader({}).read({"class": "os.system", "arguments": ["echo hello"]})
+except NameError as error:
+    print(error)
+
+# %% [markdown]
+# ### The numbers
+#
+# For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors): a length, a header in
+# JSON with the name, dtype and shape of each array, then the bytes. No code either. Level 3's `named` gives each
+# variable a name.
+
+
+# %%
+#| export saving lazy
+import safetensors.numpy
+
+from levels.low_level import Variable
+
+
+def check_built(model, verb):
+    """Raise ValueError where nobody knows yet what the model's inputs are like."""
+    if model.input_specs is None:
+        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
+
+
+def packed(variables):
+    """Variables {name: variable} as the bytes of a safetensors file."""
+    return safetensors.numpy.save({name: np.asarray(v.numpy(), order="C") for name, v in variables.items()})
+
+
+# %%
+blob = packed(net.named(Variable))
+length = int.from_bytes(blob[:8], "little")
+header = json.loads(blob[8 : 8 + length])
+print(len(blob), "bytes, of which the header has", length)
+print(header["layers.1.kernel"])
+
+# %% [markdown]
+# (The format knows only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word. Hence
+# `order="C"`.)
+#
+# ### Written aside, then put in place
+#
+# The disk may be full, or somebody trips over the cable. Then the model of an hour ago should still be there. First, what
+# it means that bytes are written:
+
+
+# %%
+#| export saving lazy
+import json
+import os
+import tempfile
+from pathlib import Path
+
+FILES = CONFIG, WEIGHTS, OPTIMIZER = "config.json", "weights.safetensors", "optimizer.safetensors"
+
+
+def write(file, data):
+    """Bytes into a new file. They are on the disk before this returns."""
+    with open(file, "wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+# %% [markdown]
+# A new model is written beside the old one, and takes its place when all of it lies on the disk. Nothing but a model is
+# ever replaced: who types `save("Documents")` keeps the documents.
+
+
+# %%
+#| export saving lazy
+@contextmanager
+def replaced(path, files=()):
+    """Inside this `with` block: a path to write to. What is there at its end takes the place of `path`, old or new.
+
+    Raises FileExistsError where `path` is a folder with anything else in it than these files.
+    """
+    path = Path(path).resolve()
+    if path.is_dir() and {file.name for file in path.iterdir()} - {*files, ".DS_Store"}:
+        raise FileExistsError(f"{path.as_posix()} is a folder with other things in it; choose another name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as beside:
+        new, old = Path(beside, "new"), Path(beside, "old")
+        yield new
+        try:
+            if path.is_dir():  # which, unlike a file, cannot be replaced in one step
+                path.rename(old)
+            new.replace(path)
+        except BaseException:
+            if old.exists() and not path.exists():
+                old.rename(path)
+            raise
+
+
+# %% [markdown]
+# A model that was compiled also keeps how it is trained: optimizer, losses, metrics, and what the optimizer remembers
+# of each variable. That is how training can go on later.
+
+
+# %%
+#| export saving lazy
+def save(model, path):
+    """Make a folder of that name: config.json, weights.safetensors and, once trained, optimizer.safetensors.
+
+    Raises ValueError for a model that is not built, and for an argument that no file can hold.
+    """
+    check_built(model, "save")
+    seen, variables, inputs = {}, model.named(Variable), [Placeholder(spec) for spec in model.input_specs]
+    config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
+    config["frozen"] = [name for name, v in variables.items() if not v.trainable]
+    files = {WEIGHTS: packed(variables)}
+    if model.chosen is not None:
+        optimizer, names = model.chosen.optimizer, {id(v): name for name, v in variables.items()}
+        training = {"optimizer": optimizer, "loss": model.chosen.losses, "metrics": model.chosen.metrics}
+        config["training"] = {name: written(part, seen) for name, part in training.items()}
+        if optimizer.owners is not None:
+            config["trained"] = [names.get(owner) for owner in optimizer.owners]
+            files[OPTIMIZER] = packed(optimizer.named(Variable))
+    if None in config.get("trained", ()):
+        raise ValueError("save: the optimizer trains a variable that is in no part of the model")
+    files[CONFIG] = json.dumps(config, indent=1).encode()
+    with replaced(path, FILES) as folder:
+        folder.mkdir()
+        for name, data in files.items():
+            write(folder / name, data)
+
+
+# %%
+from levels.mid_level import ExponentialDecay
+
+place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+data, folder = tasks.rings(), Path(place.name)
+model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+model.compile(Adam(ExponentialDecay(0.02, 200, 0.5)), "binary_crossentropy")
+model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
+model.save(folder / "net")
+for file in sorted((folder / "net").iterdir()):
+    print(f"{file.name:22} {file.stat().st_size:5,} bytes")
+
+# %% [markdown]
+# ### Taken from a stranger
+#
+# Whatever is wrong with a file, we want one sentence: which file, what was found, what to do. And a file must not ask
+# for more than it brings. A trillion units are quickly written. So while a model is read, no variable may hold more
+# numbers than the file of all weights has bytes. (And starting weights are not drawn: they would be thrown away at
+# once.)
+
+
+# %%
+#| export saving lazy
+@contextmanager
+def blamed(file):
+    """Inside this `with` block every error becomes an OSError or a ValueError that names this file."""
+    try:
+        yield
+    except Exception as error:
+        plain, kind = (OSError, ValueError, NameError), OSError if isinstance(error, OSError) else ValueError
+        found = " ".join(f"{'' if isinstance(error, plain) else type(error).__name__ + ': '}{error}"[:300].split())
+        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off? Save the model again"
+        raise kind(f"{file.as_posix()}: {found}{cure}") from error
+
+
+@contextmanager
+def nothing_drawn(most):
+    """Inside this `with` block the initializers that have names give zeros, and no more than so many."""
+
+    def zeros(shape):
+        if math.prod(shape) > most:
+            raise ValueError(f"a variable has shape {shape}, and the file of all numbers only {most:,} bytes")
+        return np.zeros(shape)
+
+    before = dict(INITIALIZERS)
+    INITIALIZERS.update(dict.fromkeys(before, zeros))
+    try:
+        yield
+    finally:
+        INITIALIZERS.update(before)
+
+
+# %% [markdown]
+# The numbers alone first. Level 3's `set_weights` changes all variables or none, so a file that does not fit leaves a
+# model as it was.
+
+
+# %%
+#| export saving lazy
+def save_weights(model, path):
+    """Write the numbers of all variables into one safetensors file, which `fill` reads."""
+    with replaced(path) as file:
+        write(file, packed(model.named(Variable)))
+
+
+def fill(part, path):
+    """Give all variables the numbers in a safetensors file. Raises OSError or ValueError, and changes none, if it does not fit."""
+    with blamed(Path(path)):
+        arrays, names = safetensors.numpy.load(Path(path).read_bytes()), part.named(Variable)
+        for name in sorted(names.keys() ^ arrays.keys()):
+            raise ValueError(f"{name} is only in the {'file' if name in arrays else 'model'}")
+        part.set_weights([arrays[name] for name in names])
+
+
+# %% [markdown]
+# Then the whole model. It is made, given its numbers, and handed out when everything fits. A name without a folder may
+# be that of a model which came with the course.
+
+
+# %%
+#| export saving lazy
+def folder_of(path):
+    """The folder of that path, or of the pretrained model of that name."""
+    models = Path(low_level.__file__).parents[2] / "data" / "models"
+    names = sorted(folder.name for folder in models.glob("*"))
+    if not Path(path).is_dir() and str(path) not in names:
+        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {', '.join(names)}")
+    return Path(path) if Path(path).is_dir() else models / path
+
+
+def load_model(path, custom_objects=None):
+    """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
+
+    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises OSError or
+    ValueError, naming the file, where the folder is not what `save` made.
+    """
+    folder, reader = folder_of(path), Reader(custom_objects)
+    with blamed(folder / CONFIG), nothing_drawn((folder / WEIGHTS).stat().st_size):
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        if config["format"] != "levels 1":
+            raise ValueError(f"its format is {config['format']!r}; here only 'levels 1' can be read")
+        model = reader.read(config["model"])
+        dry_run(model, [x.spec for x in reader.read(config["inputs"])])
+        for name, variable in model.named(Variable).items():
+            variable.trainable = name not in config["frozen"]
+        if "training" in config:
+            model.compile(**{name: reader.read(part) for name, part in config["training"].items()})
+        if "trained" in config:
+            model.chosen.optimizer.build([model.named(Variable)[name] for name in config["trained"]])
+    fill(model, folder / WEIGHTS)
+    if "trained" in config:
+        fill(model.chosen.optimizer, folder / OPTIMIZER)
+    return model
+
+
+# %%
+again = load_model(folder / "net")
+print("the same predictions:", (again.predict(data.x_test) == model.predict(data.x_test)).all())
+losses = [m.fit(data.x, data.y, batch_size=100, epochs=5, seed=2, verbose=0).losses for m in (model, again)]
+print("the same training:   ", (losses[0] == losses[1]).all())
+
+# %% [markdown]
+# To the last bit: Adam's memory came along, and the step count, which says how far the rate has come down. Now we
+# change the file, as a slip of the hand or a stranger would:
+
+# %%
+text = (folder / "net" / CONFIG).read_text()
+for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'), ("}", "")):
+    (folder / "net" / CONFIG).write_text(text.replace(old, new, 1))
+    try:
+        load_model(folder / "net")
+    except ValueError as error:
+        print("-", str(error).replace(folder.as_posix(), "…"))
+
+# %% [markdown]
+# ### Two models that are already trained
+#
+# Now we are those who receive. Two models came with the course. One takes a point, and gives the probability that it is
+# in the outer ring. The other takes a penguin as it is measured, bill length, bill depth and flipper length in
+# millimetres, mass in grams, and gives the probability that it is male. We train on standardised measures. Whoever gets
+# our model does not know the means and deviations, so these must be in it too: here they went into the weights of the
+# first layer.
+
+# %%
+penguin = np.array([[39.1, 18.7, 181.0, 3750.0], [39.5, 17.4, 186.0, 3800.0]])  # the table says: male, female
+print("male with probability", *load_model("penguins_sex").predict(penguin).round(2).ravel())
+right = (load_model("rings").predict(data.x_test) > 0.5) == (data.y_test == 1)
+print(f"points in the right ring: {right.mean():.1%}")
+
+# %% [markdown]
+# ### To where there is no `levels`
+#
+# Our folder needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
+# Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
+# [ONNX](https://onnx.ai): ops with [agreed meanings](https://onnx.ai/onnx/operators/), which other frameworks, browsers
+# and telephones run. We have the graph already. Level 3 traces the model's call, and what is left of the layers is ops.
+# So we need a table, from our ops to theirs:
+
+
+# %%
+#| export exporting lazy
+"""A model for those who have no `levels`: ONNX."""
+
+ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
+ONNX.update(relu="Relu", sigmoid="Sigmoid", tanh="Tanh", softmax="Softmax", log_softmax="LogSoftmax", gather="Gather")
+ONNX.update(exp="Exp", log="Log", sqrt="Sqrt", power="Pow", maximum="Max", minimum="Min", where="Where")
+ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
+
+# %% [markdown]
+# Other ops have attributes, or are spelled in another way. Their rows are functions: from inputs and attributes to a
+# triple, ONNX's op, its inputs, its attributes. An input may be another such triple, or numbers.
+
+
+# %%
+#| export exporting lazy
+from onnx import helper
+
+ONNX.update(
+    not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
+    arg_max=lambda x, axis: (
+        ("ArgMax", [x if axis is not None else ("Reshape", [x, [-1]], {})], {"axis": axis or 0, "keepdims": 0})
+    ),
+    cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
+    clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),
+    concat=lambda *x, axis: ("Concat", x, {"axis": axis}),
+    one_hot=lambda x, depth, dtype: ("OneHot", [x, depth, np.array([0, 1], dtype)], {"axis": -1}),
+    reshape=lambda x, shape: ("Reshape", [x, shape], {}),
+    transpose=lambda x, axes: ("Transpose", [x], {"perm": axes}),
+)
+
+
+# %% [markdown]
+# ONNX leaves open how many rows a batch has. A trace does not. So we trace twice, with two rows and with three: what is
+# the same in both graphs holds for any number. Where a `reshape` differs, ONNX works out the size itself (-1). If
+# anything else differs, the model computes with the number of rows, and we say so.
+
+
+# %%
+#| export exporting lazy
+from levels.low_level import shared, without_dead
+
+
+def traced(model, rows):
+    """The graph of a prediction for so many rows."""
+    specs = [DEVICES[-1].spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
+    graph = without_dead(shared(trace(lambda *x: model(alone(x)), specs)[0]))
+    if graph.updates:
+        raise ValueError(f"export: a prediction of {model.name} assigns to a variable; in ONNX nothing can")
+    for node in graph.ops:
+        if node.op not in ONNX or (isinstance(ONNX[node.op], str) and any(node.attrs.values())):
+            cure = "compute it with other ops, or give it a row in the table ONNX"
+            raise ValueError(f"export: no ONNX form is known for {node.op} {node.attrs or ''}; {cure}")
+    return graph
+
+
+def both(p, q, unknown):
+    """The sizes that two shapes have in common, and `unknown` in the place of others."""
+    return [a if a == b else unknown for a, b in zip(p, q, strict=True)]
+
+
+def attributes_of(two, three):
+    """The attributes of a node, given it and its twin in the graph for a row more."""
+    attributes, same = dict(two.attrs), two.op == three.op
+    if same and two.op == "reshape":
+        attributes["shape"] = both(two.attrs["shape"], three.attrs["shape"], -1)
+        same = attributes["shape"].count(-1) < 2
+    elif same and two.op == "constant":
+        same = two.attrs["of"].numpy().tobytes() == three.attrs["of"].numpy().tobytes()
+    elif two.attrs != three.attrs:
+        same = False
+    if not same:
+        raise ValueError(f"export: {two} computes with the number of rows, so it would hold for one number only")
+    return attributes
+
+
+# %% [markdown]
+# The rest is spelling. Variables and constants become what ONNX calls initializers, and each op becomes a node.
+
+
+# %%
+#| export exporting lazy
+from onnx import numpy_helper
+
+
+class OnnxWriter:
+    """Collects nodes and initializers."""
+
+    def __init__(self):
+        self.nodes, self.initializers = [], []
+
+    def constant(self, array, name=None):
+        """The name of an array."""
+        self.initializers.append(numpy_helper.from_array(np.asarray(array), name or f"c{len(self.initializers)}"))
+        return self.initializers[-1].name
+
+    def op(self, row, name=None):
+        """The name of the result of (op, inputs, attributes). An input is a name, another such triple, or numbers."""
+        op, inputs, attributes = row
+        kinds = {str: str, tuple: self.op}
+        given = [kinds.get(type(x), self.constant)(x) for x in inputs]
+        self.nodes.append(helper.make_node(op, given, [name or f"t{len(self.nodes)}"], **attributes))
+        return self.nodes[-1].output[0]
+
+
+# %% [markdown]
+# Now node by node. Each of our nodes gets a name there; the inputs are called x and the outputs y.
+
+
+# %%
+#| export exporting lazy
+def numbered(name, count):
+    """One name, or several with numbers."""
+    return [name] if count == 1 else [f"{name}{k}" for k in range(count)]
+
+
+def onnx_graph(model):
+    """A built model as a graph of ONNX: inputs x (or x0, x1, …) with any number of rows, outputs y (or y0, y1, …)."""
+    two, three, writer = traced(model, 2), traced(model, 3), OnnxWriter()
+    called, names = {id(v): f"{model.name}/{path}" for path, v in model.named(Variable).items()}, {}
+    inputs, outputs = numbered("x", len(model.input_specs)), numbered("y", len(two.outputs))
+    results = dict(zip(two.outputs, outputs))
+    for node, twin in zip(two.nodes, three.nodes, strict=True):
+        attributes = attributes_of(node, twin)
+        if node.op == "input":
+            names[node] = inputs[attributes["of"]]
+        elif node.op in ("variable", "constant"):
+            names[node] = writer.constant(attributes["of"].numpy(), called.get(id(attributes["of"])))
+        else:
+            row, given = ONNX[node.op], [names[x] for x in node.inputs]
+            row = (row, given, {}) if isinstance(row, str) else row(*given, **attributes)
+            names[node] = writer.op(row, results.get(node))
+    for node, name in zip(two.outputs, outputs):
+        if names[node] != name:  # an input that goes straight through, or a result that is an output twice
+            writer.op(("Identity", [names[node]], {}), name)
+    given = [info(name, spec.dtype, ["rows", *spec.shape[1:]]) for name, spec in zip(inputs, model.input_specs)]
+    shapes = [both(p.spec.shape, q.spec.shape, "rows") for p, q in zip(two.outputs, three.outputs)]
+    gives = [info(name, node.spec.dtype, shape) for name, node, shape in zip(outputs, two.outputs, shapes)]
+    return helper.make_graph(writer.nodes, model.name, given, gives, writer.initializers)
+
+
+def info(name, dtype, shape):
+    """What ONNX is told of an input or an output."""
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
+
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Three layers: Dense(4, relu), Dense(8, relu), Dense(1, sigmoid). How many nodes does their ONNX graph have?",
+    9,
+    because="Three for each layer: a product, a sum, an activation. The layers themselves are gone: they were Python "
+    "code, and the trace ran it.",
+)
+
+# %%
+graph = onnx_graph(model)
+for node in graph.node:
+    print(f"{node.output[0]:>3} = {node.op_type}({', '.join(node.input)})")
+
+# %% [markdown]
+# The weights kept their names. It remains to say which edition of the ops we mean, the **opset**. Then ONNX checks
+# types and shapes:
+
+
+# %%
+#| export exporting lazy
+import onnx
+
+
+def export(model, path):
+    """Write what a model predicts as an ONNX file, opset 17, which is checked before it is written.
+
+    Raises ValueError for a model that is not built, and for an op that has no form in ONNX.
+    """
+    check_built(model, "export")
+    edition = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8, "producer_name": "levels"}
+    made = helper.make_model(onnx_graph(model), **edition)
+    onnx.checker.check_model(made, full_check=True)
+    with replaced(path) as file:
+        write(file, made.SerializeToString())
+
+
+# %% [markdown]
+# And now a Python process in which `levels` is never imported. It runs the file with the evaluator that comes with
+# ONNX:
+
+# %%
+import subprocess
+
+model.export(folder / "net.onnx")
+program = """
+import sys
+from onnx.reference import ReferenceEvaluator
+import numpy as np
+
+net = ReferenceEvaluator("net.onnx")
+points = np.array([[3.0, 4.0], [0.0, -8.0], [6.0, 5.0]])
+print("answers:", *net.run(None, {"x": points})[0].ravel().round(3))
+print("levels was needed:", "levels" in sys.modules)
+"""
+print(subprocess.check_output([sys.executable, "-I", "-c", program], cwd=folder, text=True), end="")
+print("here:   ", *model.predict(np.array([[3.0, 4.0], [0.0, -8.0], [6.0, 5.0]])).ravel().round(3))
+
+# %% [markdown]
+# The course's tests do the same with another program, `onnxruntime`, for every layer of level 4. An op that has no row
+# in the table stays at home:
+
+# %%
+from levels.low_level import apply
+
+
+class Noise(Layer):
+    def call(self, x):
+        return x + apply("random_normal", constant([1, 2]), shape=x.shape, dtype=x.dtype)
+
+
+noisy = Sequential([Dense(1), Noise()])
+noisy.build((None, 2))
+try:
+    noisy.export(folder / "noisy.onnx")
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# Two kinds of rows are left. A reduction names its axes. A slice is told by starts, stops and steps.
+
+
+# %%
+#| export exporting lazy
+def slice_row(x, slices):
+    """x[start:stop:step, …]"""
+    far = 2**63 - 1  # as far as it goes
+
+    def bounds(start, stop, step):
+        step = 1 if step is None else step
+        first, last = (0, far) if step > 0 else (far, -far)
+        return first if start is None else start, last if stop is None else stop, step
+
+    starts, stops, steps = map(list, zip(*(bounds(*part) for part in slices)))
+    return "Slice", [x, starts, stops, list(range(len(slices))), steps], {}
+
+
+def reduction_row(op):
+    """The row of a reduction that has its axes as an attribute; None stands for all."""
+    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
+
+
+ONNX["slice"] = slice_row
+ONNX["reduce_sum"] = lambda x, axis, keepdims: (
+    ("ReduceSum", [x, *([] if axis is None else [listed(axis)])], {"keepdims": keepdims})
+)
+ONNX.update({f"reduce_{name}": reduction_row(f"Reduce{name.title()}") for name in ("mean", "max", "min")})
 
 # %% [markdown]
 # ## In the company of scikit-learn (6 min)
@@ -1160,38 +1879,104 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# ## The five side by side (5 min)
+# ## The five side by side (8 min)
 #
-# The five versions of one task, aligned: what each level says for the same thing. Read a row from left to right. The column
-# `here` is this notebook: its one line does all four, inside `fit`.
+# Here is the course on one page. The lines that matter of one task, on every level, under the marks of what they do. On the
+# left stands plain Python, `course/reference.py`, the arithmetic that every level has to equal; on the right, as `here`, this
+# notebook. Read a row from left to right: the same thing is said in fewer words, until one line says all four.
 
 # %%
+from course import checks, great, reference, widgets
+
 levels = (hardware, kernels, low_level, mid_level)
-compare.side_by_side(*(level.tasks.linear_regression for level in levels), linear_regression)
+line_on_all = [level.tasks.linear_regression for level in levels] + [linear_regression]
+compare.side_by_side(reference.linear_regression, *line_on_all)
 
 # %%
-compare.side_by_side(*(level.tasks.dnn_classifier for level in levels), dnn_classifier)
+net_on_all = [level.tasks.dnn_classifier for level in levels] + [dnn_classifier]
+compare.side_by_side(reference.dnn_classifier, *net_on_all)
 
 # %% [markdown]
-# ## What this level cost (3 min)
+# Fewer words for the same thing: is it the same? We train the line in eight versions now. Level 1 has two of them, float64 one
+# number at a time and float32 with lanes (SIMD); level 3 has two, op by op and compiled.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Plain Python and `fit` take 8,000 steps from the same weights. How far apart are their last losses?",
+    choices=["exactly 0", "about 1e-16, the last bit", "about 1e-9: each step rounds, and errors add up"],
+    answer="exactly 0",
+    because="Rounding is no accident. The same operations in the same order round to the same bits, whoever asks for them.",
+)
 
 # %%
-from levels.kernels import counted
+line = compare.measure(task, *line_on_all)
+line
 
-short = task._replace(batches=task.batches[:1000])
-with low_level.eager():
-    launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
-print(f"{compare.lines(train, linear_regression)} lines; eager {launches:.0f} launches and {nbytes:,.0f} bytes a step")
+# %% [markdown]
+# Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else, and its 24 bits cannot
+# say this number at all. The other columns count what it takes. **Lines** are those of the task
+# function and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
+# operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at work.
+# **Bytes** are what the launches read and write.
+#
+# The net, too. Plain Python would take more than a minute for its 24,000 steps. So the versions that go op by op take over from
+# level 1 for the last hundred steps. They arrive at the same number.
+
+# %%
+net = compare.measure(rings, *net_on_all, last=100, repeats=1)
+net
+
+# %% [markdown]
+# ## What this level cost (5 min)
+#
+# The losses are equal, so only the time can tell the levels apart.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A batch of the line is ten rows of two numbers. Which takes longer for a step?",
+    choices=["plain Python, number by number", "tensors, op by op (3 eager)", "they take about the same"],
+    answer="tensors, op by op (3 eager)",
+    because="160 operations of Python cost less than 17 launches through the door, the tape and the plans. An op pays where "
+    "it works on many numbers at once: for the net, with a hundred rows, plain Python takes about twenty times as long.",
+)
+
+# %% [markdown]
+# Each time is predicted first, by the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
+# bandwidth). A launch is priced at a small one: in plain Python an operation of `dot`, on level 2 an addition of two numbers,
+# in 3 eager an addition of two tensors. A program's only launch is priced at a run of a single step, with all its tracing and
+# assembling. A program in float64 gets one lane of the peak.
 
 # %% tags=["nbval-ignore-output"]
-for level in (hardware, kernels, low_level, mid_level):
-    measured = compare.microseconds(level.tasks.linear_regression, task, steps=8000, repeats=3)
-    print(f"{level.__name__:18} {measured:8.2f} µs a step")
-print(f"{'levels.high_level':18} {compare.microseconds(linear_regression, task, steps=8000):8.2f} µs a step")
+great.five_levels(line)
 
 # %% [markdown]
-# One answer. Level 2, where we launch kernel by kernel, is the slow one now. The floors above it are compiled: they hand the whole
-# loop down to the ground, and take as long as it does, but for the milliseconds in which a step is traced.
+# Time rises and falls again. On level 2 and in 3 eager we pay for each call by name, and nearly all of the time is that. From
+# 3 compiled on, the floors above hand the whole loop down to the ground and take as long as it does, but for the milliseconds
+# in which a step is traced. Shared by 8,000 steps, they are most of what is left. Levels 4 and 5 have a little more Python to
+# walk through before the program stands. Once it stands, it is the same program.
+
+# %% tags=["nbval-ignore-output"]
+great.five_levels(net)
+
+# %% [markdown]
+# A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4
+# and 5 stand under each other. They are slower than predicted, all by the same factor. It is the same program, and the formula
+# knows nothing of sums that wait for themselves.
+#
+# Last, the course as a slider. **Move the level** (mouse, or Tab and the arrow keys): the code changes, the time moves, the
+# losses do not.
+
+# %% tags=["nbval-ignore-output"]
+tasks_measured = {"line": line, "net": net}
+widgets.explore(
+    lambda level, task: great.depth(tasks_measured[task], level),
+    level=range(1, 6),
+    task=["line", "net"],
+    text="One level at a time: its code for the task, its time among those of all, and its losses.",
+)
+
+# %% [markdown]
+# One answer, at five depths. You can say it in one line and know what each storey beneath does with it.
 #
 # ## More of the same kind (optional)
 #
@@ -1381,9 +2166,6 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 
 # %%
 #| export callbacks
-from levels.low_level import without_dead
-
-
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef

@@ -1,0 +1,790 @@
+"""Level 4: each part against Keras and PyTorch on the same numbers, compiled against eager, and what readers rely on."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course import tasks
+from levels import mid_level
+from levels.low_level import (
+    GradientTape,
+    Module,
+    Variable,
+    compiler,
+    constant,
+    eager,
+    function,
+    reduce_mean,
+    reduce_sum,
+)
+from levels.mid_level import (
+    ACTIVATIONS,
+    AUC,
+    INITIALIZERS,
+    L1,
+    L2,
+    LOSSES,
+    METRICS,
+    RANDOM,
+    SGD,
+    TRAINING,
+    Activation,
+    Adam,
+    AdamW,
+    BatchNormalization,
+    BinaryAccuracy,
+    BinaryCrossentropy,
+    CategoricalAccuracy,
+    CategoricalCrossentropy,
+    Concatenate,
+    Dense,
+    Dropout,
+    Embedding,
+    ExponentialDecay,
+    Flatten,
+    Layer,
+    Mean,
+    MeanAbsoluteError,
+    MeanLoss,
+    MeanSquaredError,
+    PiecewiseConstantDecay,
+    Precision,
+    R2Score,
+    Recall,
+    RMSprop,
+    SparseCategoricalAccuracy,
+    SparseCategoricalCrossentropy,
+    known,
+    metrics,
+)
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
+TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
+BACK_ENDS = {"Rows": compiler.LIMIT, "Launches": -1}  # with no room for a row, every graph becomes launches
+
+
+@pytest.fixture(params=BACK_ENDS)
+def back_end(request, monkeypatch):
+    monkeypatch.setattr(compiler, "LIMIT", BACK_ENDS[request.param])
+    return request.param
+
+
+# The same numbers as Keras and PyTorch.
+
+
+def golden(kind):
+    """One test for each case of that kind and each dtype."""
+    cases = [(case, dtype) for case in GOLDEN[kind] for dtype in TOLERANCE]
+    names = [f"{n // 2}-{case['class']}-{dtype}" for n, (case, dtype) in enumerate(cases)]
+    return pytest.mark.parametrize(("case", "dtype"), cases, ids=names)
+
+
+def typed(values, dtype):
+    array = np.asarray(values)
+    return array.astype(dtype) if array.dtype.kind == "f" else array
+
+
+def assert_close(result, expected, dtype):
+    """As near as the dtype allows, relative to what is larger, 1 or the number itself."""
+    result, expected = np.asarray(result, np.float64), np.asarray(expected, np.float64)
+    assert result.shape == expected.shape
+    assert (abs(result - expected) <= TOLERANCE[dtype] * np.maximum(1.0, abs(expected))).all(), abs(result - expected)
+
+
+def made(case, module=mid_level, **more):
+    """The part that a case names; of its arguments, a pair [name, …] is a part too."""
+    given = dict(case["arguments"]) | more
+    for name, value in given.items():
+        if isinstance(value, list) and isinstance(value[0], str):
+            part, argument = getattr(mid_level, value[0]), value[1]
+            given[name] = part(**argument) if isinstance(argument, dict) else part(argument)
+    return getattr(module, case["class"])(**given)
+
+
+@golden("layers")
+def test_a_layer_is_kerass(case, dtype):
+    layer, expected = made(case, dtype=dtype), case[dtype]
+    for n, (call, wanted) in enumerate(zip(case["calls"], expected["calls"], strict=True)):
+        inputs = [Variable(x) if x.dtype.kind == "f" else x for x in (typed(x, dtype) for x in call["inputs"])]
+        x = inputs if case["class"] == "Concatenate" else inputs[0]
+        if n == 0:
+            layer(x)
+            if case["weights"]:
+                values = [typed(w, dtype) for w in case["weights"]]
+                layer.set_weights([w.reshape(v.shape) for w, v in zip(values, layer.variables, strict=True)])
+        with GradientTape() as tape:
+            y = layer(x, training=call["training"])
+            total = sum(layer.losses, reduce_sum(y * typed(case["dy"], dtype)) if n == len(case["calls"]) - 1 else 0.0)
+        assert y.dtype == dtype
+        assert_close(y.numpy(), wanted["y"], dtype)
+        state = [v.numpy() for v in layer.variables if not v.trainable]
+        for moving, wanted_state in zip(state, wanted["state"], strict=True):
+            assert_close(moving, wanted_state, dtype)
+    floats = [x for x in inputs if isinstance(x, Variable)]
+    gradients = tape.gradient(total, floats + layer.trainable_variables)
+    wanted = expected["gradients"]["inputs"] + expected["gradients"]["weights"]
+    for gradient, value in zip(gradients, wanted, strict=True):
+        assert_close(gradient.numpy().reshape(np.shape(value)), value, dtype)
+    for penalty, value in zip(layer.losses, expected["penalties"], strict=True):
+        assert_close(penalty, value, dtype)
+
+
+@golden("losses")
+def test_a_loss_is_kerass(case, dtype):
+    y_true, y_pred = typed(case["y_true"], dtype), Variable(typed(case["y_pred"], dtype))
+    weight = None if case["sample_weight"] is None else typed(case["sample_weight"], dtype)
+    with GradientTape() as tape:
+        loss = made(case)(y_true, y_pred, weight)
+    assert_close(loss, case[dtype]["loss"], dtype)
+    assert_close(tape.gradient(loss, y_pred).numpy(), case[dtype]["gradient"], dtype)
+
+
+@golden("metrics")
+def test_a_metric_is_kerass(case, dtype):
+    metric = made(case, metrics)
+    assert metric.result() == 0.0
+    for update, expected in zip(case["updates"], case[dtype], strict=True):
+        weight = None if update["sample_weight"] is None else typed(update["sample_weight"], dtype)
+        metric.update_state(*(typed(x, dtype) for x in update["inputs"]), sample_weight=weight)
+        assert type(metric.result()) is float
+        assert_close(metric.result(), expected, dtype)
+
+
+def objective(w, b, x, y):
+    """That of the script which made the golden values."""
+    error = x @ w + b - y
+    return reduce_mean(error * error) + 0.1 * reduce_sum(w * w * w * w)
+
+
+@golden("optimizers")
+def test_an_optimizer_goes_the_same_way_for_100_steps(case, dtype):
+    x, y, w, b = (typed(GOLDEN["problem"][name], dtype) for name in "xywb")
+    variables, optimizer = [Variable(w), Variable(b)], made(case)
+    for step in range(1, 101):
+        with GradientTape() as tape:
+            loss = objective(*variables, x, y)
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        for variable, value in zip(variables, case[dtype].get(str(step), variables), strict=True):
+            assert_close(variable.numpy(), value, dtype)
+
+
+# Compiled equals eager, to the last bit in float64, as a program by rows and launch by launch.
+
+
+def each_once(kind):
+    """The golden cases without weights of samples, so that each class and arguments come once."""
+    cases = [case for case in GOLDEN[kind] if case.get("sample_weight") is None]
+    return pytest.mark.parametrize("case", cases, ids=[f"{n}-{case['class']}" for n, case in enumerate(cases)])
+
+
+def same(results, expected):
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))
+
+
+def both_ways(make_step, *args):
+    """What a step returns, and leaves in the module it comes with, compiled and op by op."""
+    found = []
+    for way in (lambda step: step, function):
+        step, module = make_step()
+        run = way(step)
+        results = [x.numpy() for _ in range(3) for x in run(*args)]
+        found.append(results + module.get_weights())
+    same(*found)
+
+
+@each_once("layers")
+def test_a_compiled_layer(case, back_end):
+    inputs = [typed(x, "float64") for x in case["calls"][-1]["inputs"]]
+
+    def make_step():
+        RANDOM.seed(1)
+        layer = made(case)
+
+        def step(*inputs):
+            with GradientTape() as tape:
+                y = layer(list(inputs) if case["class"] == "Concatenate" else inputs[0], training=True)
+                loss = sum(layer.losses, reduce_sum(y * y))
+            return [y, loss, *tape.gradient(loss, layer.trainable_variables)]
+
+        step(*inputs)  # builds it
+        return step, layer
+
+    both_ways(make_step, *inputs)
+
+
+@each_once("losses")
+def test_a_compiled_loss(case, back_end):
+    y_true, y_pred = typed(case["y_true"], "float64"), typed(case["y_pred"], "float64")
+
+    def make_step():
+        module = Module()
+        module.scale = Variable(np.ones(y_pred.shape[1:]))
+
+        def step(y_true, y_pred, weight):
+            with GradientTape() as tape:
+                loss = made(case)(y_true, y_pred * module.scale, weight)
+            return [loss, tape.gradient(loss, module.scale)]
+
+        return step, module
+
+    both_ways(make_step, y_true, y_pred, np.linspace(0.5, 2.0, len(y_pred)))
+
+
+@pytest.mark.parametrize("case", GOLDEN["optimizers"], ids=[case["class"] for case in GOLDEN["optimizers"]])
+def test_a_compiled_optimizer(case, back_end):
+    def make_step():
+        module = Module()
+        module.w, module.b = (Variable(typed(GOLDEN["problem"][name], "float64")) for name in "wb")
+        module.optimizer = made(case)
+        variables = [module.w, module.b]
+
+        def step(x, y):
+            with GradientTape() as tape:
+                loss = objective(*variables, x, y)
+            module.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+            return [loss]
+
+        return step, module
+
+    both_ways(make_step, *(typed(GOLDEN["problem"][name], "float64") for name in "xy"))
+
+
+@pytest.mark.parametrize("name", sorted({case["class"] for case in GOLDEN["metrics"]}))
+def test_a_metric_in_a_compiled_step(name, back_end):
+    """In batches of which the last is shorter, with weights; the state is equal, not only the result."""
+    *_, case = (case for case in GOLDEN["metrics"] if case["class"] == name and case["updates"][0]["sample_weight"])
+    inputs = [
+        np.concatenate([typed(u["inputs"][k], "float64") for u in case["updates"]]) for k in range(2 - (name == "Mean"))
+    ]
+    weight = np.concatenate([u["sample_weight"] for u in case["updates"]])
+    batches = [*np.arange(12).reshape(2, 6), [12, 16, 15, 14, 13]]
+    compiled, plain = made(case, metrics), made(case, metrics)
+
+    @function
+    def step(weight, *inputs):
+        compiled.update_state(*inputs, weight)
+
+    step.over(weight, *inputs, batches)
+    for rows in batches:
+        plain.update_state(*(x[rows] for x in inputs), weight[rows])
+    same(compiled.get_weights(), plain.get_weights())
+    assert compiled.result() == plain.result() != 0.0
+
+
+BY_ROWS = {
+    "mean": Mean,
+    "mse": METRICS["mse"],
+    "mae": METRICS["mae"],
+    "accuracy": METRICS["accuracy"],
+    "precision": Precision,
+    "recall": Recall,
+    "r2": R2Score,
+    "auc": lambda: AUC(50),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", BY_ROWS)
+def test_metrics_leave_a_step_by_rows_what_it_is(name, dtype):
+    dense, metric, adam = Dense(1, "sigmoid"), BY_ROWS[name](), Adam()
+    x = np.random.default_rng(0).uniform(size=(20, 2)).astype(dtype)
+    y = (x[:, :1] > 0.5).astype(dtype)
+    dense(x)
+
+    @function
+    def step(x, y):
+        with GradientTape() as tape:
+            p = dense(x)
+            loss = BinaryCrossentropy()(y, p)
+        adam.apply_gradients(zip(tape.gradient(loss, dense.variables), dense.variables, strict=True))
+        metric.update_state(*((loss,) if name == "mean" else (y, p)))
+        return loss
+
+    losses = step.over(x, y, np.arange(20).reshape(4, 5)).numpy()
+    assert {type(program) for program, _ in step.programs.values()} == {compiler.Rows}
+    assert step.traces == 1
+    assert {v.dtype for v in metric.state} == {np.dtype(dtype)}
+    assert math.isfinite(metric.result())
+    if name == "mean":
+        assert metric.result() == pytest.approx(losses.mean(), rel=1e-6)
+
+
+# Layers.
+
+
+class Pair(Layer):
+    """Two dense layers, in a list, and what was asked of `TRAINING` inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.inside, self.seen = [Dense(4, "relu"), Dense(1)], []
+
+    def call(self, x):
+        self.seen.append(TRAINING[-1])
+        for layer in self.inside:
+            x = layer(x)
+        return x
+
+
+def test_a_layer_is_built_once_and_for_one_width():
+    dense = Dense(3)
+    assert dense.variables == []
+    dense(np.ones((2, 4)))
+    before = dense.variables
+    dense(np.ones((5, 4)))
+    assert [*map(id, dense.variables)] == [*map(id, before)]
+    for layer in (dense, BatchNormalization()):
+        layer(np.ones((2, 4)))
+        with pytest.raises(ValueError, match=r"built for 4 inputs, got float64\[2, 5\]"):
+            layer(np.ones((2, 5)))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_a_layer_takes_the_dtype_of_its_first_input(dtype):
+    layer = Pair()
+    assert layer(np.ones((2, 3), dtype)).dtype == dtype
+    assert {v.dtype for v in layer.variables} == {np.dtype(dtype)}
+
+
+def test_variables_of_layers_inside_are_found():
+    pair = Pair()
+    pair(np.ones((2, 3)))
+    assert [v.shape for v in pair.variables] == [(3, 4), (1, 4), (4, 1), (1, 1)]
+    assert [*pair.named(Variable)] == [f"inside.{n}.{name}" for n in (0, 1) for name in ("kernel", "bias")]
+    normal = BatchNormalization()
+    normal(np.ones((2, 3)))
+    assert len(normal.variables) == 4
+    assert len(normal.trainable_variables) == 2
+
+
+def test_the_training_flag_reaches_layers_inside_and_ends_with_the_call():
+    outer, inner = Pair(), Pair()
+    outer.inside[0] = inner
+    for flag in (None, True, False):
+        outer(np.ones((2, 3)), training=flag)
+    assert inner.seen == [False, True, False]
+    assert TRAINING == [False]
+    outer.inside.append(None)  # so that the call fails
+    with pytest.raises(TypeError):
+        outer(np.ones((2, 3)), training=True)
+    assert TRAINING == [False]
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    dropout, ones = Dropout(0.3, seed=5), np.ones((100, 100))
+    y = dropout(ones, training=True).numpy()
+    assert set(np.unique(y)) == {0.0, 1.0 / 0.7}
+    assert (y == 0.0).mean() == pytest.approx(0.3, abs=0.02)  # four standard deviations
+    assert y.mean() == pytest.approx(1.0, abs=0.03)
+    same([dropout(ones)], [ones])  # not in training
+
+
+def test_dropout_differs_from_call_to_call_and_repeats_with_its_seed():
+    def calls(seed, way):
+        dropout = Dropout(0.5, seed=seed)
+        call = way(lambda x: dropout(x, training=True))
+        return [call(np.ones((4, 5))).numpy() for _ in range(3)]
+
+    first = calls(1, lambda call: call)
+    assert len({y.tobytes() for y in first}) == 3
+    same(calls(1, lambda call: call), first)
+    same(calls(1, function), first)
+    assert (calls(2, function)[0] != first[0]).any()
+
+
+def test_batch_normalization_standardises_in_training_only():
+    normal, x = BatchNormalization(epsilon=1e-9), np.random.default_rng(0).normal(7.0, 3.0, (50, 2))
+    y = normal(x, training=True).numpy()
+    np.testing.assert_allclose(y.mean(0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(y.std(0), 1.0, atol=1e-9)
+    kept = [v.numpy() for v in normal.moving]
+    np.testing.assert_allclose(kept, [0.01 * x.mean(0), 0.99 + 0.01 * x.var(0)])
+    normal(x)
+    same([v.numpy() for v in normal.moving], kept)
+
+
+def test_an_embedding_gives_rows_and_refuses_ids_that_are_none():
+    words = Embedding(5, 2)
+    y = words(np.array([[0, 4], [4, 4]]))
+    assert y.shape == (2, 2, 2)
+    same(y.numpy()[1], words.embeddings.numpy()[[4, 4]])
+    for wrong in ([5], [-1]):
+        with pytest.raises(IndexError, match="row number is out of range"):
+            words(np.array(wrong))
+        with pytest.raises(IndexError, match="row number is out of range"):
+            function(lambda x: words(x))(np.array(wrong))
+    with pytest.raises(TypeError, match="whole numbers|row numbers"):
+        words(np.array([0.5]))
+
+
+def test_penalties_are_losses_of_the_layer_around():
+    pair = Pair()
+    pair.inside[0] = Dense(4, kernel_regularizer=L2(0.5))
+    pair.inside[1] = Dense(1, kernel_regularizer=L1(0.25))
+    assert pair.losses == []
+    pair(np.ones((2, 3)))
+    first, second = (layer.kernel.numpy() for layer in pair.inside)
+    np.testing.assert_allclose(
+        [*map(float, pair.losses)], [0.5 * (first**2).sum(), 0.25 * abs(second).sum()], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("loss", [L1(0.1), MeanAbsoluteError()])
+def test_an_absolute_value_has_no_slope_at_0(loss):
+    w = Variable(np.zeros((2, 1)))
+    with GradientTape() as tape:
+        value = loss(w) if isinstance(loss, L1) else loss(np.zeros((2, 1)), w)
+    same([tape.gradient(value, w).numpy()], [np.zeros((2, 1))])
+
+
+LIMITS = {  # name -> (the largest there can be, the standard deviation), for weights [200, 50]
+    "zeros": (0.0, 0.0),
+    "ones": (1.0, 0.0),
+    "random_uniform": (0.05, 0.05 / math.sqrt(3)),
+    "truncated_normal": (0.1, 0.05 * 0.87962566103423978),
+    "glorot_uniform": (math.sqrt(6 / 250), math.sqrt(2 / 250)),
+    "glorot_normal": (2 * math.sqrt(2 / 250) / 0.87962566103423978, math.sqrt(2 / 250)),
+    "he_normal": (2 * math.sqrt(2 / 200) / 0.87962566103423978, math.sqrt(2 / 200)),
+}
+
+
+@pytest.mark.parametrize("name", INITIALIZERS)
+def test_starting_weights_have_their_range_and_their_variance(name):
+    largest, deviation = LIMITS[name]
+    RANDOM.seed(3)
+    dense = Dense(50, kernel_initializer=name)
+    dense(np.ones((1, 200)))
+    w = dense.kernel.numpy()
+    assert abs(w).max() <= largest
+    assert abs(w).max() >= 0.97 * largest
+    assert w.std() == pytest.approx(deviation, rel=0.03)  # four standard deviations of 10,000 numbers
+    assert abs(w.mean() - (name == "ones")) <= 4 * deviation / 100
+    RANDOM.seed(3)
+    again = Dense(50, kernel_initializer=name)
+    again(np.ones((1, 200)))
+    same([again.kernel.numpy()], [w])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Dense(0), ValueError, "units is 0; expected a positive integer"),
+        (lambda: Dense(2.5), ValueError, "units is 2.5; expected a positive integer"),
+        (lambda: Dense(2, "rleu"), ValueError, "no activation is called 'rleu'; did you mean 'relu'"),
+        (lambda: Activation("sofmax"), ValueError, "did you mean 'softmax'"),
+        (lambda: Dense(2, kernel_initializer="he_norm")(np.ones((1, 1))), ValueError, "did you mean 'he_normal'"),
+        (lambda: known("loss", LOSSES, "msq"), ValueError, "no loss is called 'msq'; did you mean 'mse'"),
+        (lambda: known("metric", METRICS, "acuracy"), ValueError, "did you mean 'accuracy'"),
+        (lambda: known("metric", METRICS, "qqqq"), ValueError, "there are mse, mean_squared_error, mae"),
+        (lambda: Dropout(1.0), ValueError, "rate is 1.0; expected 0 <= rate < 1"),
+        (lambda: Concatenate()([np.ones((2, 3)), np.ones((3, 3))]), ValueError, r"\(2, 3\) and \(3, 3\) do not join"),
+        (lambda: SGD(-0.1), ValueError, "SGD: learning_rate is -0.1; expected a positive number"),
+        (lambda: Adam(math.nan), ValueError, "Adam: learning_rate is nan; expected a positive number"),
+        (lambda: SGD(clipnorm=0), ValueError, "SGD: clipnorm is 0; expected a positive number"),
+        (lambda: PiecewiseConstantDecay([1, 2], [0.1]), ValueError, "2 boundaries and 1 values"),
+        (lambda: AUC(1), ValueError, "AUC: 1 thresholds"),
+        (lambda: AUC(curve="roc"), ValueError, "curve 'roc'; expected 2 or more, 'ROC' or 'PR'"),
+    ],
+)
+def test_wrong_arguments_are_named_with_the_cure(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_activations_have_keras_names():
+    assert {"linear", "relu", "sigmoid", "tanh", "softmax"} <= ACTIVATIONS.keys()
+    same([Activation(lambda x: x * 2.0)(np.ones(3)).numpy()], [[2.0, 2.0, 2.0]])
+    same([Flatten()(np.ones((2, 3, 4))).numpy()], [np.ones((2, 12))])
+
+
+# Losses.
+
+COLUMN = np.array([[1.0], [0.0]])
+
+
+@pytest.mark.parametrize("kind", [MeanSquaredError, MeanAbsoluteError, BinaryCrossentropy, CategoricalCrossentropy])
+def test_a_loss_refuses_shapes_that_would_broadcast(kind):
+    with pytest.raises(ValueError, match=r"y_true is float64\[2\].* and y_pred is float64\[2, 1\]"):
+        kind()(np.ones(2), COLUMN)
+    with pytest.raises(ValueError, match=r"sample_weight is float64\[3\].*there are 2 samples"):
+        kind()(COLUMN, COLUMN, np.ones(3))
+
+
+@pytest.mark.parametrize("wrong", [1.5, -1e-9, -math.inf])
+def test_probabilities_lie_in_0_and_1_or_are_cut_off_when_compiled(wrong):
+    loss, p = BinaryCrossentropy(), np.array([[wrong], [0.5]])
+    with pytest.raises(ValueError, match=r"BinaryCrossentropy: y_pred holds .*; expected probabilities, from 0 to 1"):
+        loss(COLUMN, p)
+    with pytest.raises(ValueError, match="y_true holds"):
+        loss(p, COLUMN)
+    same([function(lambda y, p: loss(y, p))(COLUMN, p)], [loss(COLUMN, np.clip(p, 0.0, 1.0))])
+
+
+def test_nan_stays_nan():
+    nan = np.array([[math.nan], [0.5]])
+    for loss in (MeanSquaredError(), MeanAbsoluteError(), BinaryCrossentropy(), BinaryCrossentropy(from_logits=True)):
+        for call in (loss, function(lambda y, p, loss=loss: loss(y, p))):
+            assert math.isnan(float(call(COLUMN, nan)))
+
+
+def test_class_numbers():
+    loss, p = SparseCategoricalCrossentropy(), np.full((2, 3), 1 / 3)
+    for wrong in (3, -1):
+        with pytest.raises(ValueError, match=f"y_true holds {wrong}; there are 3 classes, 0 to 2"):
+            loss(np.array([0, wrong]), p)
+        with pytest.raises(IndexError, match="class number is out of range"):
+            function(lambda y, p: loss(y, p))(np.array([0, wrong]), p)
+    for wrong in (np.array([0.0, 1.0]), np.array([0, 1, 2])):
+        with pytest.raises(ValueError, match=r"expected whole numbers \(2,\)"):
+            loss(wrong, p)
+    same([loss(np.array([[0], [2]]), p)], [loss(np.array([0, 2]), p)])
+
+
+@given(st.lists(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_sparse_is_categorical_of_one_hot_rows(rows, from_logits):
+    p = np.maximum(rows, 1e-3)
+    y = np.arange(len(p)) % 3
+    sparse = SparseCategoricalCrossentropy(from_logits=from_logits)(y, p)
+    same([sparse], [CategoricalCrossentropy(from_logits=from_logits)(np.eye(3)[y], p)])
+
+
+@given(st.lists(st.floats(-800.0, 800.0), min_size=1, max_size=5), st.floats(0.0, 1.0))
+@settings(max_examples=100, deadline=None)
+def test_cross_entropy_of_logits_is_finite_and_its_slope_is_the_error(values, truth):
+    z = Variable(np.array(values).reshape(-1, 1))
+    with GradientTape() as tape:
+        loss = BinaryCrossentropy(from_logits=True)(np.full(z.shape, truth), z)
+    p = np.exp(-np.logaddexp(0.0, -z.numpy()))
+    assert float(loss) >= 0.0
+    assert float(loss) == pytest.approx(np.mean(np.logaddexp(0.0, z.numpy()) - truth * z.numpy()), rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(tape.gradient(loss, z).numpy(), (p - truth) / len(p), atol=1e-15)
+
+
+# Metrics.
+
+
+def test_accuracy_counts_rows_not_batches():
+    accuracy = BinaryAccuracy()
+    accuracy.update_state(np.ones((100, 1)), np.array([[0.9]] * 90 + [[0.1]] * 10))
+    accuracy.update_state(np.ones((1, 1)), np.array([[0.1]]))
+    assert accuracy.result() == 90 / 101
+    accuracy.reset_state()
+    assert accuracy.result() == 0.0
+    assert accuracy(np.ones((1, 1)), np.array([[0.5]])) == 0.0  # above the threshold, not at it
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 100), st.integers(1, 3)), min_size=1, max_size=30), st.data()
+)
+@settings(max_examples=50, deadline=None)
+def test_how_rows_come_in_batches_changes_nothing(rows, data):
+    """And a weight of n counts like n rows: to the last bit, since all sums are of whole numbers."""
+    y, p, n = np.array(rows, np.float64).T
+    cut = data.draw(st.integers(0, len(rows)))
+    repeats = n.astype(int)
+    for make in (BinaryAccuracy, Precision, Recall, lambda: AUC(12), lambda: AUC(12, curve="PR")):
+        once, pieces, repeated = make(), make(), make()
+        once.update_state(y, p / 100, n)
+        for part in (slice(0, cut), slice(cut, None)):
+            if len(y[part]):
+                pieces.update_state(y[part], p[part] / 100, n[part])
+        repeated.update_state(np.repeat(y, repeats), np.repeat(p, repeats) / 100)
+        assert once.result() == pieces.result() == repeated.result()
+        assert 0.0 <= once.result() <= 1.0 + 1e-12
+
+
+def test_precision_and_recall_without_a_positive_are_0():
+    for metric in (Precision(), Recall(), AUC()):
+        assert metric(np.zeros((3, 1)), np.full((3, 1), 0.2)) == 0.0
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=40), st.randoms())
+@settings(max_examples=50, deadline=None)
+def test_the_area_is_the_share_of_pairs_in_the_right_order(labels, random):
+    """With no two predictions between the same thresholds it is exact: Mann and Whitney's count of pairs."""
+    y, p = np.array(labels, np.float64), np.array(random.sample(range(99), len(labels))) / 99 + 0.005
+    positive, negative = p[y == 1], p[y == 0]
+    expected = (positive[:, None] > negative).mean() if len(positive) and len(negative) else None
+    if expected is not None:
+        assert AUC(100)(y, p) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, math.nan])
+@pytest.mark.parametrize("way", [lambda call: call, function])
+def test_the_area_under_no_probabilities_is_an_error(wrong, way):
+    area = AUC()
+    way(lambda y, p: area.update_state(y, p))(np.array([1.0, 0.0]), np.array([wrong, 0.5]))
+    with pytest.raises(ValueError, match="no probabilities"):
+        area.result()
+
+
+def test_r2_far_from_0_and_in_batches():
+    far = np.arange(1000.0)[:, None] % 7 + 1e9
+    score = R2Score()
+    for rows in np.split(np.arange(1000), [1, 10, 500]):
+        score.update_state(far[rows], far[rows] + 0.5)
+    assert score.result() == pytest.approx(1.0 - 0.25 / np.var(np.arange(1000) % 7), rel=1e-9)
+    score.update_state(far[:3], far[:3] + 100.0, np.zeros(3))  # counts for nothing
+    assert score.result() == pytest.approx(1.0 - 0.25 / np.var(np.arange(1000) % 7), rel=1e-9)
+    assert R2Score()(np.ones((3, 1)), np.ones((3, 1))) == 0.0
+
+
+def test_a_metric_refuses_what_does_not_fit():
+    p = np.full((2, 3), 1 / 3)
+    for metric in (BinaryAccuracy(), Precision(), Recall(), AUC(), R2Score(), MeanLoss(MeanSquaredError())):
+        with pytest.raises(ValueError, match=r"y_true is float64\[2\].* and y_pred is float64\[2, 1\]"):
+            metric(np.ones(2), COLUMN)
+        with pytest.raises(ValueError, match=r"sample_weight is float64\[3\].*\(2,\)"):
+            metric(COLUMN, COLUMN, np.ones(3))
+        assert metric.result() == 0.0  # nothing of that was counted
+    for metric in (BinaryAccuracy(), Precision(), AUC()):
+        with pytest.raises(ValueError, match="y_true holds 2; expected probabilities"):
+            metric(COLUMN * 2.0, COLUMN)
+    for metric in (SparseCategoricalAccuracy(), METRICS["accuracy"]()):
+        with pytest.raises(ValueError, match="y_true holds 3; there are 3 classes, 0 to 2"):
+            metric(np.array([0, 3]), p)
+    with pytest.raises(ValueError, match="expected one column"):
+        AUC()(p, p)
+
+
+def test_metrics_have_keras_names():
+    for name, make in METRICS.items():
+        assert make().name == {"mse": "mean_squared_error", "mae": "mean_absolute_error"}.get(name, name)
+    squared = metrics.MeanSquaredError()
+    assert squared(COLUMN, COLUMN + 2.0) == 4.0
+    assert metrics.BinaryCrossentropy(from_logits=True).loss.from_logits
+    with pytest.raises(AttributeError, match="has no attribute 'MeanSquareError'"):
+        _ = metrics.MeanSquareError
+
+
+def test_accuracy_goes_by_the_shapes():
+    p = np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3]])
+    for y_true, y_pred, same_as in [
+        (COLUMN, np.array([[0.9], [0.8]]), BinaryAccuracy()),
+        (np.array([1.0, 0.0]), np.array([0.9, 0.8]), BinaryAccuracy()),
+        (np.eye(3)[[1, 1]], p, CategoricalAccuracy()),
+        (np.array([1, 1]), p, SparseCategoricalAccuracy()),
+    ]:
+        assert METRICS["accuracy"]()(y_true, y_pred) == same_as(y_true, y_pred) == 0.5
+
+
+# Optimizers.
+
+KINDS = [SGD(0.1), SGD(0.1, momentum=0.9, nesterov=True), RMSprop(0.01), Adam(0.01), AdamW(0.01)]
+KINDS += [Adam(ExponentialDecay(0.1, 5, 0.5)), SGD(0.1, global_clipnorm=0.1)]
+
+
+def descent(optimizer):
+    """A compiled step on a small net, and the module that owns all of it."""
+    RANDOM.seed(2)
+    module = Module()
+    module.net, module.optimizer = Pair(), optimizer
+    x = np.random.default_rng(1).normal(size=(8, 3))
+    module.net(x)
+
+    @function
+    def step(x):
+        with GradientTape() as tape:
+            loss = MeanSquaredError()(reduce_sum(x, 1, keepdims=True), module.net(x))
+        variables = module.net.trainable_variables
+        module.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return module, lambda: float(step(x))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
+def test_training_goes_on_from_a_saved_state_as_if_nothing_had_been(kind):
+    module, step = descent(kind.again())
+    for _ in range(5):
+        step()
+    saved = module.get_weights()
+    losses = [step() for _ in range(5)]
+    fresh, fresh_step = descent(kind.again())
+    fresh.optimizer.build(fresh.net.trainable_variables)
+    fresh.set_weights(saved)
+    assert [fresh_step() for _ in range(5)] == losses
+    same(fresh.get_weights(), module.get_weights())
+
+
+def test_a_learning_rate_can_be_changed_between_compiled_steps():
+    module, step = descent(SGD(0.1))
+    assert module.optimizer.learning_rate == 0.1
+    step()
+    before = module.net.get_weights()
+    module.optimizer.learning_rate = 0.0
+    step()
+    same(module.net.get_weights(), before)
+    module.optimizer.learning_rate = 0.2
+    assert module.optimizer.learning_rate == 0.2
+    step()
+    assert all((a != b).any() for a, b in zip(before, module.net.get_weights(), strict=True))
+
+
+def test_an_optimizer_belongs_to_its_variables():
+    v, w = Variable(np.ones(2)), Variable(np.ones(3))
+    sgd = SGD(0.1)
+    sgd.apply_gradients([(v, v), (w, w)])
+    for others in ([v], [w, v], [v, Variable(np.ones(3))]):
+        with pytest.raises(ValueError, match="SGD: built for other variables, or another order"):
+            sgd.apply_gradients([(x, x) for x in others])
+
+
+@given(st.floats(-12.0, 12.0), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_adams_first_step_is_the_learning_rate_whatever_the_gradient(power, negative):
+    """Nearly: epsilon, 1e-7, is added to the size of the gradient."""
+    w, gradient = Variable(np.zeros(1)), (-1.0) ** negative * 10.0**power
+    Adam(0.001).apply_gradients([(constant(np.array([gradient])), w)])
+    expected = -0.001 * gradient / (abs(gradient) + 1e-7)
+    assert w.numpy()[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_schedule_counts_the_steps():
+    rates, w = [], Variable(np.zeros(1))
+    sgd = SGD(PiecewiseConstantDecay([1, 3], [1.0, 0.1, 0.01]))
+    for _ in range(6):
+        before = w.numpy()[0]
+        sgd.apply_gradients([(constant(np.ones(1)), w)])
+        rates.append(before - w.numpy()[0])
+    np.testing.assert_allclose(rates, [1.0, 1.0, 0.1, 0.1, 0.01, 0.01], rtol=1e-9)  # steps are counted from 0
+
+
+@given(st.lists(st.floats(-100.0, 100.0), min_size=4, max_size=4), st.floats(0.01, 10.0))
+@settings(max_examples=50, deadline=None)
+def test_clipping_shortens_and_keeps_the_direction(values, norm):
+    first, second = (constant(np.array(part)) for part in (values[:1], values[1:]))
+    each = SGD(clipnorm=norm).clipped([first, second])
+    together = SGD(global_clipnorm=norm).clipped([first, second])
+    for old, new, length in [
+        (first, each[0], np.linalg.norm(first)),
+        (second, each[1], np.linalg.norm(second)),
+        *((old, new, np.linalg.norm(values)) for old, new in zip([first, second], together, strict=True)),
+    ]:
+        np.testing.assert_allclose(
+            new.numpy(), old.numpy() * min(1.0, norm / max(length, 1e-300)), rtol=1e-12, atol=1e-300
+        )
+
+
+def test_nothing_of_a_zero_gradient_becomes_nan():
+    for kind in KINDS:
+        w = Variable(np.zeros(2))
+        optimizer = kind.again()
+        optimizer.apply_gradients([(constant(np.zeros(2)), w)])
+        same([w.numpy()], [np.zeros(2)])
+
+
+def test_the_tasks_are_the_same_with_layers_op_by_op_and_compiled():
+    task = tasks.rings()
+    short = task._replace(batches=task.batches[:20])
+    compiled = mid_level.tasks.dnn_classifier(short.x, short.y, *short[4:7])
+    with eager():
+        plain = mid_level.tasks.dnn_classifier(short.x, short.y, *short[4:7])
+    same([compiled.losses, *compiled.weights], [plain.losses, *plain.weights])

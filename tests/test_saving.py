@@ -1,0 +1,674 @@
+"""A model that leaves the house: saved, loaded elsewhere, refused where it is damaged, and run without `levels`."""
+
+import json
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import safetensors.numpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from course import build, pretrained, tasks
+from levels.high_level import Functional, Input, Model, Sequential, export, load_model, save, saving
+from levels.low_level import Variable, apply, concat, constant, nn, reduce_max, reduce_mean, reduce_sum, where
+from levels.mid_level import (
+    L1,
+    L2,
+    SGD,
+    Activation,
+    Adam,
+    AdamW,
+    BatchNormalization,
+    BinaryCrossentropy,
+    Concatenate,
+    Dense,
+    Dropout,
+    Embedding,
+    ExponentialDecay,
+    Flatten,
+    Layer,
+    PiecewiseConstantDecay,
+    RMSprop,
+)
+
+DRAW = np.random.default_rng(0)
+X, Y = DRAW.normal(size=(60, 3)).astype("f4"), DRAW.integers(0, 2, (60, 1)).astype("f4")
+
+
+def swish(x):
+    return x * nn.sigmoid(x)
+
+
+class Scale(Layer):
+    """A layer of one's own, with arguments of every kind."""
+
+    def __init__(self, by, extra=None, activation=None, **options):
+        super().__init__(**options)
+        self.by, self.extra, self.activation = by, extra, activation or (lambda x: x)
+
+    def build(self, shape):
+        self.factor = self.add_weight(shape[-1:], "ones")
+
+    def call(self, x):
+        return self.activation(x * self.factor * self.by["value"])
+
+
+class Residual(Model):
+    def __init__(self, units, inner, **options):
+        super().__init__(**options)
+        self.first, self.inner, self.top = Dense(units, "relu"), inner, Dense(1, "sigmoid")
+
+    def call(self, x):
+        hidden = self.first(x)
+        return self.top(hidden + self.inner(hidden))
+
+
+OWN = {"Scale": Scale, "Residual": Residual, "swish": swish}
+
+
+def plain():
+    return Sequential([Dense(4, "relu"), Dense(1, "sigmoid")])
+
+
+def all_layers():
+    first = Dense(8, kernel_initializer="he_normal", kernel_regularizer=L2(0.01), name="first")
+    second = Dense(6, nn.relu, use_bias=False, kernel_regularizer=L1(l1=0.001))
+    rest = [BatchNormalization(0.9), Activation("tanh"), Dropout(0.4, seed=3), Flatten(), second, Dense(1, "sigmoid")]
+    return Sequential([Input((3,)), first, *rest], name="all_of_them")
+
+
+def functional():
+    """Several inputs and outputs, a shared layer, and a model as a layer."""
+    a, b = Input((3,)), Input((2,), "int64")
+    shared, inner = Dense(3, "relu"), Sequential([Dense(3), Activation("tanh")], name="inner")
+    words = Flatten()(Embedding(10, 4)(b))
+    joined = Concatenate()([shared(shared(a)), inner(a), words])
+    return Model([a, b], [Dense(1, "sigmoid", name="yes")(joined), Dense(2, "softmax")(joined)], name="graph")
+
+
+def own_parts():
+    scale = Scale({"value": 2.0, "list": [1, None, True]}, extra=L2(0.5), activation=swish)
+    return Residual(4, inner=Sequential([scale, Dense(4, "tanh")]), name="mine")
+
+
+def one_twice():
+    layer = Dense(3, "tanh")
+    return Sequential([layer, layer, Dense(1, "sigmoid")])
+
+
+ONE_OUTPUT = [plain, all_layers, own_parts, one_twice]
+SCHEDULE = ExponentialDecay(0.01, 7, decay_rate=0.9)
+OPTIMIZERS = [
+    SGD(0.05, momentum=0.9, nesterov=True),
+    RMSprop(0.01, clipnorm=1.0),
+    Adam(SCHEDULE),
+    AdamW(PiecewiseConstantDecay([3, 9], [0.1, 0.01, 0.001]), global_clipnorm=0.5),
+]
+
+
+def trained(make=plain, optimizer="adam"):
+    model = make()
+    model.compile(optimizer, BinaryCrossentropy())
+    fit(model, 1)
+    return model
+
+
+def fit(model, seed):
+    return model.fit(X, Y, batch_size=9, epochs=2, seed=seed, verbose=0).losses.tolist()
+
+
+def same(first, second):
+    assert [a.tolist() for a in first.get_weights()] == [a.tolist() for a in second.get_weights()]
+    assert list(first.named(Variable)) == list(second.named(Variable))
+
+
+# There and back -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", ONE_OUTPUT)
+def test_a_loaded_model_predicts_and_trains_on_as_if_nothing_had_happened(make, tmp_path):
+    model = trained(make)
+    model.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m", OWN)
+    assert type(loaded) is type(model) and loaded.name == model.name
+    same(model, loaded)
+    assert loaded.predict(X).tolist() == model.predict(X).tolist()
+    assert fit(model, 2) == fit(loaded, 2)
+    same(model, loaded)
+    assert loaded.evaluate(X, Y) == model.evaluate(X, Y)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
+def test_every_optimizer_goes_on_where_it_was(optimizer, tmp_path):
+    model = trained(optimizer=optimizer)
+    if not callable(optimizer.rate):
+        optimizer.rate.assign(optimizer.rate * 0.5)  # as a callback would
+    save(model, tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert type(loaded.training.optimizer) is type(optimizer) and loaded.training.optimizer is not optimizer
+    assert float(loaded.training.optimizer.iterations) == float(optimizer.iterations) == 14
+    assert fit(model, 2) == fit(loaded, 2)
+    same(model.training.optimizer, loaded.training.optimizer)
+
+
+def test_a_functional_model_keeps_its_graph(tmp_path):
+    model = functional()
+    model.compile("sgd", ["binary_crossentropy", "sparse_categorical_crossentropy"])
+    model.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert type(loaded) is Functional and len(loaded.steps) == 8 and len(loaded.layers) == 7
+    assert [layer.name for layer in loaded.layers] == [layer.name for layer in model.layers]
+    words = DRAW.integers(0, 10, (60, 2))
+    for a, b in zip(model.predict([X, words]), loaded.predict([X, words]), strict=True):
+        assert a.tolist() == b.tolist()
+    targets = [Y, Y[:, 0].astype(int)]
+    for _ in range(3):
+        assert float(model.train_step([X, words], targets)) == float(loaded.train_step([X, words], targets))
+    same(model, loaded)
+
+
+def test_not_compiled_frozen_and_float64(tmp_path):
+    model = plain()
+    model.build((None, 3), "float64")
+    model.layers[0].kernel.trainable = False
+    model.save(tmp_path / "deep" / "down")
+    assert sorted(p.name for p in (tmp_path / "deep" / "down").iterdir()) == ["config.json", "weights.safetensors"]
+    loaded = load_model(tmp_path / "deep" / "down")
+    assert [v.trainable for v in loaded.variables] == [False, True, True, True]
+    assert loaded.predict(X.astype("f8")).dtype == np.float64
+    with pytest.raises(RuntimeError, match="not compiled"):
+        loaded.fit(X, Y)
+
+
+def test_a_call_that_was_refused_leaves_no_trace(tmp_path):
+    model = built(plain())
+    with pytest.raises(ValueError, match="built for 3 inputs"):
+        model.predict(np.ones((2, 5), "f4"))
+    model.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(X).tolist() == model.predict(X).tolist()
+
+
+def test_weights_that_are_nan_or_infinite_are_numbers_too(tmp_path):
+    model = plain()
+    model.build((None, 3))
+    model.set_weights(
+        [w * np.float32("nan") if k else w + np.float32("inf") for k, w in enumerate(model.get_weights())]
+    )
+    model.save(tmp_path / "m")
+    for a, b in zip(model.get_weights(), load_model(tmp_path / "m").get_weights(), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+FRESH = """
+import sys
+import numpy as np
+from levels.high_level import load_model
+x, y = np.load("xy.npy")
+model = load_model("m")
+np.save("predicted.npy", model.predict(x))
+np.save("losses.npy", model.fit(x, y[:, :1], batch_size=9, epochs=2, seed=2, verbose=0).losses)
+assert "onnx" not in sys.modules
+"""
+
+
+def test_a_fresh_process_loads_and_trains_on(tmp_path):
+    model = trained()
+    model.save(tmp_path / "m")
+    np.save(tmp_path / "xy.npy", [X, np.repeat(Y, 3, 1)])
+    subprocess.run([sys.executable, "-c", FRESH], cwd=tmp_path, env=build.environment(build.ROOT), check=True)
+    assert np.load(tmp_path / "predicted.npy").tolist() == model.predict(X).tolist()
+    assert np.load(tmp_path / "losses.npy").tolist() == fit(model, 2)
+
+
+def test_importing_the_level_waits_for_no_library():
+    code = "import sys, levels.high_level as h; assert not {'onnx', 'safetensors'} & set(sys.modules); h.load_model"
+    subprocess.run([sys.executable, "-c", code], env=build.environment(build.ROOT), check=True)
+
+
+def test_weights_alone(tmp_path):
+    model, other = trained(), plain()
+    other.build((None, 3))
+    model.save_weights(tmp_path / "w.safetensors")
+    other.load_weights(tmp_path / "w.safetensors")
+    same(model, other)
+    wide = Sequential([Dense(5, "relu"), Dense(1, "sigmoid")])
+    wide.build((None, 3))
+    before = wide.get_weights()
+    with pytest.raises(ValueError, match=r"w.safetensors: layers.0.kernel is float32\[3, 5\]"):
+        wide.load_weights(tmp_path / "w.safetensors")
+    assert all((a == b).all() for a, b in zip(before, wide.get_weights(), strict=True))
+
+
+# What cannot be saved -------------------------------------------------------------------------------------------------
+
+
+def not_built(path):
+    plain().save(path)
+
+
+def lambda_argument(path):
+    built(Sequential([Dense(2, activation=lambda x: x)])).save(path)
+
+
+def an_array(path):
+    built(Sequential([Scale({"value": 1.0}, extra=np.ones(3))])).save(path)
+
+
+def same_name(path):
+    built(Sequential([type("Dense", (Scale,), {})({"value": 1.0})])).save(path)
+
+
+def foreign_variables(path):
+    model = trained()
+    model.layers = model.layers[:1]
+    model.save(path)
+
+
+def built(model):
+    model.build((None, 3))
+    return model
+
+
+@pytest.mark.parametrize(
+    "attempt, message",
+    [
+        (not_built, "sequential is not built; call model.build"),
+        (lambda_argument, "functions that `def` gave a name"),
+        (an_array, "an argument is array"),
+        (same_name, "you have a class Dense, and so have we"),
+        (foreign_variables, "trains a variable that is in no part"),
+    ],
+)
+def test_what_cannot_be_saved_leaves_nothing_behind(attempt, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        attempt(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3])
+def test_a_full_disk_leaves_the_old_folder_whole(fails_at, tmp_path, monkeypatch):
+    model = trained()
+    model.save(tmp_path / "m")
+    before = {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()}
+    calls, real = [], saving.write
+
+    def full(file, data):
+        calls.append(file)
+        real(file, data[:10])
+        if len(calls) == fails_at:
+            raise OSError(28, "No space left on device")
+
+    fit(model, 3)
+    monkeypatch.setattr(saving, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        model.save(tmp_path / "m")
+    assert {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()} == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+    monkeypatch.undo()
+    model.save(tmp_path / "m")
+    assert {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()} != before
+
+
+def test_a_folder_that_cannot_move_in_leaves_the_old_one(tmp_path, monkeypatch):
+    model = trained()
+    model.save(tmp_path / "m")
+    before = {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()}
+
+    def refused(self, target):
+        raise PermissionError("another program holds it")
+
+    monkeypatch.setattr(saving.Path, "replace", refused)
+    with pytest.raises(PermissionError):
+        model.save(tmp_path / "m")
+    assert {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()} == before
+
+
+def test_nothing_but_a_model_is_replaced(tmp_path):
+    model = trained()
+    (tmp_path / "Documents").mkdir()
+    (tmp_path / "Documents" / "letter.txt").write_text("dear reader")
+    with pytest.raises(FileExistsError, match="a folder with other things in it"):
+        model.save(tmp_path / "Documents")
+    model.save(tmp_path / "m")
+    for write in (model.save_weights, model.export):
+        with pytest.raises(FileExistsError):
+            write(tmp_path / "m")
+    assert (tmp_path / "Documents" / "letter.txt").read_text() == "dear reader"
+    load_model(tmp_path / "m")
+
+
+# What a stranger might send -------------------------------------------------------------------------------------------
+
+
+def header(entries, data=b""):
+    text = json.dumps(entries).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def change(name, old, new):
+    def damage(folder):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return damage
+
+
+def put(name, data):
+    return lambda folder: (folder / name).write_bytes(data)
+
+
+def cut(name, size):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:size])
+
+
+def retype(dtype):
+    def damage(folder):
+        arrays = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
+        (folder / WEIGHTS).write_bytes(safetensors.numpy.save({k: v.astype(dtype) for k, v in arrays.items()}))
+
+    return damage
+
+
+def other_array(change):
+    def damage(folder):
+        arrays = change(safetensors.numpy.load((folder / WEIGHTS).read_bytes()))
+        (folder / WEIGHTS).write_bytes(safetensors.numpy.save(arrays))
+
+    return damage
+
+
+CONFIG, WEIGHTS, MEMORY = "config.json", "weights.safetensors", "optimizer.safetensors"
+HUGE = {"a": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 2**62]}}
+DAMAGE = {
+    "no config": (lambda folder: (folder / CONFIG).unlink(), CONFIG),
+    "no weights": (lambda folder: (folder / WEIGHTS).unlink(), WEIGHTS),
+    "no optimizer": (lambda folder: (folder / MEMORY).unlink(), MEMORY),
+    "a folder for a file": (lambda folder: ((folder / MEMORY).unlink(), (folder / MEMORY).mkdir()), MEMORY),
+    "empty config": (put(CONFIG, b""), CONFIG),
+    "half a config": (cut(CONFIG, 200), CONFIG),
+    "config of bytes": (put(CONFIG, bytes(range(256))), CONFIG),
+    "config is a list": (put(CONFIG, b"[1, 2]"), CONFIG),
+    "config is a number": (put(CONFIG, b"7"), CONFIG),
+    "config is deep": (put(CONFIG, b"[" * 100_000), CONFIG),
+    "long number": (change(CONFIG, "4", "4" * 5000), CONFIG),
+    "no format": (change(CONFIG, '"format"', '"fromat"'), CONFIG),
+    "new format": (change(CONFIG, "levels 1", "levels 2"), CONFIG),
+    "no model": (change(CONFIG, '"model"', '"modle"'), CONFIG),
+    "model is a layer": (change(CONFIG, '"Sequential"', '"Dense"'), CONFIG),
+    "no class": (change(CONFIG, '"class"', '"klass"'), CONFIG),
+    "unknown class": (change(CONFIG, '"Dense"', '"os.system"'), CONFIG),
+    "class is a list": (change(CONFIG, '"Dense"', '["Dense"]'), CONFIG),
+    "class is a path": (change(CONFIG, '"Dense"', '"../../Dense"'), CONFIG),
+    "class of python": (change(CONFIG, '"Dense"', '"__import__"'), CONFIG),
+    "unknown function": (change(CONFIG, '"relu"', '{"function": "print"}'), CONFIG),
+    "unknown activation": (change(CONFIG, '"relu"', '"eval"'), CONFIG),
+    "activation is a number": (change(CONFIG, '"relu"', "5"), CONFIG),
+    "more numbers than the file has": (change(CONFIG, "4", "4444"), CONFIG),
+    "absurd units": (change(CONFIG, "4", "4000000000000"), CONFIG),
+    "negative units": (change(CONFIG, "4", "-4"), CONFIG),
+    "no such part": (change(CONFIG, '"relu"', '{"same": 77}'), CONFIG),
+    "unhashable part": (change(CONFIG, '"relu"', '{"same": []}'), CONFIG),
+    "unknown option": (change(CONFIG, '"arguments"', '"options": {"colour": "red"}, "arguments"'), CONFIG),
+    "arguments of text": (change(CONFIG, '"arguments"', '"arguments": "abc", "old"'), CONFIG),
+    "negative input": (change(CONFIG, "[\n     3\n", "[\n     -3\n"), CONFIG),
+    "input of another width": (change(CONFIG, "[\n     3\n", "[\n     30\n"), ""),
+    "trained is unknown": (change(CONFIG, '"layers.0.kernel"', '"layers.9.kernel"'), CONFIG),
+    "other units": (change(CONFIG, "4", "3"), WEIGHTS),
+    "empty weights": (put(WEIGHTS, b""), ""),
+    "half of the weights": (cut(WEIGHTS, 300), WEIGHTS),
+    "one byte less": (lambda folder: cut(WEIGHTS, (folder / WEIGHTS).stat().st_size - 1)(folder), WEIGHTS),
+    "weights of noise": (put(WEIGHTS, bytes(range(256)) * 4), WEIGHTS),
+    "absurd header": (put(WEIGHTS, struct.pack("<Q", 2**60) + b"{}" * 400), WEIGHTS),
+    "absurd shape": (put(WEIGHTS, header(HUGE, bytes(400))), WEIGHTS),
+    "a pickle": (put(WEIGHTS, b"\x80\x04\x95" + bytes(400)), WEIGHTS),
+    "other dtype": (retype("f8"), WEIGHTS),
+    "half precision": (retype("f2"), WEIGHTS),
+    "missing array": (other_array(lambda a: {k: v for k, v in a.items() if k != "layers.0.bias"}), WEIGHTS),
+    "extra array": (other_array(lambda a: a | {"../../etc/passwd": np.ones(1, "f4")}), WEIGHTS),
+    "other shape": (other_array(lambda a: a | {"layers.0.bias": np.ones((4, 1), "f4")}), WEIGHTS),
+    "other optimizer": (change(CONFIG, '"Adam"', '"SGD"'), MEMORY),
+    "half an optimizer": (cut(MEMORY, 100), MEMORY),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "m"
+    trained().save(folder)
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+def refused(folder, named=""):
+    """Loading raises one clear error, which names the file, and changes nothing that lasts."""
+    tables = dict(saving.INITIALIZERS)
+    with pytest.raises((OSError, ValueError)) as error:
+        load_model(folder)
+    message = str(error.value)
+    assert "\n" not in message and 30 < len(message) < 700 and (folder / named).as_posix() in message, message
+    assert type(error.value) in (ValueError, OSError) and tables == saving.INITIALIZERS
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_or_hostile_folder_is_one_clear_error(damage, whole, tmp_path):
+    for name, data in whole.items():
+        (tmp_path / name).write_bytes(data)
+    inflict, named = DAMAGE[damage]
+    inflict(tmp_path)
+    refused(tmp_path, named)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_cut_and_any_byte(whole, tmp_path, data):
+    """Cut off anywhere: refused. A byte changed anywhere: refused, or a model all the same, but no other error."""
+    name = data.draw(st.sampled_from(sorted(whole)))
+    size = len(whole[name])
+    for file, content in whole.items():
+        (tmp_path / file).write_bytes(content)
+    (tmp_path / name).write_bytes(whole[name][: data.draw(st.integers(0, size - 1))])
+    refused(tmp_path)
+    at = data.draw(st.integers(0, size - 1))
+    (tmp_path / name).write_bytes(
+        whole[name][:at] + data.draw(st.binary(min_size=1, max_size=1)) + whole[name][at + 1 :]
+    )
+    try:
+        assert isinstance(load_model(tmp_path), Model)
+    except (OSError, ValueError) as error:
+        assert "\n" not in str(error)
+
+
+def test_classes_of_your_own_are_asked_for_by_name(tmp_path):
+    trained(own_parts).save(tmp_path / "m")
+    for own in ({}, {"Residual": Residual}, {"Residual": Residual, "Scale": Scale}):
+        missing = next(name for name in ("Residual", "Scale", "swish") if name not in own)
+        with pytest.raises(ValueError, match=f"{missing!r}; pass custom_objects={{{missing!r}: "):
+            load_model(tmp_path / "m", own)
+
+
+def test_no_name_in_a_file_calls_a_function(tmp_path):
+    """A function that was handed over is an argument, and never called with what the file says."""
+    trained().save(tmp_path / "m")
+    change(CONFIG, '"Dense"', '"boom"')(tmp_path / "m")
+    called = []
+    with pytest.raises(ValueError, match="no class is called 'boom'"):
+        load_model(tmp_path / "m", {"boom": lambda *_: called.append(1)})
+    assert not called
+
+
+# Pretrained -----------------------------------------------------------------------------------------------------------
+
+
+def test_pretrained_models_load_by_name():
+    task = tasks.rings()
+    rings = load_model("rings")
+    assert (np.where(rings.predict(task.x_test) > 0.5, 1.0, 0.0) == task.y_test).mean() > 0.9
+    measured = np.array([row[:4] for row in tasks.penguins() if None not in row])
+    male = np.array([[row[4] == "male"] for row in tasks.penguins() if None not in row])
+    assert ((load_model("penguins_sex").predict(measured) > 0.5) == male).mean() > 0.88
+    with pytest.raises(FileNotFoundError, match="no folder ring; pretrained models are penguins_sex, rings"):
+        load_model("ring")
+
+
+def test_pretrained_models_are_what_their_function_makes(tmp_path):
+    pretrained.make_models(tmp_path)
+    for file in pretrained.MODELS.glob("*/*"):
+        assert (tmp_path / file.relative_to(pretrained.MODELS)).read_bytes() == file.read_bytes(), file
+    assert len(list(tmp_path.glob("*/*"))) == len(list(pretrained.MODELS.glob("*/*"))) == 5
+
+
+# Without levels -------------------------------------------------------------------------------------------------------
+
+
+def session(model, path):
+    model.export(path)
+    onnx.checker.check_model(str(path), full_check=True)
+    assert [(o.domain, o.version) for o in onnx.load(path).opset_import] == [("", 17)]
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def agree(model, path, *inputs):
+    """onnxruntime says the same as `predict`, for any number of rows."""
+    run = session(model, path)
+    names = [i.name for i in run.get_inputs()]
+    for rows in (1, 2, 5, len(inputs[0])):
+        some = [x[:rows] for x in inputs]
+        expected = model.predict(some if len(some) > 1 else some[0])
+        expected = expected if isinstance(expected, list) else [expected]
+        found = run.run(None, dict(zip(names, some, strict=True)))
+        for a, b in zip(expected, found, strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+LAYERS = {
+    **{
+        f"Dense {name}": lambda name=name: [Dense(5, name)] for name in ("linear", "relu", "sigmoid", "tanh", "softmax")
+    },
+    "no bias": lambda: [Dense(5, use_bias=False)],
+    "Activation": lambda: [Activation(nn.log_softmax)],
+    "BatchNormalization": lambda: [Dense(4), BatchNormalization(0.5)],
+    "Dropout": lambda: [Dropout(0.5)],
+    "Flatten": lambda: [Embed(), Flatten(), Dense(2)],
+}
+
+
+class Embed(Layer):
+    def call(self, x):
+        return concat([x[:, None], x[:, None] * 2.0], 1)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("layers", LAYERS)
+def test_every_layer_runs_in_onnxruntime(layers, dtype, tmp_path):
+    model = Sequential(LAYERS[layers]())
+    model.build((None, 3), dtype)
+    if any(v.trainable for v in model.variables):
+        model.compile("sgd", "mse")
+        model.fit(X.astype(dtype), model.predict(X.astype(dtype)) * 0.5, epochs=2, verbose=0)
+    agree(model, tmp_path / "m.onnx", X.astype(dtype))
+
+
+@pytest.mark.parametrize("make", ONE_OUTPUT)
+def test_whole_models_run_in_onnxruntime(make, tmp_path):
+    agree(trained(make), tmp_path / "m.onnx", X)
+
+
+def test_several_inputs_and_outputs_run_in_onnxruntime(tmp_path):
+    agree(functional(), tmp_path / "m.onnx", X, DRAW.integers(0, 10, (60, 2)))
+
+
+def handed_through():
+    x = Input((3,))
+    y = Dense(2)(x)
+    return Model(x, [x, y, y])
+
+
+OPS = {
+    "arithmetic": lambda x: -(x - 1.5) / (x * x + 2.0) + x**2 + (x * x) ** 1.5,
+    "logs": lambda x: apply("log", apply("sqrt", apply("exp", x)) + 1.0),
+    "clip": lambda x: apply("clip", x, low=-0.5, high=0.5),
+    "comparisons": lambda x: where(x < 0.1, where(x <= -1.0, x, 2.0 * x), where(x != 1.0, x, where(x == 2.0, x, -x))),
+    "extremes": lambda x: apply("maximum", apply("minimum", x, 0.5), -0.5),
+    "slices": lambda x: concat([x[:, 1:], x[:, ::-1], x[:, -1:], x[:, 2:0:-1], x[::-1, 0:1]], 1),
+    "sums": lambda x: x - reduce_sum(x, 1, keepdims=True) - reduce_mean(x, (1,), keepdims=True) - reduce_max(x, 0),
+    "all": lambda x: x - reduce_mean(x) - reduce_sum(x) - apply("reduce_min", x, axis=None, keepdims=False),
+    "cast": lambda x: apply("cast", apply("cast", x, dtype=np.dtype("i8")), dtype=np.dtype("f4")),
+    "places": lambda x: apply("arg_max", x, axis=1),
+    "the one place": lambda x: x + apply("cast", apply("arg_max", x, axis=None), dtype=np.dtype("f4")),
+    "one hot": lambda x: apply("one_hot", apply("arg_max", x, axis=-1), depth=3, dtype=np.dtype("f4")),
+    "matrices": lambda x: (
+        apply("transpose", apply("transpose", x, axes=None), axes=(1, 0)) @ constant(np.eye(3, dtype="f4"))
+    ),
+    "long": lambda x: apply("reshape", x[:, None], shape=(x.shape[0] * 3, 1)),
+}
+
+
+class Op(Layer):
+    def __init__(self, name):
+        super().__init__()
+        self.op = OPS[name]
+
+    def call(self, x):
+        return self.op(x)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_every_op_of_the_table_runs_in_onnxruntime(name, tmp_path):
+    agree(built(Sequential([Op(name)])), tmp_path / "m.onnx", X)
+
+
+def test_an_output_may_be_an_input_and_may_stand_twice(tmp_path):
+    agree(handed_through(), tmp_path / "m.onnx", X)
+
+
+class Noise(Layer):
+    def call(self, x):
+        return x + apply("random_normal", constant([1, 2]), shape=x.shape, dtype=x.dtype)
+
+
+class ByRows(Layer):
+    def call(self, x):
+        return x * float(x.shape[0])
+
+
+class Counts(Layer):
+    def build(self, shape):
+        self.calls = self.add_weight((), "zeros", trainable=False)
+
+    def call(self, x):
+        self.calls.assign(self.calls + 1.0)
+        return x
+
+
+@pytest.mark.parametrize(
+    "layer, message",
+    [
+        (Noise, "no ONNX form is known for random_normal"),
+        (ByRows, "computes with the number of rows"),
+        (Counts, "assigns to a variable"),
+        (None, "is not built; call model.build"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_clear_error(layer, message, tmp_path):
+    model = plain() if layer is None else built(Sequential([layer()]))
+    with pytest.raises(ValueError, match=message):
+        export(model, tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_exported_file_needs_no_levels(tmp_path):
+    model = trained()
+    model.export(tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", X)
+    code = (
+        "import sys, numpy as np, onnxruntime; s = onnxruntime.InferenceSession('m.onnx');"
+        "np.save('y.npy', s.run(['y'], {'x': np.load('x.npy')})[0]); assert 'levels' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, check=True)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model.predict(X), atol=1e-6)
