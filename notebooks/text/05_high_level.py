@@ -707,9 +707,9 @@ class Listener(Callback):
         print("the training ends")
 
 
-line = Sequential([Dense(1)])
-line.compile(SGD(0.0005), "mse")
-line.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
+student = Sequential([Dense(1)])
+student.compile(SGD(0.0005), "mse")
+student.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
 
 # %% [markdown]
 # That is the whole idea. A callback hears of events, has the model as `self.model`, and may set `stop_training`.
@@ -807,12 +807,12 @@ checks.predict(
 
 # %%
 stopping = EarlyStopping("loss", patience=2)
-stopping.model, line.stop_training = line, False
+stopping.model, student.stop_training = student, False
 stopping.on_train_begin()
 for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
     stopping.on_epoch_end(epoch, {"loss": loss})
-    print(f"epoch {epoch + 1}: loss {loss}, best {stopping.best}, stop: {line.stop_training}")
-    if line.stop_training:
+    print(f"epoch {epoch + 1}: loss {loss}, best {stopping.best}, stop: {student.stop_training}")
+    if student.stop_training:
         break
 
 # %% [markdown]
@@ -857,13 +857,15 @@ class FullDisk(Callback):
             raise OSError("no space left on the device")
 
 
-before = line.get_weights()
+before = student.get_weights()
 try:
-    line.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, callbacks=[FullDisk()])
+    student.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, callbacks=[FullDisk()])
 except OSError as error:
     print(f"OSError: {error}")
-moved = any((old != new).any() for old, new in zip(before, line.get_weights()))
-print(f"{len(line.history.losses)} steps are kept, {len(line.history.history['loss'])} epochs; weights moved: {moved}")
+moved = any((old != new).any() for old, new in zip(before, student.get_weights()))
+print(
+    f"{len(student.history.losses)} steps are kept, {len(student.history.history['loss'])} epochs; weights moved: {moved}"
+)
 
 # %% [markdown]
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
@@ -2013,7 +2015,7 @@ from safetensors.numpy import load_file
 
 folder = Path(tempfile.mkdtemp())
 best = ModelCheckpoint(folder / "best-{epoch:02d}.safetensors", "loss", save_best_only=True, save_weights_only=True)
-line.fit(task.x, task.y, epochs=2, verbose=0, seed=1, callbacks=[best])
+student.fit(task.x, task.y, epochs=2, verbose=0, seed=1, callbacks=[best])
 for path in sorted(folder.iterdir()):
     print(path.name, {name: weight.shape for name, weight in load_file(path).items()})
 
@@ -2155,7 +2157,7 @@ class CSVLogger(Callback):
 
 
 # %%
-line.fit(task.x, task.y, epochs=3, verbose=0, seed=1, callbacks=[CSVLogger(folder / "log.csv")])
+student.fit(task.x, task.y, epochs=3, verbose=0, seed=1, callbacks=[CSVLogger(folder / "log.csv")])
 print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlines()))
 
 # %% [markdown]
