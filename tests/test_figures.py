@@ -343,3 +343,11 @@ def test_a_nudge_must_be_seen_and_must_not_change_the_tape():
         ValueError, match=r"^backward_walk: nudged by 1e-06, x = 0.0 gives {'x': 1e-06, 'y': 1e-06}, not"
     ):
         figures.backward_walk(branches, x=0.0)
+
+
+def test_the_best_epoch_and_the_end_are_marked():
+    history = {"loss": [0.5, 0.4, 0.3, 0.2], "val_loss": [0.6, 0.5, 0.7, 0.8]}
+    (axes,) = axes_of(figures.by_heart, history, 1, 2)
+    assert [line.get_xdata()[0] for line in axes.lines[2:]] == [2, 2, 4]  # the point, best, stop
+    picture = figures.by_heart(history, 1, 2)
+    assert "after epoch 2 it learns by heart" in picture.text and picture.text.endswith("at epoch 4.")

@@ -816,7 +816,7 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
         break
 
 # %% [markdown]
-# Now a net that can learn by heart: 193 weights for 60 penguins. Is it a male? First 100 epochs without anybody who listens,
+# Now a net that can learn by heart: 193 weights, and 60 penguins whose sex it is to say. First 100 epochs without anybody who listens,
 # then the same again, from the same start, with a patience of ten.
 
 # %%
@@ -862,10 +862,9 @@ try:
     student.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, callbacks=[FullDisk()])
 except OSError as error:
     print(f"OSError: {error}")
+steps, epochs = len(student.history.losses), len(student.history.history["loss"])
 moved = any((old != new).any() for old, new in zip(before, student.get_weights()))
-print(
-    f"{len(student.history.losses)} steps are kept, {len(student.history.history['loss'])} epochs; weights moved: {moved}"
-)
+print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {moved}")
 
 # %% [markdown]
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
@@ -2102,7 +2101,7 @@ class LearningRateScheduler(Callback):
 slowing = Sequential([Dense(1)])
 slowing.compile(SGD(0.0005), "mse")
 halve = LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch and epoch % 4 == 0 else rate)
-slowing.fit(task.x, task.y, epochs=12, verbose=0, seed=1, callbacks=[halve]).history["learning_rate"]
+print(*slowing.fit(task.x, task.y, epochs=10, verbose=0, seed=1, callbacks=[halve]).history["learning_rate"])
 
 # %% [markdown]
 # The shortest of them ends a training that has lost its way, without the error that `fit` would raise.
