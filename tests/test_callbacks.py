@@ -19,7 +19,6 @@ from levels.high_level import (
     CSVLogger,
     EarlyStopping,
     LearningRateScheduler,
-    Model,
     ModelCheckpoint,
     ReduceLROnPlateau,
     Sequential,
@@ -146,23 +145,21 @@ def test_checkpoints_hold_the_weights_of_their_epoch(tmp_path):
     from safetensors.numpy import load_file
 
     kept = Kept()
-    net = fit(kept, ModelCheckpoint(tmp_path / "{epoch}-{val_loss:.1f}.safetensors", save_weights_only=True), epochs=3)
-    losses = net.history.history["val_loss"]
-    names = [f"{epoch}-{loss:.1f}.safetensors" for epoch, loss in enumerate(losses, 1)]
+    net = fit(kept, ModelCheckpoint(tmp_path / "{epoch}-{val_loss:.1f}"), epochs=3)
+    names = [f"{epoch}-{loss:.1f}" for epoch, loss in enumerate(net.history.history["val_loss"], 1)]
     assert sorted(path.name for path in tmp_path.iterdir()) == names  # and no file that is half written
     for name, weights in zip(names, kept.weights, strict=True):
-        stored = load_file(tmp_path / name)
+        stored = load_file(tmp_path / name / "weights.safetensors")
         assert stored["layers.0.kernel"].tolist() == weights[0].tolist()
         assert stored["layers.0.bias"].tolist() == weights[1].tolist()
 
 
 def test_save_best_only_waits_for_a_better_epoch(tmp_path):
-    saving = ModelCheckpoint(tmp_path / "{epoch}", save_best_only=True, save_weights_only=True)
+    saving = ModelCheckpoint(tmp_path / "{epoch}", save_best_only=True)
     play(saving, [3, 4, 2, 2, 1])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "3", "5"]
 
 
-@pytest.mark.skipif(not hasattr(Model, "save"), reason="the room `saving` is not there yet")
 def test_whole_models_are_saved(tmp_path):
     from levels.high_level import load_model
 
@@ -180,7 +177,6 @@ def test_whole_models_are_saved(tmp_path):
         ([3, 2, 1], dict(patience=1), [1, 1, 1]),
         ([3, 3, 3, 3], dict(patience=1), [1, 1, 1 / 2, 1 / 4]),
         ([3, 3, 3, 3, 3, 3], dict(patience=2), [1, 1, 1, 1 / 2, 1 / 2, 1 / 4]),
-        ([3, 3, 3, 3, 3], dict(patience=1, cooldown=2), [1, 1, 1 / 2, 1 / 2, 1 / 4]),
         ([3, 3, 3, 3, 3], dict(patience=1, min_lr=0.0002), [1, 1, 1 / 2, 0.4, 0.4]),
         ([3, 2.99, 2.98], dict(patience=1, min_delta=0.1), [1, 1, 1 / 2]),
         ([3, 2, 2], dict(patience=0), [1, 1, 1]),
@@ -208,33 +204,23 @@ def test_a_schedule_trains_with_its_rates():
     assert same(net.get_weights(), one.get_weights())
 
 
-@pytest.mark.parametrize("rate", [-1.0, math.nan, math.inf])
-def test_a_rate_that_is_none_is_refused(rate):
-    with pytest.raises(ValueError, match=f"the new learning rate is {rate}"):
-        fit(LearningRateScheduler(lambda epoch, before: rate))
-
-
 @pytest.mark.parametrize("callback", [LearningRateScheduler(lambda epoch, rate: rate), ReduceLROnPlateau()])
 def test_a_rate_with_a_schedule_of_its_own_is_left_alone(callback):
-    with pytest.raises(TypeError, match="ExponentialDecay; compile with a number"):
+    with pytest.raises(TypeError, match="number, not 'ExponentialDecay'"):
         fit(callback, rate=ExponentialDecay(0.001, 10, 0.9))
 
 
 # Logs
 
 
-def test_csv_logger_writes_each_epoch_and_goes_on(tmp_path):
+def test_csv_logger_writes_each_epoch_and_begins_anew(tmp_path):
     path = tmp_path / "new" / "log.csv"
-    first = fit(CSVLogger(path), epochs=2).history.history
-    second = fit(CSVLogger(path, append=True), epochs=1).history.history
+    history = fit(CSVLogger(path), epochs=2).history.history
     with path.open(newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["epoch", "loss", "val_loss"]
-    losses = [*zip(first["loss"], first["val_loss"], strict=True), (second["loss"][0], second["val_loss"][0])]
-    assert [[float(v) for v in row] for row in rows] == [[e, *pair] for e, pair in zip([0, 1, 0], losses, strict=True)]
-    with pytest.raises(ValueError, match="val_loss"):
-        path.write_text("epoch,loss\n")
-        fit(CSVLogger(path, append=True))
+    expected = [[epoch, history["loss"][epoch], history["val_loss"][epoch]] for epoch in range(2)]
+    assert [[float(value) for value in row] for row in rows] == expected
     fit(CSVLogger(path), epochs=1)
     assert len(path.read_text().splitlines()) == 2
 
@@ -275,10 +261,10 @@ def test_tensorboard_reads_the_curves_the_histograms_and_the_graph(tmp_path):
 
 
 def test_tensorboard_without_extras(tmp_path):
-    fit(TensorBoard(tmp_path, write_graph=False), validation_data=None)
+    fit(TensorBoard(tmp_path), validation_data=None)
     assert [path.name for path in tmp_path.iterdir()] == ["train"]
     tags = events(tmp_path / "train").Tags()
-    assert tags["scalars"] == ["epoch_loss"] and not tags["histograms"] and not tags["graph"]
+    assert tags["scalars"] == ["epoch_loss"] and not tags["histograms"]
 
 
 # What goes wrong

@@ -325,7 +325,7 @@ net = lambda **options: compiled(Dense(1), **options)  # noqa: E731
         (lambda: net().fit(x, y, validation_split=1.0), "leaves 0 to train on and 4 to validate"),
         (lambda: net().fit(x, y, validation_split=0.1), "leaves 4 to train on and 0 to validate"),
         (lambda: net().fit(Dataset.from_batches(x, y, [[0]]), validation_split=0.5), "needs arrays x and y"),
-        (lambda: net().fit(x, y, validation_data=x), "validation_data is a ndarray; expected"),
+        (lambda: net().fit(x, y, validation_data=x), "y is missing: give x and y, or a Dataset"),
         (lambda: net().fit(x, y, validation_data=(np.ones((4, 2)), y)), "built for 1 inputs"),
         (lambda: net().fit(Dataset.from_batches(x, y, [[0]]).take(0)), "gave no batch|at least one"),
         (lambda: net().fit(x, y, callbacks=[EarlyStopping]), "expected objects, such as EarlyStopping"),

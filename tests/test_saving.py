@@ -55,7 +55,7 @@ class Scale(Layer):
         self.factor = self.add_weight(shape[-1:], "ones")
 
     def call(self, x):
-        return self.activation(x * self.factor * self.by["value"])
+        return self.activation(x * self.factor * self.by[0])
 
 
 class Residual(Model):
@@ -92,7 +92,7 @@ def functional():
 
 
 def own_parts():
-    scale = Scale({"value": 2.0, "list": [1, None, True]}, extra=L2(0.5), activation=swish)
+    scale = Scale([2.0, None, True], extra=L2(0.5), activation=swish)
     return Residual(4, inner=Sequential([scale, Dense(4, "tanh")]), name="mine")
 
 
@@ -230,20 +230,6 @@ def test_importing_the_level_waits_for_no_library():
     subprocess.run([sys.executable, "-c", code], env=build.environment(build.ROOT), check=True)
 
 
-def test_weights_alone(tmp_path):
-    model, other = trained(), plain()
-    other.build((None, 3))
-    model.save_weights(tmp_path / "w.safetensors")
-    other.load_weights(tmp_path / "w.safetensors")
-    same(model, other)
-    wide = Sequential([Dense(5, "relu"), Dense(1, "sigmoid")])
-    wide.build((None, 3))
-    before = wide.get_weights()
-    with pytest.raises(ValueError, match=r"w.safetensors: layers.0.kernel is float32\[3, 5\]"):
-        wide.load_weights(tmp_path / "w.safetensors")
-    assert all((a == b).all() for a, b in zip(before, wide.get_weights(), strict=True))
-
-
 # What cannot be saved -------------------------------------------------------------------------------------------------
 
 
@@ -256,11 +242,11 @@ def lambda_argument(path):
 
 
 def an_array(path):
-    built(Sequential([Scale({"value": 1.0}, extra=np.ones(3))])).save(path)
+    built(Sequential([Scale([1.0], extra=np.ones(3))])).save(path)
 
 
 def same_name(path):
-    built(Sequential([type("Dense", (Scale,), {})({"value": 1.0})])).save(path)
+    built(Sequential([type("Dense", (Scale,), {})([1.0])])).save(path)
 
 
 def foreign_variables(path):
@@ -335,9 +321,8 @@ def test_nothing_but_a_model_is_replaced(tmp_path):
     with pytest.raises(FileExistsError, match="a folder with other things in it"):
         model.save(tmp_path / "Documents")
     model.save(tmp_path / "m")
-    for write in (model.save_weights, model.export):
-        with pytest.raises(FileExistsError):
-            write(tmp_path / "m")
+    with pytest.raises(FileExistsError):
+        model.export(tmp_path / "m")
     assert (tmp_path / "Documents" / "letter.txt").read_text() == "dear reader"
     load_model(tmp_path / "m")
 
@@ -406,14 +391,14 @@ DAMAGE = {
     "class is a list": (change(CONFIG, '"Dense"', '["Dense"]'), CONFIG),
     "class is a path": (change(CONFIG, '"Dense"', '"../../Dense"'), CONFIG),
     "class of python": (change(CONFIG, '"Dense"', '"__import__"'), CONFIG),
-    "unknown function": (change(CONFIG, '"relu"', '{"function": "print"}'), CONFIG),
+    "unknown function": (change(CONFIG, '"relu"', '{"def": "print"}'), CONFIG),
     "unknown activation": (change(CONFIG, '"relu"', '"eval"'), CONFIG),
     "activation is a number": (change(CONFIG, '"relu"', "5"), CONFIG),
     "more numbers than the file has": (change(CONFIG, "4", "4444"), CONFIG),
     "absurd units": (change(CONFIG, "4", "4000000000000"), CONFIG),
     "negative units": (change(CONFIG, "4", "-4"), CONFIG),
-    "no such part": (change(CONFIG, '"relu"', '{"same": 77}'), CONFIG),
-    "unhashable part": (change(CONFIG, '"relu"', '{"same": []}'), CONFIG),
+    "no such part": (change(CONFIG, '"relu"', '{"is": 77}'), CONFIG),
+    "unhashable part": (change(CONFIG, '"relu"', '{"is": []}'), CONFIG),
     "unknown option": (change(CONFIG, '"arguments"', '"options": {"colour": "red"}, "arguments"'), CONFIG),
     "arguments of text": (change(CONFIG, '"arguments"', '"arguments": "abc", "old"'), CONFIG),
     "negative input": (change(CONFIG, "[\n     3\n", "[\n     -3\n"), CONFIG),
@@ -432,7 +417,7 @@ DAMAGE = {
     "missing array": (other_array(lambda a: {k: v for k, v in a.items() if k != "layers.0.bias"}), WEIGHTS),
     "extra array": (other_array(lambda a: a | {"../../etc/passwd": np.ones(1, "f4")}), WEIGHTS),
     "other shape": (other_array(lambda a: a | {"layers.0.bias": np.ones((4, 1), "f4")}), WEIGHTS),
-    "other optimizer": (change(CONFIG, '"Adam"', '"SGD"'), MEMORY),
+    "other optimizer": (change(CONFIG, '"adam"', '"sgd"'), MEMORY),
     "half an optimizer": (cut(MEMORY, 100), MEMORY),
 }
 
@@ -485,8 +470,8 @@ def test_any_cut_and_any_byte(whole, tmp_path, data):
 
 def test_classes_of_your_own_are_asked_for_by_name(tmp_path):
     trained(own_parts).save(tmp_path / "m")
-    for own in ({}, {"Residual": Residual}, {"Residual": Residual, "Scale": Scale}):
-        missing = next(name for name in ("Residual", "Scale", "swish") if name not in own)
+    for own in ({}, {"swish": swish}, {"swish": swish, "Scale": Scale}):
+        missing = next(name for name in ("swish", "Scale", "Residual") if name not in own)  # from the inside out
         with pytest.raises(ValueError, match=f"{missing!r}; pass custom_objects={{{missing!r}: "):
             load_model(tmp_path / "m", own)
 
@@ -668,7 +653,7 @@ def test_the_exported_file_needs_no_levels(tmp_path):
     np.save(tmp_path / "x.npy", X)
     code = (
         "import sys, numpy as np, onnxruntime; s = onnxruntime.InferenceSession('m.onnx');"
-        "np.save('y.npy', s.run(['y'], {'x': np.load('x.npy')})[0]); assert 'levels' not in sys.modules"
+        "np.save('y.npy', s.run(['y0'], {'x0': np.load('x.npy')})[0]); assert 'levels' not in sys.modules"
     )
     subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, check=True)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model.predict(X), atol=1e-6)

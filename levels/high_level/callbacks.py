@@ -8,15 +8,15 @@ from pathlib import Path
 
 from levels.low_level import Variable, trace, without_dead
 
-from .models import Callback, alone
+from .loops import Callback, alone
 
 RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better
 
 
 class Monitor(Callback):
-    """Watches one number of each epoch. `best` is the best so far."""
+    """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then."""
 
-    def __init__(self, monitor, mode, min_delta):
+    def __init__(self, monitor, mode="auto", min_delta=0):
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
         self.monitor, self.min_delta = monitor, abs(min_delta)
@@ -33,8 +33,7 @@ class Monitor(Callback):
             raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
         value = float(logs[self.monitor])
         better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
-        if better:
-            self.best = value
+        self.best, self.wait = (value, 0) if better else (self.best, self.wait + 1)
         return better
 
 
@@ -54,82 +53,44 @@ class EarlyStopping(Monitor):
 
     def on_epoch_end(self, epoch, logs):
         if self.better(logs):
-            self.wait, self.best_epoch = 0, epoch
-            self.best_weights = self.model.get_weights() if self.restore_best_weights else None
-            return
-        self.wait += 1
-        if self.wait >= self.patience:
+            self.best_epoch, self.best_weights = epoch, self.model.get_weights()
+        elif self.wait >= self.patience:
             self.model.stop_training = True
 
     def on_train_end(self):
-        if self.best_weights is not None:
+        if self.restore_best_weights and self.best_weights is not None:
             self.model.set_weights(self.best_weights)
 
 
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
-    `save_best_only` waits for a better `monitor`. `save_weights_only` writes one file of weights.
+    `save_best_only` waits for a better `monitor`.
     """
 
-    def __init__(self, filepath, monitor="val_loss", save_best_only=False, save_weights_only=False, mode="auto"):
-        super().__init__(monitor, mode, 0)
-        self.filepath, self.save_best_only, self.save_weights_only = filepath, save_best_only, save_weights_only
+    def __init__(self, filepath, monitor="val_loss", save_best_only=False, mode="auto"):
+        super().__init__(monitor, mode)
+        self.filepath, self.save_best_only = filepath, save_best_only
 
     def on_epoch_end(self, epoch, logs):
-        if self.save_best_only and not self.better(logs):
-            return
-        path = str(self.filepath).format(epoch=epoch + 1, **logs)
-        (self.model.save_weights if self.save_weights_only else self.model.save)(path)
-
-
-def rate_of(model):
-    """The learning rate of the model's optimizer, unless that follows a schedule of its own."""
-    rate = model.training.optimizer.rate
-    if callable(rate):
-        raise TypeError(f"the optimizer has a schedule, {type(rate).__name__}; compile with a number as learning_rate")
-    return float(rate)
-
-
-def set_rate(model, rate):
-    """Give the model's optimizer another learning rate."""
-    optimizer, rate = model.training.optimizer, float(rate)
-    if not 0.0 <= rate < math.inf:
-        raise ValueError(f"the new learning rate is {rate}; expected a number that is not negative")
-    if isinstance(optimizer.rate, Variable):
-        optimizer.rate.assign(rate)
-    else:  # before the first step
-        optimizer.rate = rate
+        if not self.save_best_only or self.better(logs):
+            self.model.save(str(self.filepath).format(epoch=epoch + 1, **logs))
 
 
 class ReduceLROnPlateau(Monitor):
-    """Multiplies the learning rate by `factor` after `patience` epochs in which `monitor` was not better.
+    """Multiplies the learning rate by `factor`, down to `min_lr`, after `patience` epochs in which `monitor` was not better."""
 
-    Then it rests for `cooldown` epochs. The rate stays at `min_lr` or above.
-    """
-
-    def __init__(
-        self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, cooldown=0, min_lr=0.0
-    ):
+    def __init__(self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0):
         super().__init__(monitor, mode, min_delta)
         if not 0.0 < factor < 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor is {factor}; expected 0 < factor < 1")
-        self.factor, self.patience, self.cooldown, self.min_lr = factor, patience, cooldown, min_lr
-
-    def on_train_begin(self):
-        super().on_train_begin()
-        self.resting = 0
+        self.factor, self.patience, self.min_lr = factor, patience, min_lr
 
     def on_epoch_end(self, epoch, logs):
-        self.resting, better = max(0, self.resting - 1), self.better(logs)
-        rate = logs["learning_rate"] = rate_of(self.model)
-        if better or self.resting:
-            self.wait = 0
-            return
-        self.wait += 1
-        if self.wait >= self.patience and rate > self.min_lr:
-            set_rate(self.model, max(rate * self.factor, self.min_lr))
-            self.resting, self.wait = self.cooldown, 0
+        optimizer, better = self.model.training.optimizer, self.better(logs)
+        rate = logs["learning_rate"] = float(optimizer.learning_rate)
+        if not better and self.wait >= self.patience:
+            optimizer.learning_rate, self.wait = max(rate * self.factor, self.min_lr), 0
 
 
 class LearningRateScheduler(Callback):
@@ -139,10 +100,11 @@ class LearningRateScheduler(Callback):
         self.schedule = schedule
 
     def on_epoch_begin(self, epoch):
-        set_rate(self.model, self.schedule(epoch, rate_of(self.model)))
+        optimizer = self.model.training.optimizer
+        optimizer.learning_rate = self.schedule(epoch, float(optimizer.learning_rate))
 
     def on_epoch_end(self, epoch, logs):
-        logs["learning_rate"] = rate_of(self.model)
+        logs["learning_rate"] = self.model.training.optimizer.learning_rate
 
 
 class TerminateOnNaN(Callback):
@@ -153,24 +115,21 @@ class TerminateOnNaN(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes the numbers of each epoch to a file: a header, then a line for each. `append` goes on with a file."""
+    """Writes the numbers of each epoch to a file: a header, then a line for each."""
 
-    def __init__(self, filename, append=False):
-        self.path, self.append = Path(filename), append
+    def __init__(self, filename):
+        self.path = Path(filename)
 
     def on_train_begin(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = self.path.open("a+" if self.append else "w+", newline="", encoding="utf-8")
-        self.file.seek(0)
-        self.names = next(csv.reader(self.file), None)
+        self.file, self.rows = self.path.open("w", newline="", encoding="utf-8"), None
 
     def on_epoch_end(self, epoch, logs):
         logs = {"epoch": epoch, **logs}
-        rows = csv.DictWriter(self.file, self.names or list(logs))
-        if not self.names:
-            rows.writeheader()
-            self.names = rows.fieldnames
-        rows.writerow(logs)
+        if self.rows is None:
+            self.rows = csv.DictWriter(self.file, [*logs])
+            self.rows.writeheader()
+        self.rows.writerow(logs)
         self.file.flush()  # so that others can watch it grow
 
     def on_train_end(self):
@@ -180,6 +139,7 @@ class CSVLogger(Callback):
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
+    from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto
 
     graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
@@ -189,26 +149,26 @@ def graph_of(model):
         scope = names[nearest].rpartition("/")[0] if nearest else ""
         names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
         added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
-        shape = added.attr["_output_shapes"].list.shape.add()
-        for size in node.spec.shape:
-            shape.dim.add(size=size)
+        added.attr["_output_shapes"].list.shape.add().dim.extend(
+            TensorShapeProto.Dim(size=size) for size in node.spec.shape
+        )
     return drawn
 
 
 class TensorBoard(Callback):
     """Writes curves to log_dir/train and log_dir/validation; weights as histograms every `histogram_freq` epochs; the graph."""
 
-    def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True):
-        self.log_dir, self.histogram_freq, self.write_graph = Path(log_dir), histogram_freq, write_graph
+    def __init__(self, log_dir="logs", histogram_freq=0):
+        self.log_dir, self.histogram_freq = Path(log_dir), histogram_freq
 
     def on_train_begin(self):
         self.writers = {}
 
     def writer(self, part):
         """The writer of the files of "train" or "validation"."""
-        if part not in self.writers:
-            from tensorboardX import SummaryWriter
+        from tensorboardX import SummaryWriter
 
+        if part not in self.writers:
             self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)
         return self.writers[part]
 
@@ -216,7 +176,7 @@ class TensorBoard(Callback):
         for name, value in logs.items():
             part = "validation" if name.startswith("val_") else "train"
             self.writer(part).add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
-        if self.write_graph and epoch == 0:
+        if epoch == 0:
             self.writer("train").file_writer.add_onnx_graph(graph_of(self.model))  # (it takes any GraphDef)
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             for path, variable in self.model.named(Variable).items():

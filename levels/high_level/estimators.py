@@ -9,13 +9,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from levels.mid_level import RANDOM, BinaryCrossentropy, Dense, known
+from levels.mid_level import RANDOM, Adam, BinaryCrossentropy, Dense
 
-from .models import OPTIMIZERS, Sequential
+from .models import Sequential
 
 
 class Estimator(BaseEstimator):
-    """Fits a net with one output, in float64. `optimizer` is a name, or a function of the learning rate."""
+    """Fits a net with one output, in float64, by Adam."""
 
     hidden_units = ()
 
@@ -33,9 +33,9 @@ class Estimator(BaseEstimator):
             self.model_ = self.net()
         finally:
             RANDOM.setstate(before)
-        self.model_.compile(known("optimizer", OPTIMIZERS, self.optimizer)(self.learning_rate), loss)
-        options = dict(batch_size=self.batch_size, epochs=self.epochs, verbose=0, seed=seed)
-        self.loss_curve_ = self.model_.fit(x, y[:, None], **options).history["loss"]
+        self.model_.compile(Adam(self.learning_rate), loss)
+        history = self.model_.fit(x, y[:, None], self.batch_size, self.epochs, verbose=0, seed=seed)
+        self.loss_curve_ = history.history["loss"]
         return self
 
     def predicted(self, x):
@@ -58,9 +58,9 @@ class Estimator(BaseEstimator):
 class LinearRegressor(RegressorMixin, Estimator):
     """A linear regression by gradient descent on the mean squared error. Wants standardised features."""
 
-    def __init__(self, learning_rate=0.01, epochs=100, batch_size=32, optimizer="adam", random_state=None):
+    def __init__(self, learning_rate=0.01, epochs=100, batch_size=32, random_state=None):
         self.learning_rate, self.epochs, self.batch_size = learning_rate, epochs, batch_size
-        self.optimizer, self.random_state = optimizer, random_state
+        self.random_state = random_state
 
     def fit(self, X, y):
         """X [rows, features], y [rows]. Leaves `coef_`, `intercept_` and `loss_curve_`."""
@@ -78,11 +78,9 @@ class LinearRegressor(RegressorMixin, Estimator):
 class DNNClassifier(ClassifierMixin, Estimator):
     """A net for two classes, with `hidden_units` relus in each hidden layer. Wants standardised features."""
 
-    def __init__(
-        self, hidden_units=(4, 8), learning_rate=0.01, epochs=100, batch_size=32, optimizer="adam", random_state=None
-    ):
-        self.hidden_units, self.learning_rate, self.epochs = hidden_units, learning_rate, epochs
-        self.batch_size, self.optimizer, self.random_state = batch_size, optimizer, random_state
+    def __init__(self, hidden_units=(4, 8), learning_rate=0.01, epochs=100, batch_size=32, random_state=None):
+        self.hidden_units, self.learning_rate = hidden_units, learning_rate
+        self.epochs, self.batch_size, self.random_state = epochs, batch_size, random_state
 
     def fit(self, X, y):
         """X [rows, features], y [rows] of two classes, numbers or names. Leaves `classes_` and `loss_curve_`."""
@@ -102,7 +100,7 @@ class DNNClassifier(ClassifierMixin, Estimator):
     def predict_proba(self, X):
         """The probabilities of both classes, [rows, 2]."""
         logits = self.predicted(X)
-        return np.stack([expit(-logits), expit(logits)], axis=1)
+        return expit(np.stack([-logits, logits], axis=1))
 
     def predict(self, X):
         """The likelier class of each row."""

@@ -8,27 +8,13 @@ from onnx import helper, numpy_helper
 
 from levels.low_level import DEVICES, Variable, shared, trace, without_dead
 
-from .models import alone, listed
+from .loops import alone, listed
 from .saving import check_built, replaced, write
 
 ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
 ONNX.update(relu="Relu", sigmoid="Sigmoid", tanh="Tanh", softmax="Softmax", log_softmax="LogSoftmax", gather="Gather")
 ONNX.update(exp="Exp", log="Log", sqrt="Sqrt", power="Pow", maximum="Max", minimum="Min", where="Where")
 ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
-
-
-ONNX.update(
-    not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
-    arg_max=lambda x, axis: (
-        ("ArgMax", [x if axis is not None else ("Reshape", [x, [-1]], {})], {"axis": axis or 0, "keepdims": 0})
-    ),
-    cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
-    clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),
-    concat=lambda *x, axis: ("Concat", x, {"axis": axis}),
-    one_hot=lambda x, depth, dtype: ("OneHot", [x, depth, np.array([0, 1], dtype)], {"axis": -1}),
-    reshape=lambda x, shape: ("Reshape", [x, shape], {}),
-    transpose=lambda x, axes: ("Transpose", [x], {"perm": axes}),
-)
 
 
 def traced(model, rows):
@@ -84,33 +70,27 @@ class OnnxWriter:
         return self.nodes[-1].output[0]
 
 
-def numbered(name, count):
-    """One name, or several with numbers."""
-    return [name] if count == 1 else [f"{name}{k}" for k in range(count)]
-
-
 def onnx_graph(model):
-    """A built model as a graph of ONNX: inputs x (or x0, x1, …) with any number of rows, outputs y (or y0, y1, …)."""
+    """A built model as a graph of ONNX: inputs x0, x1, … with any number of rows, outputs y0, y1, …"""
     two, three, writer = traced(model, 2), traced(model, 3), OnnxWriter()
-    called, names = {id(v): f"{model.name}/{path}" for path, v in model.named(Variable).items()}, {}
-    inputs, outputs = numbered("x", len(model.input_specs)), numbered("y", len(two.outputs))
-    results = dict(zip(two.outputs, outputs))
+    called = {id(v): f"{model.name}/{path}" for path, v in model.named(Variable).items()}
+    names, results = {}, {node: f"y{k}" for k, node in enumerate(two.outputs)}
     for node, twin in zip(two.nodes, three.nodes, strict=True):
         attributes = attributes_of(node, twin)
         if node.op == "input":
-            names[node] = inputs[attributes["of"]]
+            names[node] = f"x{attributes['of']}"
         elif node.op in ("variable", "constant"):
             names[node] = writer.constant(attributes["of"].numpy(), called.get(id(attributes["of"])))
         else:
-            row, given = ONNX[node.op], [names[x] for x in node.inputs]
-            row = (row, given, {}) if isinstance(row, str) else row(*given, **attributes)
+            row, inputs = ONNX[node.op], [names[x] for x in node.inputs]
+            row = (row, inputs, {}) if isinstance(row, str) else row(*inputs, **attributes)
             names[node] = writer.op(row, results.get(node))
-    for node, name in zip(two.outputs, outputs):
-        if names[node] != name:  # an input that goes straight through, or a result that is an output twice
-            writer.op(("Identity", [names[node]], {}), name)
-    given = [info(name, spec.dtype, ["rows", *spec.shape[1:]]) for name, spec in zip(inputs, model.input_specs)]
-    shapes = [both(p.spec.shape, q.spec.shape, "rows") for p, q in zip(two.outputs, three.outputs)]
-    gives = [info(name, node.spec.dtype, shape) for name, node, shape in zip(outputs, two.outputs, shapes)]
+    given = [info(f"x{k}", spec.dtype, ["rows", *spec.shape[1:]]) for k, spec in enumerate(model.input_specs)]
+    gives = []
+    for k, (node, twin) in enumerate(zip(two.outputs, three.outputs)):
+        if names[node] != f"y{k}":  # an input that goes straight through, or a result that is an output twice
+            writer.op(("Identity", [names[node]], {}), f"y{k}")
+        gives.append(info(f"y{k}", node.spec.dtype, both(node.spec.shape, twin.spec.shape, "rows")))
     return helper.make_graph(writer.nodes, model.name, given, gives, writer.initializers)
 
 
@@ -132,6 +112,29 @@ def export(model, path):
         write(file, made.SerializeToString())
 
 
+def reduction_row(op):
+    """The row of a reduction that has its axes as an attribute."""
+    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
+
+
+ONNX.update({f"reduce_{name}": reduction_row(f"Reduce{name.title()}") for name in ("mean", "max", "min")})
+ONNX.update(
+    reduce_sum=lambda x, axis, keepdims: (
+        ("ReduceSum", [x, *([] if axis is None else [listed(axis)])], {"keepdims": keepdims})
+    ),
+    not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
+    arg_max=lambda x, axis: (
+        ("ArgMax", [x if axis is not None else ("Reshape", [x, [-1]], {})], {"axis": axis or 0, "keepdims": 0})
+    ),
+    cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
+    clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),
+    concat=lambda *x, axis: ("Concat", x, {"axis": axis}),
+    one_hot=lambda x, depth, dtype: ("OneHot", [x, depth, np.array([0, 1], dtype)], {"axis": -1}),
+    reshape=lambda x, shape: ("Reshape", [x, shape], {}),
+    transpose=lambda x, axes: ("Transpose", [x], {"perm": axes}),
+)
+
+
 def slice_row(x, slices):
     """x[start:stop:step, …]"""
     far = 2**63 - 1  # as far as it goes
@@ -145,13 +148,4 @@ def slice_row(x, slices):
     return "Slice", [x, starts, stops, list(range(len(slices))), steps], {}
 
 
-def reduction_row(op):
-    """The row of a reduction that has its axes as an attribute; None stands for all."""
-    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
-
-
 ONNX["slice"] = slice_row
-ONNX["reduce_sum"] = lambda x, axis, keepdims: (
-    ("ReduceSum", [x, *([] if axis is None else [listed(axis)])], {"keepdims": keepdims})
-)
-ONNX.update({f"reduce_{name}": reduction_row(f"Reduce{name.title()}") for name in ("mean", "max", "min")})

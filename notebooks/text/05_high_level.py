@@ -32,13 +32,14 @@ for level in (hardware, kernels, low_level, mid_level):
 #
 # On level 4 we wrote: for each batch, open a tape, predict, take the loss, differentiate, update. Those lines were the same
 # for every model. So a **model** keeps them. `compile` tells it which optimizer and which loss; `fit` runs the loop;
-# `History` remembers what happened.
+# `History` remembers what happened. We write the loop first, and then the model around it.
 #
-# First the names that `compile` understands. They are Keras' names.
+# `compile` understands names, and they are Keras' names. A name stands for a class in one of our tables, and a new object
+# of it is made. Whoever wants other settings gives an object.
 
 # %%
-#| export models
-"""The training loop is owned too: models that fit themselves."""
+#| export loops
+"""The training loop, written once for all models."""
 
 from levels.mid_level import LOSSES, METRICS, SGD, Adam, AdamW, RMSprop, known
 
@@ -58,16 +59,16 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# One **step** is what level 4 wrote for each of its models, and it read the same each time. So it is written once more, here,
-# and then never again. A model may have several inputs and outputs; one that stands alone is treated as a list of one.
+# What was chosen goes into a `Training`. It also adds up the loss: a model may have several inputs and outputs, so there
+# may be several losses, and each layer may want a penalty on its weights. (What stands alone is treated as a list of one.)
 
 
 # %%
-#| export models
+#| export loops
 import functools
 import operator
 
-from levels.low_level import GradientTape
+from levels.mid_level import Made
 
 
 def listed(x):
@@ -80,7 +81,7 @@ def alone(values):
     return values[0] if len(values) == 1 else values
 
 
-class Training:
+class Training(Made):
     """What `compile` chose. It is no module: the variables of a model are its weights, not those of its optimizer."""
 
     def __init__(self, optimizer, loss, metrics):
@@ -100,6 +101,15 @@ class Training:
         return functools.reduce(operator.add, [loss(*pair) for loss, *pair in zip(losses, y, predicted)] + model.losses)
 
 
+# %% [markdown]
+# One **step** is what level 4 wrote for each of its models. It is written once more, here, and then never again.
+
+
+# %%
+#| export loops
+from levels.low_level import GradientTape
+
+
 def train_step(model, x, y):
     """Forward, loss, backward, update, on one batch. Returns the loss before the update."""
     with GradientTape() as tape:
@@ -112,21 +122,19 @@ def train_step(model, x, y):
 
 
 # %% [markdown]
-# An **epoch** shows the model every row once. Level 3's `.over` runs any number of steps in one call, so a whole training
-# could be one call. But then nobody could stop it, and no bar would move. So it is cut into **pieces** of a twentieth of a
-# second.
+# An **epoch** shows the model every row once. Level 3's `.over` runs any number of steps in one call, so an epoch, or even
+# a whole training, could be one call. But then nobody could stop it, and no bar would move. So it is cut into **pieces** of
+# a twentieth of a second. (Data that is not in memory comes batch by batch, and each batch is a call.)
 
 
 # %%
-#| export models
+#| export loops
 import time
-
-import numpy as np
 
 PIECE = 0.05  # seconds
 
 
-def pieces(program, data, training, one_by_one=False):
+def pieces(program, data, training, one_by_one):
     """Go through the data once, by calls of `program` for some batches each. Yields (losses, batch sizes) of each call."""
     if not data.in_memory:
         for x, y in data:
@@ -134,84 +142,23 @@ def pieces(program, data, training, one_by_one=False):
             yield program(len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
         return
     (x, y), batches = data.rows()
-    rows, start = [*listed(x), *listed(y)], 0
-    program = program(len(listed(x)))
-    while start < len(batches):
-        part, begun = batches[start : start + (1 if one_by_one else training.pace)], time.perf_counter()
+    rows, program, done = [*listed(x), *listed(y)], program(len(listed(x))), 0
+    while done < len(batches):
+        part = batches[done : done + (1 if one_by_one else training.pace)]
+        begun = time.perf_counter()
         losses = program.over(*rows, part).numpy()
-        seconds = (time.perf_counter() - begun) / len(part)
-        training.pace, start = max(1, int(PIECE / seconds)), start + len(part)
+        training.pace = max(1, int(PIECE * len(part) / (time.perf_counter() - begun)))
+        done += len(part)
         yield losses, [len(batch) for batch in part]
 
 
 # %% [markdown]
-# What happened is kept in a `History`: the loss of every step, and for each epoch what it came to.
+# The `program` is a step that level 3 has compiled. One pass over the data, for training and for evaluating alike, adds up
+# what the pieces gave:
 
 
 # %%
-#| export models
-class History:
-    """What happened during `fit`: `losses` of all steps, and `history`, {name: [a number for each epoch]}."""
-
-    def __init__(self):
-        self.steps, self.history = [], {}
-
-    losses = property(lambda self: np.concatenate(self.steps) if self.steps else np.empty(0))
-
-    def add(self, logs):
-        """Take in the numbers of an epoch."""
-        for name, value in logs.items():
-            self.history.setdefault(name, []).append(value)
-
-    def plot(self):
-        """A figure of each name's numbers over the epochs."""
-        from matplotlib.figure import Figure
-
-        figure = Figure((7, 3), layout="constrained")
-        axes = figure.subplots()
-        for name, values in self.history.items():
-            axes.plot(range(1, len(values) + 1), values, label=name)
-        axes.set(xlabel="epoch")
-        axes.legend()
-        return figure
-
-    def __repr__(self):
-        last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
-        return f"History of {len(self.losses):,} steps: {last}"
-
-
-# %% [markdown]
-# Ctrl-C must find the model whole, never between two weights. Inside this block it is only noted down:
-
-
-# %%
-#| export models
-import signal
-from contextlib import contextmanager
-
-
-@contextmanager
-def noted_interrupts():
-    """Inside this `with` block Ctrl-C fills the list that it gives, and does no more. (Threads other than the main one get none.)"""
-    pressed = []
-    try:
-        before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
-    except ValueError:
-        yield pressed
-        return
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-# %% [markdown]
-# Now the loop itself, plain Python around the compiled calls. What it costs is paid once a piece or once an epoch, not once a
-# step. First one pass over the data, for training and for evaluating alike:
-
-
-# %%
-#| export models
+#| export loops
 from levels.low_level import function
 
 
@@ -234,99 +181,52 @@ def one_pass(training, program, data, after=lambda losses: None, one_by_one=Fals
 
 
 # %% [markdown]
-# Then the epochs. Before and after each, the **callbacks** are told, and a callback may set `model.stop_training`. Whatever
-# ends the training, an error, Ctrl-C, a callback that fails: the weights are those of the last whole step, and
-# `model.history` holds all losses up to it.
+# What happened is kept in a `History`: the loss of every step, and for each epoch what it came to.
 
 
 # %%
-#| export models
-import math
+#| export loops
+import numpy as np
 
 
-def run_epochs(model, data, epochs, verbose, callbacks, validation):
-    """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
-    for callback in callbacks:
-        if not isinstance(callback, Callback):
-            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
-        callback.model = model
-    training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
-    history = model.history = History()
-    model.stop_training = False
-    one_by_one = any(type(c).on_train_batch_end is not Callback.on_train_batch_end for c in callbacks)
+class History:
+    """What happened during `fit`: the `losses` of all steps, and `history`, {name: [a number for each epoch]}."""
 
-    def tell(event, *args):
-        for callback in callbacks:
-            getattr(callback, event)(*args)
+    def __init__(self):
+        self.steps, self.epochs = [], []  # arrays of losses; {name: number} of each epoch
 
-    def heed(losses=None):
-        if pressed:
-            raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
+    losses = property(lambda self: np.concatenate(self.steps) if self.steps else np.empty(0))
 
-    def after(losses):
-        history.steps.append(losses)
-        show(len(losses))
-        if one_by_one:
-            tell("on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
-        heed()
+    @property
+    def history(self):
+        """{"loss": [a number for each epoch], …}"""
+        names = dict.fromkeys(name for logs in self.epochs for name in logs)
+        return {name: [logs[name] for logs in self.epochs if name in logs] for name in names}
 
-    with noted_interrupts() as pressed, progress(epochs, data, verbose) as show:
-        tell("on_train_begin")
-        try:
-            for epoch in range(epochs):
-                tell("on_epoch_begin", epoch)
-                logs = one_pass(training, step, data, after, one_by_one)
-                if validation is not None:
-                    logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation, heed).items()}
-                show(0, logs)
-                try:
-                    tell("on_epoch_end", epoch, logs)
-                finally:
-                    history.add(logs)  # with what callbacks have added
-                heed()
-                if model.stop_training:
-                    break
-                if not math.isfinite(logs["loss"]):
-                    cure = "try a lower learning rate, and look for NaN in the data"
-                    raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
-        finally:
-            tell("on_train_end")
-    return history
+    def plot(self):
+        """A figure of each name's numbers over the epochs."""
+        from matplotlib.figure import Figure
+
+        figure = Figure((7, 3), layout="constrained")
+        axes = figure.subplots()
+        for name, values in self.history.items():
+            axes.plot(range(1, len(values) + 1), values, label=name)
+        axes.set(xlabel="epoch")
+        axes.legend()
+        return figure
+
+    def __repr__(self):
+        last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
+        return f"History of {len(self.losses):,} steps: {last}"
 
 
 # %% [markdown]
-# A bar for those who wait, by `tqdm`, in a notebook and in a terminal. It is told of every piece, and draws ten times a second.
+# Others may want to listen, too: to stop in time, to save, to write a log. Such a listener is a **callback**. Here is one
+# that hears everything and does nothing; the others, below, are made from it.
 
 
 # %%
-#| export models
-@contextmanager
-def progress(epochs, data, verbose):
-    """Inside this `with` block: a function (steps done, logs) that moves a bar."""
-    if not verbose:
-        yield lambda steps, logs=None: None
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(total=epochs * len(data) if data.in_memory else None, unit=" steps") as bar:
-
-        def show(steps, logs=None):
-            if logs is None:
-                bar.update(steps)
-            elif bar.n == bar.total or time.perf_counter() - show.last > 0.1:
-                bar.set_postfix({name: f"{value:.4g}" for name, value in logs.items()}, refresh=bar.n == bar.total)
-                show.last = time.perf_counter()
-
-        show.last = 0.0
-        yield show
-
-
-# %% [markdown]
-# What a callback can hear. Later there are seven of them; here is the class that hears everything and does nothing.
-
-
-# %%
-#| export models
+#| export loops
 class Callback:
     """Is told of the training of `self.model`. One that has `on_train_batch_end` makes each step a call of its own."""
 
@@ -349,12 +249,103 @@ class Callback:
 
 
 # %% [markdown]
-# Arrays become a dataset of level 4. They may be lists, and labels may be whole numbers: beside a loss of floats they become
-# floats. The check for probabilities stands here, because a compiled step cannot look at the numbers that pass through it.
+# Ctrl-C, or Lab's stop button, must find the model whole, never between two weights. Inside this block it is only noted
+# down, and the loop looks at the note after each piece:
+
+
+# %%
+#| export loops
+import signal
+import threading
+from contextlib import contextmanager
+
+
+@contextmanager
+def noted_interrupts():
+    """Inside this `with` block Ctrl-C fills the list that it gives, and does no more. (Only the main thread gets any.)"""
+    pressed, heard = [], threading.current_thread() is threading.main_thread()
+    before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield pressed
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, before)
+
+
+# %% [markdown]
+# Now the loop itself, plain Python around the compiled calls. What it costs is paid once a piece or once an epoch, not once a
+# step. The bar for those who wait is made by `tqdm`; it works in a notebook and in a terminal.
+#
+# A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that fails: the weights
+# are those of the last whole step, and `model.history` holds all losses up to it.
+
+
+# %%
+#| export loops
+import math
+
+
+def run_epochs(model, data, epochs, verbose, callbacks, validation):
+    """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
+    from tqdm.auto import tqdm  # here, because it takes its time to load
+
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
+        callback.model = model
+    training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
+    history = model.history = History()
+    model.stop_training = False
+    one_by_one = any(type(c).on_train_batch_end is not Callback.on_train_batch_end for c in callbacks)
+
+    def tell(event, *args):
+        for callback in callbacks:
+            getattr(callback, event)(*args)
+
+    def heed(losses=None):
+        if pressed:
+            raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
+
+    def after(losses):
+        history.steps.append(losses)
+        bar.update(len(losses))
+        if one_by_one:
+            tell("on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
+        heed()
+
+    steps = epochs * len(data) if data.in_memory else None
+    with noted_interrupts() as pressed, tqdm(total=steps, unit=" steps", disable=not verbose) as bar:
+        tell("on_train_begin")
+        try:
+            for epoch in range(epochs):
+                tell("on_epoch_begin", epoch)
+                logs = one_pass(training, step, data, after, one_by_one)
+                if validation is not None:
+                    logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation, heed).items()}
+                history.epochs.append(logs)  # the dict itself: callbacks may add to it
+                bar.set_postfix(logs, refresh=False)
+                tell("on_epoch_end", epoch, logs)
+                heed()
+                if model.stop_training:
+                    break
+                if not math.isfinite(logs["loss"]):
+                    cure = "try a lower learning rate, and look for NaN in the data"
+                    raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
+        finally:
+            tell("on_train_end")
+    return history
+
+
+# %% [markdown]
+# That was the loop. The next room, `models`, gives it data and a model. Arrays become a dataset of level 4. They may be
+# lists, and labels may be whole numbers: beside a loss of floats they become floats. The check for probabilities stands
+# here, because a compiled step cannot look at the numbers that pass through it.
 
 
 # %%
 #| export models
+"""Models that own their training loop."""
+
 from levels.low_level import Operators, constant
 from levels.mid_level import (
     BinaryCrossentropy,
@@ -372,40 +363,33 @@ def arrays_of(x):
     return [constant(a).numpy() for a in (x if several else [x])]
 
 
-def batches_of(training, x, y, batch_size, shuffle=False, seed=None):
-    """A Dataset of batches of the arrays x, y, or of lists of them. A Dataset stays as it is."""
-    if isinstance(x, Dataset):
-        return x
+def rows_of(training, x, y):
+    """A Dataset of the rows of arrays x, y, or of lists of them, with targets as the losses want them."""
     if y is None:
         raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
     x, y = arrays_of(x), arrays_of(y)
     dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
-    sparse = [isinstance(loss, SparseCategoricalCrossentropy) for loss in training.losses]
-    y = [a if whole else a.astype(dtype) for a, whole in zip(y, sparse * len(y))]
-    for loss, target, whole in zip(training.losses * len(y), y, sparse * len(y)):
-        if isinstance(loss, (BinaryCrossentropy, CategoricalCrossentropy)) and not whole:
-            check_probabilities(loss, y_true=constant(target))
-    data = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
-    return (data.shuffle(len(data), seed) if shuffle else data).batch(batch_size)
+    for k, loss in zip(range(len(y)), training.losses * len(y)):
+        if isinstance(loss, SparseCategoricalCrossentropy):
+            continue  # these stay whole numbers
+        y[k] = y[k].astype(dtype)
+        if isinstance(loss, (BinaryCrossentropy, CategoricalCrossentropy)):
+            check_probabilities(loss, y_true=constant(y[k]))
+    return Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
 
 
-def parted(x, y, share):
-    """((x, y), (x, y)): all rows but the last, and this share of them, the last."""
-    if y is None:
-        raise TypeError("validation_split needs arrays x and y; of a Dataset give its own part as validation_data")
-    x, y = arrays_of(x), arrays_of(y)
-    rows = len(x[0])
-    kept = rows - int(rows * share)
-    if not 0 < kept < rows:
-        raise ValueError(
-            f"validation_split {share} of {rows} rows leaves {kept} to train on and {rows - kept} to validate"
-        )
-    first, last = slice(kept), slice(kept, None)
-    return [([a[part] for a in x], [a[part] for a in y]) for part in (first, last)]
+def parted(rows, share):
+    """(all rows but the last, this share of them, the last)"""
+    last = int(len(rows) * share)
+    kept = len(rows) - last
+    if not 0 < last < len(rows):
+        raise ValueError(f"validation_split {share} leaves {kept} to train on and {last} to validate")
+    return rows.take(kept), rows.skip(kept)
 
 
 # %% [markdown]
-# And the model: a layer with these functions as its methods.
+# And the model: a layer with these functions as its methods. (`later` finds what the rooms `saving` and `exporting` define;
+# they open further down.)
 
 
 # %%
@@ -434,12 +418,8 @@ class Model(Layer):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.chosen, self.history, self.predictor = (
-            True,
-            None,
-            None,
-            None,
-        )  # built: its layers are, one by one
+        self.built = True  # its layers are, one by one
+        self.chosen = self.history = self.predictor = None
 
     def build(self, shape, dtype="float32"):
         """Make all variables, for inputs of this shape [rows, …], or of a list of shapes."""
@@ -468,18 +448,25 @@ class Model(Layer):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
         """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same order of rows."""
-        if validation_split and validation_data is None:
-            (x, y), validation_data = parted(x, y, validation_split)
-        data, self.predictor = batches_of(self.training, x, y, batch_size, shuffle, seed), None
-        if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
-            validation_data = batches_of(self.training, *validation_data, 1024)
-        elif not isinstance(validation_data, (Dataset, type(None))):
-            raise TypeError(f"validation_data is a {type(validation_data).__name__}; expected (x, y) or a Dataset")
-        return run_epochs(self, data, at_least(0, "epochs", epochs), verbose, listed(callbacks), validation_data)
+        data = x if isinstance(x, Dataset) else rows_of(self.training, x, y)
+        validation = None if validation_data is None else self.batches(*listed(validation_data))
+        if validation_split and validation is None:
+            if data is x:
+                raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
+            data, last = parted(data, validation_split)
+            validation = last.batch(1024)
+        if data is not x:
+            data = (data.shuffle(len(data), seed) if shuffle else data).batch(batch_size)
+        self.predictor = None
+        return run_epochs(self, data, at_least(0, "epochs", epochs), verbose, listed(callbacks), validation)
+
+    def batches(self, x, y=None, batch_size=1024):
+        """Arrays x, y as a Dataset of batches. A Dataset stays as it is."""
+        return x if isinstance(x, Dataset) else rows_of(self.training, x, y).batch(batch_size)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows, and each metric}"""
-        return one_pass(self.training, compiled(self.test_step), batches_of(self.training, x, y, batch_size))
+        return one_pass(self.training, compiled(self.test_step), self.batches(x, y, batch_size))
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows: a NumPy array, or a list of them."""
@@ -496,14 +483,6 @@ class Model(Layer):
     def save(self, path):
         """Make a folder that `load_model` reads; see the function of this name."""
         later("save")(self, path)
-
-    def save_weights(self, path):
-        """Write the numbers of all variables into one file."""
-        later("save_weights")(self, path)
-
-    def load_weights(self, path):
-        """Take all variables from such a file."""
-        later("fill")(self, path)
 
     def export(self, path):
         """Write an ONNX file, which runs without `levels`; see the function of this name."""
@@ -523,7 +502,7 @@ class Sequential(Model):
         super().__init__(name)
         self.layers = [layer for layer in layers if isinstance(layer, Layer)]
         for other in (x for x in layers if x not in self.layers):
-            if not hasattr(other, "spec"):
+            if not isinstance(other, Placeholder):
                 raise TypeError(f"Sequential: {other!r} is no layer")
             dry_run(self, [other.spec])
 
@@ -596,25 +575,38 @@ net.summary()
 
 # %%
 #| export models
-class Placeholder:
-    """What a layer will give, or be given, once there are numbers."""
-
-    def __init__(self, spec, layer=None, inputs=()):
-        self.spec, self.layer, self.inputs = spec, layer, inputs
+class Placeholder(Made):
+    """What a layer will be given, or give, once there are numbers: `layer` is None for an `Input`."""
 
     def through(self, layer, inputs):
-        """The layer, called on placeholders: builds it, and notes the call down."""
-        return Placeholder(dry_run(layer, [x.spec for x in listed(inputs)]).spec, layer, inputs)
+        """The layer, called on placeholders."""
+        return Call(layer, inputs)
 
     def __repr__(self):
-        return f"Placeholder(None, {', '.join(map(str, self.spec.shape[1:]))})"
+        return f"{type(self).__name__} of shape (None, {', '.join(map(str, self.spec.shape[1:]))})"
 
 
-def Input(shape, dtype="float32"):
+class Input(Placeholder):
     """A place for rows of that shape."""
-    return Placeholder(DEVICES[-1].spec((2, *shape), np.dtype(dtype)))
+
+    def __init__(self, shape, dtype="float32"):
+        self.spec, self.layer = DEVICES[-1].spec((2, *shape), np.dtype(dtype)), None
 
 
+class Call(Placeholder):
+    """What a layer gives when it is called on these placeholders. That builds the layer, and runs nothing."""
+
+    def __init__(self, layer, inputs):
+        self.layer, self.inputs = layer, listed(inputs)
+        self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
+
+
+# %% [markdown]
+# The way back from the outputs to the inputs gives the calls in an order in which they can be made:
+
+
+# %%
+#| export models
 def in_order(outputs, inputs):
     """The calls that lead from the inputs to the outputs, each after those that it needs."""
     order = []
@@ -624,7 +616,7 @@ def in_order(outputs, inputs):
             return
         if y.layer is None:
             raise ValueError(f"Model: an output needs {y!r}, which is not among the inputs")
-        for x in listed(y.inputs):
+        for x in y.inputs:
             visit(x)
         order.append(y)
 
@@ -646,9 +638,7 @@ class Functional(Model):
     def call(self, x):
         values = dict(zip(self.inputs, listed(x), strict=True))
         for step in self.steps:
-            values[step] = step.layer(
-                [values[x] for x in step.inputs] if isinstance(step.inputs, list) else values[step.inputs]
-            )
+            values[step] = step.layer(alone([values[x] for x in step.inputs]))
         return alone([values[y] for y in self.outputs])
 
 
@@ -726,9 +716,9 @@ RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number 
 
 
 class Monitor(Callback):
-    """Watches one number of each epoch. `best` is the best so far."""
+    """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then."""
 
-    def __init__(self, monitor, mode, min_delta):
+    def __init__(self, monitor, mode="auto", min_delta=0):
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
         self.monitor, self.min_delta = monitor, abs(min_delta)
@@ -745,13 +735,12 @@ class Monitor(Callback):
             raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
         value = float(logs[self.monitor])
         better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
-        if better:
-            self.best = value
+        self.best, self.wait = (value, 0) if better else (self.best, self.wait + 1)
         return better
 
 
 # %%
-watching = Monitor("val_loss", "auto", 0)
+watching = Monitor("val_loss")
 watching.on_train_begin()
 try:
     print([watching.better({"val_loss": loss}) for loss in (3.5, 3.9, 3.2)])
@@ -760,7 +749,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# `EarlyStopping` counts the epochs since the best one. When there are `patience` of them, it stops the loop.
+# `EarlyStopping` waits. When the best epoch is `patience` epochs old, it stops the loop.
 
 
 # %%
@@ -781,15 +770,12 @@ class EarlyStopping(Monitor):
 
     def on_epoch_end(self, epoch, logs):
         if self.better(logs):
-            self.wait, self.best_epoch = 0, epoch
-            self.best_weights = self.model.get_weights() if self.restore_best_weights else None
-            return
-        self.wait += 1
-        if self.wait >= self.patience:
+            self.best_epoch, self.best_weights = epoch, self.model.get_weights()
+        elif self.wait >= self.patience:
             self.model.stop_training = True
 
     def on_train_end(self):
-        if self.best_weights is not None:
+        if self.restore_best_weights and self.best_weights is not None:
             self.model.set_weights(self.best_weights)
 
 
@@ -906,8 +892,8 @@ pickle.loads(present)
 # ### The architecture, as data
 #
 # Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class
-# and its arguments, and these are numbers, texts, or parts again. JSON, which everybody can read, has a place for all
-# of that.
+# and its arguments, and these are numbers, texts, lists, or parts again. JSON, which everybody can read, has a place for
+# all of that.
 
 
 # %%
@@ -925,68 +911,44 @@ def written(value, seen):
         return value
     if isinstance(value, (list, tuple)):
         return [written(x, seen) for x in value]
-    if isinstance(value, (Made, Placeholder)) or (isinstance(value, dict) and all(isinstance(k, str) for k in value)):
+    if isinstance(value, Made):
         return written_part(value, seen)
-    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
-        return np.dtype(value).name
-    names = [name for table in (ACTIVATIONS, INITIALIZERS) for name, function in table.items() if function is value]
+    names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
     if names:
         return names[0]
     if not callable(value) or not getattr(value, "__name__", "").isidentifier():
         cure = "numbers, texts, lists, parts, and functions that `def` gave a name can be saved"
         raise ValueError(f"save: an argument is {reprlib.repr(value)}; {cure}")
-    return {"function": value.__name__}
+    return {"def": value.__name__}
 
 
 # %% [markdown]
 # Functions are written by their names, in the tables of level 4 or in their own `def`. A layer that stands in a model
-# twice must come back as one layer, so the second time only its number is written. And a class goes by its name, which
+# twice must come back as one layer, so the second time we write which one it **is**. And a class goes by its name, which
 # must mean one thing: a `Dense` of our own would come back as level 4's.
-#
-# The graph of a functional model needs nothing more. What a placeholder was made with is a layer and what that was
-# called on.
 
 
 # %%
 #| export saving lazy
-from levels import low_level, mid_level
-from levels.mid_level import Made
+from levels import mid_level
 
-LEVEL_4 = [getattr(mid_level, name) for name in mid_level.__all__]
-CLASSES = {kind.__name__: kind for kind in LEVEL_4 if isinstance(kind, type) and issubclass(kind, Made)}
-CLASSES.update(Sequential=Sequential, Functional=Functional, Input=Input, dict=dict)
-CLASSES["call"] = lambda layer, x: listed(x)[0].through(layer, x)
+CLASSES = {name: kind for name, kind in vars(mid_level).items() if isinstance(kind, type) and issubclass(kind, Made)}
+CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
 
 
 def written_part(part, seen):
     """A part: its class, and the arguments that it was made with."""
-    if id(part) in seen:
-        entry = seen[id(part)]
-        return {"same": entry.setdefault("id", [*seen].index(id(part)))}
-    kind, arguments, options = made_with(part)
-    seen[id(part)] = entry = {"class": kind}
-    if arguments:
-        entry["arguments"] = written(arguments, seen)
-    if options:
-        entry["options"] = {name: written(x, seen) for name, x in options.items()}
-    return entry
-
-
-def made_with(part):
-    """(the name of a class, arguments, options)"""
-    if isinstance(part, dict):
-        return "dict", (), part
-    if isinstance(part, Placeholder):
-        spec = part.spec
-        return (
-            ("call", (part.layer, part.inputs), {})
-            if part.layer is not None
-            else ("Input", (spec.shape[1:], spec.dtype), {})
-        )
-    kind = type(part)
+    kind, made_with = type(part), part.again
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
-    return kind.__name__, part.again.args, part.again.keywords
+    if id(part) in seen:
+        return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
+    seen[id(part)] = entry = {"class": kind.__name__}
+    if made_with.args:
+        entry["arguments"] = written(made_with.args, seen)
+    if made_with.keywords:
+        entry["options"] = {name: written(x, seen) for name, x in made_with.keywords.items()}
+    return entry
 
 
 # %%
@@ -994,60 +956,56 @@ import json
 
 middle, start = Dense(2, "relu"), Input((2,))
 text = json.dumps(written(Model(start, middle(middle(start))), {}))
-print(text.replace('{"class": "call"', '\n  {"class": "call"'))
+print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 
 # %% [markdown]
-# One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. The weights are not
+# One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. A functional model needs
+# nothing more: a `Call` is a part like any other, made with a layer and what that was called on. The weights are not
 # here, they have their own file.
 #
 # ### And back
 #
-# Reading goes the same way back. A name in the file can only mean what stands in our table, or what the reader of the
-# file hands over in `custom_objects`: layers and functions of their own.
+# `json.loads` builds lists and dicts from the inside out. It hands each dict to a function of ours, the **object hook**,
+# and puts in its place what that returns. So when a part is read, its arguments are there already. A name in the file can
+# only mean what stands in our table, or what the reader of the file hands over in `custom_objects`: layers and functions
+# of their own.
 
 
 # %%
 #| export saving lazy
-class Reader:
-    """Makes parts of what `written` gave. `own` are classes and functions of yours, {name: object}."""
+def reader(own):
+    """A hook for `json.loads`, which makes parts again. `own` are classes and functions of yours, {name: object}."""
+    classes, parts = CLASSES | {name: kind for name, kind in own.items() if isinstance(kind, type)}, {}
 
-    def __init__(self, own):
-        self.own, self.made = own or {}, {}
-        self.classes = CLASSES | {name: kind for name, kind in self.own.items() if isinstance(kind, type)}
-
-    def find(self, what, table, name):
-        """The class or function of that name."""
-        if not isinstance(name, str) or name not in table:
+    def find(what, table, name):
+        if name not in table:
             raise NameError(f"no {what} is called {reprlib.repr(name)}; pass custom_objects={{{name!r}: the {what}}}")
         return table[name]
 
-    def read(self, data):
-        """The value that was written so."""
-        if isinstance(data, list):
-            return [self.read(x) for x in data]
-        if not isinstance(data, dict):
-            return data
-        if "same" in data:
-            return self.made[data["same"]]
-        if "function" in data:
-            return self.find("function", self.own, data["function"])
-        kind, options = self.find("class", self.classes, data["class"]), data.get("options", {})
-        arguments = self.read(data.get("arguments", []))  # before the options, as they were written
-        part = kind(*arguments, **{name: self.read(x) for name, x in options.items()})
-        if "id" in data:
-            self.made[data["id"]] = part
-        return part
+    def read(entry):
+        if "is" in entry:
+            return parts[entry["is"]]
+        if "def" in entry:
+            return find("function", own, entry["def"])
+        if "class" not in entry:
+            return entry  # options, or the file as a whole
+        part = find("class", classes, entry["class"])(*entry.get("arguments", ()), **entry.get("options", {}))
+        return parts.setdefault(entry.get("id"), part) if "id" in entry else part
+
+    return read
 
 
 # %%
-twice = Reader({}).read(json.loads(text))
+twice = json.loads(text, object_hook=reader({}))
 print(len(twice.steps), "calls of", len(twice.layers), "layer")
 try:
-    Reader({}).read({"class": "os.system", "arguments": ["echo hello"]})
+    json.loads('{"class": "os.system", "arguments": ["echo hello"]}', object_hook=reader({}))
 except NameError as error:
     print(error)
 
 # %% [markdown]
+# (The three names `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
+#
 # ### The numbers
 #
 # For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors): a length, a header in
@@ -1060,12 +1018,6 @@ except NameError as error:
 import safetensors.numpy
 
 from levels.low_level import Variable
-
-
-def check_built(model, verb):
-    """Raise ValueError where nobody knows yet what the model's inputs are like."""
-    if model.input_specs is None:
-        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
 
 
 def packed(variables):
@@ -1086,8 +1038,9 @@ print(header["layers.1.kernel"])
 #
 # ### Written aside, then put in place
 #
-# The disk may be full, or somebody trips over the cable. Then the model of an hour ago should still be there. First, what
-# it means that bytes are written:
+# The disk may be full, or somebody trips over the cable. Then the model of an hour ago should still be there. So a new
+# model is written beside the old one, and takes its place when all of it lies on the disk. Nothing but a model is ever
+# replaced: who types `save("Documents")` keeps the documents.
 
 
 # %%
@@ -1108,13 +1061,6 @@ def write(file, data):
         os.fsync(out.fileno())
 
 
-# %% [markdown]
-# A new model is written beside the old one, and takes its place when all of it lies on the disk. Nothing but a model is
-# ever replaced: who types `save("Documents")` keeps the documents.
-
-
-# %%
-#| export saving lazy
 @contextmanager
 def replaced(path, files=()):
     """Inside this `with` block: a path to write to. What is there at its end takes the place of `path`, old or new.
@@ -1139,8 +1085,8 @@ def replaced(path, files=()):
 
 
 # %% [markdown]
-# A model that was compiled also keeps how it is trained: optimizer, losses, metrics, and what the optimizer remembers
-# of each variable. That is how training can go on later.
+# A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers of
+# each variable. That is how training can go on later.
 
 
 # %%
@@ -1151,17 +1097,17 @@ def save(model, path):
     Raises ValueError for a model that is not built, and for an argument that no file can hold.
     """
     check_built(model, "save")
-    seen, variables, inputs = {}, model.named(Variable), [Placeholder(spec) for spec in model.input_specs]
+    seen, variables = {}, model.named(Variable)
+    inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
     files = {WEIGHTS: packed(variables)}
     if model.chosen is not None:
-        optimizer, names = model.chosen.optimizer, {id(v): name for name, v in variables.items()}
-        training = {"optimizer": optimizer, "loss": model.chosen.losses, "metrics": model.chosen.metrics}
-        config["training"] = {name: written(part, seen) for name, part in training.items()}
-        if optimizer.owners is not None:
-            config["trained"] = [names.get(owner) for owner in optimizer.owners]
-            files[OPTIMIZER] = packed(optimizer.named(Variable))
+        config["training"] = written(model.chosen, seen)
+    if model.chosen is not None and model.chosen.optimizer.owners is not None:
+        names = {id(v): name for name, v in variables.items()}
+        config["trained"] = [names.get(owner) for owner in model.chosen.optimizer.owners]
+        files[OPTIMIZER] = packed(model.chosen.optimizer.named(Variable))
     if None in config.get("trained", ()):
         raise ValueError("save: the optimizer trains a variable that is in no part of the model")
     files[CONFIG] = json.dumps(config, indent=1).encode()
@@ -1169,6 +1115,12 @@ def save(model, path):
         folder.mkdir()
         for name, data in files.items():
             write(folder / name, data)
+
+
+def check_built(model, verb):
+    """Raise ValueError where nobody knows yet what the model's inputs are like."""
+    if model.input_specs is None:
+        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
 
 
 # %%
@@ -1200,10 +1152,9 @@ def blamed(file):
     try:
         yield
     except Exception as error:
-        plain, kind = (OSError, ValueError, NameError), OSError if isinstance(error, OSError) else ValueError
-        found = " ".join(f"{'' if isinstance(error, plain) else type(error).__name__ + ': '}{error}"[:300].split())
-        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off? Save the model again"
-        raise kind(f"{file.as_posix()}: {found}{cure}") from error
+        found = " ".join(f"{type(error).__name__}: {error}"[:300].split())
+        kind, cure = OSError if isinstance(error, OSError) else ValueError, "was the file changed, or cut off?"
+        raise kind(f"{file.as_posix()}: {found}; {cure}") from error
 
 
 @contextmanager
@@ -1224,41 +1175,15 @@ def nothing_drawn(most):
 
 
 # %% [markdown]
-# The numbers alone first. Level 3's `set_weights` changes all variables or none, so a file that does not fit leaves a
-# model as it was.
+# The model is made, given its numbers, and handed out when everything fits. (Level 3's `set_weights` changes all variables
+# or none.) A name without a folder may be that of a model which came with the course.
 
 
 # %%
 #| export saving lazy
-def save_weights(model, path):
-    """Write the numbers of all variables into one safetensors file, which `fill` reads."""
-    with replaced(path) as file:
-        write(file, packed(model.named(Variable)))
+from levels import low_level
 
-
-def fill(part, path):
-    """Give all variables the numbers in a safetensors file. Raises OSError or ValueError, and changes none, if it does not fit."""
-    with blamed(Path(path)):
-        arrays, names = safetensors.numpy.load(Path(path).read_bytes()), part.named(Variable)
-        for name in sorted(names.keys() ^ arrays.keys()):
-            raise ValueError(f"{name} is only in the {'file' if name in arrays else 'model'}")
-        part.set_weights([arrays[name] for name in names])
-
-
-# %% [markdown]
-# Then the whole model. It is made, given its numbers, and handed out when everything fits. A name without a folder may
-# be that of a model which came with the course.
-
-
-# %%
-#| export saving lazy
-def folder_of(path):
-    """The folder of that path, or of the pretrained model of that name."""
-    models = Path(low_level.__file__).parents[2] / "data" / "models"
-    names = sorted(folder.name for folder in models.glob("*"))
-    if not Path(path).is_dir() and str(path) not in names:
-        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {', '.join(names)}")
-    return Path(path) if Path(path).is_dir() else models / path
+MODELS = Path(low_level.__file__).parents[2] / "data" / "models"
 
 
 def load_model(path, custom_objects=None):
@@ -1267,23 +1192,35 @@ def load_model(path, custom_objects=None):
     `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises OSError or
     ValueError, naming the file, where the folder is not what `save` made.
     """
-    folder, reader = folder_of(path), Reader(custom_objects)
+    folder = Path(path) if Path(path).is_dir() else MODELS / path
+    if not folder.is_dir():
+        names = ", ".join(sorted(model.name for model in MODELS.iterdir()))
+        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
     with blamed(folder / CONFIG), nothing_drawn((folder / WEIGHTS).stat().st_size):
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        if config["format"] != "levels 1":
-            raise ValueError(f"its format is {config['format']!r}; here only 'levels 1' can be read")
-        model = reader.read(config["model"])
-        dry_run(model, [x.spec for x in reader.read(config["inputs"])])
-        for name, variable in model.named(Variable).items():
+        text = (folder / CONFIG).read_text(encoding="utf-8")
+        config = json.loads(text, object_hook=reader(custom_objects or {}))
+        model = config["model"]
+        if config["format"] != "levels 1" or not isinstance(model, Model):
+            raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
+        dry_run(model, [x.spec for x in config["inputs"]])
+        variables, model.chosen = model.named(Variable), config.get("training")
+        for name, variable in variables.items():
             variable.trainable = name not in config["frozen"]
-        if "training" in config:
-            model.compile(**{name: reader.read(part) for name, part in config["training"].items()})
         if "trained" in config:
-            model.chosen.optimizer.build([model.named(Variable)[name] for name in config["trained"]])
+            model.training.optimizer.build([variables[name] for name in config["trained"]])
     fill(model, folder / WEIGHTS)
     if "trained" in config:
-        fill(model.chosen.optimizer, folder / OPTIMIZER)
+        fill(model.training.optimizer, folder / OPTIMIZER)
     return model
+
+
+def fill(part, file):
+    """Give all variables the numbers in a safetensors file."""
+    with blamed(file):
+        arrays, names = safetensors.numpy.load(file.read_bytes()), part.named(Variable)
+        if arrays.keys() != names.keys():
+            raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(names)}")
+        part.set_weights([arrays[name] for name in names])
 
 
 # %%
@@ -1340,29 +1277,10 @@ ONNX.update(exp="Exp", log="Log", sqrt="Sqrt", power="Pow", maximum="Max", minim
 ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 # %% [markdown]
-# Other ops have attributes, or are spelled in another way. Their rows are functions: from inputs and attributes to a
-# triple, ONNX's op, its inputs, its attributes. An input may be another such triple, or numbers.
-
-
-# %%
-#| export exporting lazy
-from onnx import helper
-
-ONNX.update(
-    not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
-    arg_max=lambda x, axis: (
-        ("ArgMax", [x if axis is not None else ("Reshape", [x, [-1]], {})], {"axis": axis or 0, "keepdims": 0})
-    ),
-    cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
-    clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),
-    concat=lambda *x, axis: ("Concat", x, {"axis": axis}),
-    one_hot=lambda x, depth, dtype: ("OneHot", [x, depth, np.array([0, 1], dtype)], {"axis": -1}),
-    reshape=lambda x, shape: ("Reshape", [x, shape], {}),
-    transpose=lambda x, axes: ("Transpose", [x], {"perm": axes}),
-)
-
-
-# %% [markdown]
+# An op that has attributes needs more than another name. Its row in the table is a function: from inputs and attributes to
+# a triple, ONNX's op, its inputs, its attributes. An input may be another such triple, or numbers. Those rows stand at the
+# end, under *More rows for ONNX*; for our net the names will do.
+#
 # ONNX leaves open how many rows a batch has. A trace does not. So we trace twice, with two rows and with three: what is
 # the same in both graphs holds for any number. Where a `reshape` differs, ONNX works out the size itself (-1). If
 # anything else differs, the model computes with the number of rows, and we say so.
@@ -1412,7 +1330,7 @@ def attributes_of(two, three):
 
 # %%
 #| export exporting lazy
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 
 class OnnxWriter:
@@ -1436,38 +1354,32 @@ class OnnxWriter:
 
 
 # %% [markdown]
-# Now node by node. Each of our nodes gets a name there; the inputs are called x and the outputs y.
+# Now node by node. Each of our nodes gets a name there; the inputs are called x0, x1, … and the outputs y0, y1, …
 
 
 # %%
 #| export exporting lazy
-def numbered(name, count):
-    """One name, or several with numbers."""
-    return [name] if count == 1 else [f"{name}{k}" for k in range(count)]
-
-
 def onnx_graph(model):
-    """A built model as a graph of ONNX: inputs x (or x0, x1, …) with any number of rows, outputs y (or y0, y1, …)."""
+    """A built model as a graph of ONNX: inputs x0, x1, … with any number of rows, outputs y0, y1, …"""
     two, three, writer = traced(model, 2), traced(model, 3), OnnxWriter()
-    called, names = {id(v): f"{model.name}/{path}" for path, v in model.named(Variable).items()}, {}
-    inputs, outputs = numbered("x", len(model.input_specs)), numbered("y", len(two.outputs))
-    results = dict(zip(two.outputs, outputs))
+    called = {id(v): f"{model.name}/{path}" for path, v in model.named(Variable).items()}
+    names, results = {}, {node: f"y{k}" for k, node in enumerate(two.outputs)}
     for node, twin in zip(two.nodes, three.nodes, strict=True):
         attributes = attributes_of(node, twin)
         if node.op == "input":
-            names[node] = inputs[attributes["of"]]
+            names[node] = f"x{attributes['of']}"
         elif node.op in ("variable", "constant"):
             names[node] = writer.constant(attributes["of"].numpy(), called.get(id(attributes["of"])))
         else:
-            row, given = ONNX[node.op], [names[x] for x in node.inputs]
-            row = (row, given, {}) if isinstance(row, str) else row(*given, **attributes)
+            row, inputs = ONNX[node.op], [names[x] for x in node.inputs]
+            row = (row, inputs, {}) if isinstance(row, str) else row(*inputs, **attributes)
             names[node] = writer.op(row, results.get(node))
-    for node, name in zip(two.outputs, outputs):
-        if names[node] != name:  # an input that goes straight through, or a result that is an output twice
-            writer.op(("Identity", [names[node]], {}), name)
-    given = [info(name, spec.dtype, ["rows", *spec.shape[1:]]) for name, spec in zip(inputs, model.input_specs)]
-    shapes = [both(p.spec.shape, q.spec.shape, "rows") for p, q in zip(two.outputs, three.outputs)]
-    gives = [info(name, node.spec.dtype, shape) for name, node, shape in zip(outputs, two.outputs, shapes)]
+    given = [info(f"x{k}", spec.dtype, ["rows", *spec.shape[1:]]) for k, spec in enumerate(model.input_specs)]
+    gives = []
+    for k, (node, twin) in enumerate(zip(two.outputs, three.outputs)):
+        if names[node] != f"y{k}":  # an input that goes straight through, or a result that is an output twice
+            writer.op(("Identity", [names[node]], {}), f"y{k}")
+        gives.append(info(f"y{k}", node.spec.dtype, both(node.spec.shape, twin.spec.shape, "rows")))
     return helper.make_graph(writer.nodes, model.name, given, gives, writer.initializers)
 
 
@@ -1527,7 +1439,7 @@ import numpy as np
 
 net = ReferenceEvaluator("net.onnx")
 points = np.array([[3.0, 4.0], [0.0, -8.0], [6.0, 5.0]])
-print("answers:", *net.run(None, {"x": points})[0].ravel().round(3))
+print("answers:", *net.run(None, {"x0": points})[0].ravel().round(3))
 print("levels was needed:", "levels" in sys.modules)
 """
 print(subprocess.check_output([sys.executable, "-I", "-c", program], cwd=folder, text=True), end="")
@@ -1554,36 +1466,6 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# Two kinds of rows are left. A reduction names its axes. A slice is told by starts, stops and steps.
-
-
-# %%
-#| export exporting lazy
-def slice_row(x, slices):
-    """x[start:stop:step, …]"""
-    far = 2**63 - 1  # as far as it goes
-
-    def bounds(start, stop, step):
-        step = 1 if step is None else step
-        first, last = (0, far) if step > 0 else (far, -far)
-        return first if start is None else start, last if stop is None else stop, step
-
-    starts, stops, steps = map(list, zip(*(bounds(*part) for part in slices)))
-    return "Slice", [x, starts, stops, list(range(len(slices))), steps], {}
-
-
-def reduction_row(op):
-    """The row of a reduction that has its axes as an attribute; None stands for all."""
-    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
-
-
-ONNX["slice"] = slice_row
-ONNX["reduce_sum"] = lambda x, axis, keepdims: (
-    ("ReduceSum", [x, *([] if axis is None else [listed(axis)])], {"keepdims": keepdims})
-)
-ONNX.update({f"reduce_{name}": reduction_row(f"Reduce{name.title()}") for name in ("mean", "max", "min")})
-
-# %% [markdown]
 # ## In the company of scikit-learn (6 min)
 #
 # scikit-learn is the other great library of the field: its pipelines, searches and scores work with every **estimator**, a
@@ -1604,7 +1486,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 
 class Estimator(BaseEstimator):
-    """Fits a net with one output, in float64. `optimizer` is a name, or a function of the learning rate."""
+    """Fits a net with one output, in float64, by Adam."""
 
     hidden_units = ()
 
@@ -1622,9 +1504,9 @@ class Estimator(BaseEstimator):
             self.model_ = self.net()
         finally:
             RANDOM.setstate(before)
-        self.model_.compile(known("optimizer", OPTIMIZERS, self.optimizer)(self.learning_rate), loss)
-        options = dict(batch_size=self.batch_size, epochs=self.epochs, verbose=0, seed=seed)
-        self.loss_curve_ = self.model_.fit(x, y[:, None], **options).history["loss"]
+        self.model_.compile(Adam(self.learning_rate), loss)
+        history = self.model_.fit(x, y[:, None], self.batch_size, self.epochs, verbose=0, seed=seed)
+        self.loss_curve_ = history.history["loss"]
         return self
 
     def predicted(self, x):
@@ -1653,9 +1535,9 @@ class Estimator(BaseEstimator):
 class LinearRegressor(RegressorMixin, Estimator):
     """A linear regression by gradient descent on the mean squared error. Wants standardised features."""
 
-    def __init__(self, learning_rate=0.01, epochs=100, batch_size=32, optimizer="adam", random_state=None):
+    def __init__(self, learning_rate=0.01, epochs=100, batch_size=32, random_state=None):
         self.learning_rate, self.epochs, self.batch_size = learning_rate, epochs, batch_size
-        self.optimizer, self.random_state = optimizer, random_state
+        self.random_state = random_state
 
     def fit(self, X, y):
         """X [rows, features], y [rows]. Leaves `coef_`, `intercept_` and `loss_curve_`."""
@@ -1683,11 +1565,9 @@ from scipy.special import expit
 class DNNClassifier(ClassifierMixin, Estimator):
     """A net for two classes, with `hidden_units` relus in each hidden layer. Wants standardised features."""
 
-    def __init__(
-        self, hidden_units=(4, 8), learning_rate=0.01, epochs=100, batch_size=32, optimizer="adam", random_state=None
-    ):
-        self.hidden_units, self.learning_rate, self.epochs = hidden_units, learning_rate, epochs
-        self.batch_size, self.optimizer, self.random_state = batch_size, optimizer, random_state
+    def __init__(self, hidden_units=(4, 8), learning_rate=0.01, epochs=100, batch_size=32, random_state=None):
+        self.hidden_units, self.learning_rate = hidden_units, learning_rate
+        self.epochs, self.batch_size, self.random_state = epochs, batch_size, random_state
 
     def fit(self, X, y):
         """X [rows, features], y [rows] of two classes, numbers or names. Leaves `classes_` and `loss_curve_`."""
@@ -1707,7 +1587,7 @@ class DNNClassifier(ClassifierMixin, Estimator):
     def predict_proba(self, X):
         """The probabilities of both classes, [rows, 2]."""
         logits = self.predicted(X)
-        return np.stack([expit(-logits), expit(logits)], axis=1)
+        return expit(np.stack([-logits, logits], axis=1))
 
     def predict(self, X):
         """The likelier class of each row."""
@@ -1983,8 +1863,8 @@ widgets.explore(
 #
 # ### More callbacks (5 min)
 #
-# Below, `folder` is a place for files that nobody keeps. `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the file may hold the
-# epoch, counted from 1, and its numbers.
+# `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
+# hold the epoch, counted from 1, and its numbers.
 
 
 # %%
@@ -1992,96 +1872,46 @@ widgets.explore(
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
-    `save_best_only` waits for a better `monitor`. `save_weights_only` writes one file of weights.
+    `save_best_only` waits for a better `monitor`.
     """
 
-    def __init__(self, filepath, monitor="val_loss", save_best_only=False, save_weights_only=False, mode="auto"):
-        super().__init__(monitor, mode, 0)
-        self.filepath, self.save_best_only, self.save_weights_only = filepath, save_best_only, save_weights_only
+    def __init__(self, filepath, monitor="val_loss", save_best_only=False, mode="auto"):
+        super().__init__(monitor, mode)
+        self.filepath, self.save_best_only = filepath, save_best_only
 
     def on_epoch_end(self, epoch, logs):
-        if self.save_best_only and not self.better(logs):
-            return
-        path = str(self.filepath).format(epoch=epoch + 1, **logs)
-        (self.model.save_weights if self.save_weights_only else self.model.save)(path)
+        if not self.save_best_only or self.better(logs):
+            self.model.save(str(self.filepath).format(epoch=epoch + 1, **logs))
 
 
 # %%
-import tempfile
-from pathlib import Path
-
-from safetensors.numpy import load_file
-
-folder = Path(tempfile.mkdtemp())
-best = ModelCheckpoint(folder / "best-{epoch:02d}.safetensors", "loss", save_best_only=True, save_weights_only=True)
+best = ModelCheckpoint(folder / "runs" / "best-{epoch:02d}", "loss", save_best_only=True)
 student.fit(task.x, task.y, epochs=2, verbose=0, seed=1, callbacks=[best])
-for path in sorted(folder.iterdir()):
-    print(path.name, {name: weight.shape for name, weight in load_file(path).items()})
-
+print(*sorted(path.name for path in (folder / "runs").iterdir()))
 
 # %% [markdown]
 # Two callbacks change the learning rate. It is a variable of the optimizer, so no program is compiled again.
-
-
-# %%
-#| export callbacks
-from levels.low_level import Variable
-
-
-def rate_of(model):
-    """The learning rate of the model's optimizer, unless that follows a schedule of its own."""
-    rate = model.training.optimizer.rate
-    if callable(rate):
-        raise TypeError(f"the optimizer has a schedule, {type(rate).__name__}; compile with a number as learning_rate")
-    return float(rate)
-
-
-def set_rate(model, rate):
-    """Give the model's optimizer another learning rate."""
-    optimizer, rate = model.training.optimizer, float(rate)
-    if not 0.0 <= rate < math.inf:
-        raise ValueError(f"the new learning rate is {rate}; expected a number that is not negative")
-    if isinstance(optimizer.rate, Variable):
-        optimizer.rate.assign(rate)
-    else:  # before the first step
-        optimizer.rate = rate
-
-
-# %% [markdown]
 # `ReduceLROnPlateau` waits as `EarlyStopping` does. `LearningRateScheduler` asks a function of ours before each epoch. Both
-# write the rate into the numbers of the epoch, so that the history keeps it.
+# write the rate into the numbers of the epoch, so that the history keeps it. (An optimizer that follows a schedule of its
+# own has no such number; then `float` raises.)
 
 
 # %%
 #| export callbacks
 class ReduceLROnPlateau(Monitor):
-    """Multiplies the learning rate by `factor` after `patience` epochs in which `monitor` was not better.
+    """Multiplies the learning rate by `factor`, down to `min_lr`, after `patience` epochs in which `monitor` was not better."""
 
-    Then it rests for `cooldown` epochs. The rate stays at `min_lr` or above.
-    """
-
-    def __init__(
-        self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, cooldown=0, min_lr=0.0
-    ):
+    def __init__(self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0):
         super().__init__(monitor, mode, min_delta)
         if not 0.0 < factor < 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor is {factor}; expected 0 < factor < 1")
-        self.factor, self.patience, self.cooldown, self.min_lr = factor, patience, cooldown, min_lr
-
-    def on_train_begin(self):
-        super().on_train_begin()
-        self.resting = 0
+        self.factor, self.patience, self.min_lr = factor, patience, min_lr
 
     def on_epoch_end(self, epoch, logs):
-        self.resting, better = max(0, self.resting - 1), self.better(logs)
-        rate = logs["learning_rate"] = rate_of(self.model)
-        if better or self.resting:
-            self.wait = 0
-            return
-        self.wait += 1
-        if self.wait >= self.patience and rate > self.min_lr:
-            set_rate(self.model, max(rate * self.factor, self.min_lr))
-            self.resting, self.wait = self.cooldown, 0
+        optimizer, better = self.model.training.optimizer, self.better(logs)
+        rate = logs["learning_rate"] = float(optimizer.learning_rate)
+        if not better and self.wait >= self.patience:
+            optimizer.learning_rate, self.wait = max(rate * self.factor, self.min_lr), 0
 
 
 class LearningRateScheduler(Callback):
@@ -2091,10 +1921,11 @@ class LearningRateScheduler(Callback):
         self.schedule = schedule
 
     def on_epoch_begin(self, epoch):
-        set_rate(self.model, self.schedule(epoch, rate_of(self.model)))
+        optimizer = self.model.training.optimizer
+        optimizer.learning_rate = self.schedule(epoch, float(optimizer.learning_rate))
 
     def on_epoch_end(self, epoch, logs):
-        logs["learning_rate"] = rate_of(self.model)
+        logs["learning_rate"] = self.model.training.optimizer.learning_rate
 
 
 # %%
@@ -2131,24 +1962,21 @@ import csv
 
 
 class CSVLogger(Callback):
-    """Writes the numbers of each epoch to a file: a header, then a line for each. `append` goes on with a file."""
+    """Writes the numbers of each epoch to a file: a header, then a line for each."""
 
-    def __init__(self, filename, append=False):
-        self.path, self.append = Path(filename), append
+    def __init__(self, filename):
+        self.path = Path(filename)
 
     def on_train_begin(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = self.path.open("a+" if self.append else "w+", newline="", encoding="utf-8")
-        self.file.seek(0)
-        self.names = next(csv.reader(self.file), None)
+        self.file, self.rows = self.path.open("w", newline="", encoding="utf-8"), None
 
     def on_epoch_end(self, epoch, logs):
         logs = {"epoch": epoch, **logs}
-        rows = csv.DictWriter(self.file, self.names or list(logs))
-        if not self.names:
-            rows.writeheader()
-            self.names = rows.fieldnames
-        rows.writerow(logs)
+        if self.rows is None:
+            self.rows = csv.DictWriter(self.file, [*logs])
+            self.rows.writeheader()
+        self.rows.writerow(logs)
         self.file.flush()  # so that others can watch it grow
 
     def on_train_end(self):
@@ -2170,6 +1998,7 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
+    from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto
 
     graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
@@ -2179,9 +2008,9 @@ def graph_of(model):
         scope = names[nearest].rpartition("/")[0] if nearest else ""
         names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
         added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
-        shape = added.attr["_output_shapes"].list.shape.add()
-        for size in node.spec.shape:
-            shape.dim.add(size=size)
+        added.attr["_output_shapes"].list.shape.add().dim.extend(
+            TensorShapeProto.Dim(size=size) for size in node.spec.shape
+        )
     return drawn
 
 
@@ -2195,17 +2024,17 @@ def graph_of(model):
 class TensorBoard(Callback):
     """Writes curves to log_dir/train and log_dir/validation; weights as histograms every `histogram_freq` epochs; the graph."""
 
-    def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True):
-        self.log_dir, self.histogram_freq, self.write_graph = Path(log_dir), histogram_freq, write_graph
+    def __init__(self, log_dir="logs", histogram_freq=0):
+        self.log_dir, self.histogram_freq = Path(log_dir), histogram_freq
 
     def on_train_begin(self):
         self.writers = {}
 
     def writer(self, part):
         """The writer of the files of "train" or "validation"."""
-        if part not in self.writers:
-            from tensorboardX import SummaryWriter
+        from tensorboardX import SummaryWriter
 
+        if part not in self.writers:
             self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)
         return self.writers[part]
 
@@ -2213,7 +2042,7 @@ class TensorBoard(Callback):
         for name, value in logs.items():
             part = "validation" if name.startswith("val_") else "train"
             self.writer(part).add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
-        if self.write_graph and epoch == 0:
+        if epoch == 0:
             self.writer("train").file_writer.add_onnx_graph(graph_of(self.model))  # (it takes any GraphDef)
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             for path, variable in self.model.named(Variable).items():
@@ -2234,6 +2063,68 @@ for node in graph_of(net).node:
 
 # %% [markdown]
 # To look at them: `pip install tensorboard`, then `tensorboard --logdir` and the name of the folder.
+
+# %% [markdown]
+# ### More rows for ONNX (3 min)
+#
+# What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs, under
+# another name. A reduction names its axes, and None stands for all of them. (In opset 17 the sum is the only one that takes
+# its axes as an input.)
+
+
+# %%
+#| export exporting
+def reduction_row(op):
+    """The row of a reduction that has its axes as an attribute."""
+    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
+
+
+ONNX.update({f"reduce_{name}": reduction_row(f"Reduce{name.title()}") for name in ("mean", "max", "min")})
+ONNX.update(
+    reduce_sum=lambda x, axis, keepdims: (
+        ("ReduceSum", [x, *([] if axis is None else [listed(axis)])], {"keepdims": keepdims})
+    ),
+    not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
+    arg_max=lambda x, axis: (
+        ("ArgMax", [x if axis is not None else ("Reshape", [x, [-1]], {})], {"axis": axis or 0, "keepdims": 0})
+    ),
+    cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
+    clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),
+    concat=lambda *x, axis: ("Concat", x, {"axis": axis}),
+    one_hot=lambda x, depth, dtype: ("OneHot", [x, depth, np.array([0, 1], dtype)], {"axis": -1}),
+    reshape=lambda x, shape: ("Reshape", [x, shape], {}),
+    transpose=lambda x, axes: ("Transpose", [x], {"perm": axes}),
+)
+
+
+# %% [markdown]
+# A slice is told by starts, stops and steps. Where it goes as far as it can, ONNX wants a number all the same.
+
+
+# %%
+#| export exporting
+def slice_row(x, slices):
+    """x[start:stop:step, …]"""
+    far = 2**63 - 1  # as far as it goes
+
+    def bounds(start, stop, step):
+        step = 1 if step is None else step
+        first, last = (0, far) if step > 0 else (far, -far)
+        return first if start is None else start, last if stop is None else stop, step
+
+    starts, stops, steps = map(list, zip(*(bounds(*part) for part in slices)))
+    return "Slice", [x, starts, stops, list(range(len(slices))), steps], {}
+
+
+ONNX["slice"] = slice_row
+
+
+# %%
+from levels.mid_level import Flatten
+
+x = Input((3, 2))
+for node in onnx_graph(Model(x, Flatten()(x))).node:
+    print(node.op_type, *node.input)
 
 # %% [markdown]
 # ### Where float32 parts from float64 (5 min)
