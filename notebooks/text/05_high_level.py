@@ -3,7 +3,8 @@
 #
 # **In this notebook the model owns its training loop, and `model.fit` gives the same number as machine code.**
 #
-# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 30 minutes.
+# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 70 minutes, and 20 more for
+# what is optional.
 
 # %%
 from course import build, checks, compare, figures, tasks
@@ -526,6 +527,29 @@ history
 # %%
 print(f"on the test rows: loss {model.evaluate(task.x_test, task.y_test)['loss']:.4g}")
 
+# %% [markdown]
+# `evaluate` took the rows that `fit` had never seen. We may also ask it about those that it was trained on, and then there
+# are two numbers for the same rows.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A model that starts with zeros is trained for one epoch, and then evaluated on the same rows. Which loss is larger?",
+    "the one that fit reports",
+    choices=["the one that fit reports", "the one that evaluate gives", "neither: same rows, same loss"],
+    because="""`fit` adds up the loss of each step, taken *before* its update: the first steps were made by weights that knew
+    nothing. `evaluate` asks the weights as they are now. So the last epoch's `loss` is always a little out of date. (And
+    layers such as `Dropout` work in `fit` only.)""",
+)
+
+# %%
+young = Sequential([Dense(1, kernel_initializer="zeros")])
+young.compile(SGD(0.0005), "mse")
+reported = young.fit(task.x, task.y, batch_size=10, verbose=0, seed=1).history["loss"][-1]
+print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.y)['loss']:.4g}")
+
+# %% [markdown]
+# What can go wrong is said in one sentence, with the cure:
+
 # %%
 for wrong in (lambda: Sequential([Dense(1)]).fit(task.x, task.y), lambda: model.compile("sdg")):
     try:
@@ -678,6 +702,29 @@ points = constant([[1.0, 2.0], [-3.0, 8.0]])
 print(bool((residual.predict(points) == own.predict(points)).all()))
 
 # %% [markdown]
+# All three are trained by the same `fit`, and `fit` takes its step from the method `train_step`. So a model that wants to be
+# trained in another way overrides that one method. Here the labels 0 and 1 become 0.05 and 0.95, so that the model never
+# grows too sure of itself (**label smoothing**):
+
+
+# %%
+from levels.mid_level import RANDOM
+
+
+class Careful(Sequential):
+    def train_step(self, x, y):
+        return train_step(self, x, 0.9 * y + 0.05)
+
+
+data = tasks.rings()
+for kind in (Sequential, Careful):
+    RANDOM.seed(1)
+    net = kind([Dense(16, "relu"), Dense(1, "sigmoid")])
+    net.compile(Adam(0.02), "binary_crossentropy")
+    net.fit(data.x, data.y, epochs=20, verbose=0, seed=1)
+    print(f"{kind.__name__:10} the largest probability is {net.predict(data.x_test).max():.3f}")
+
+# %% [markdown]
 # ## Callbacks (8 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop. If
@@ -806,8 +853,6 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
 # then the same again, from the same start, with a patience of ten.
 
 # %%
-from levels.mid_level import RANDOM
-
 penguins = tasks.penguins_sex()
 few, others = (penguins.x[:60], penguins.y[:60]), (penguins.x_test, penguins.y_test)
 
@@ -1709,6 +1754,15 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)
 
 
+# %% tags=["hide-input"]
+checks.predict(
+    "8,000 steps of `model.fit`, and 8,000 steps of level 1's machine code, from the same weights. What is the last loss here "
+    "minus the last loss there?",
+    0,
+    because="""Exactly 0: layers, tape, dataset and `fit` decide *which* operations are done, and in which order. It is the
+    order of level 1, and the rounding of each operation is the same.""",
+)
+
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 machine_code = hardware.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
@@ -1741,6 +1795,15 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
 
 
+# %% tags=["hide-input"]
+checks.predict(
+    "The net takes 24,000 steps of 100 rows each. In plain Python that is more than a minute. How long does `model.fit` take?",
+    "less than ten seconds",
+    choices=["less than ten seconds", "about as long as plain Python", "longer: five levels stand on each other"],
+    because="""`fit` hands whole epochs down, and what runs there is one program of machine instructions, as on level 1. Python
+    is asked about twenty times a second, not once an operation.""",
+)
+
 # %%
 rings = tasks.rings()
 trainers = [level.tasks.dnn_classifier for level in (hardware, kernels, low_level, mid_level)] + [dnn_classifier]
@@ -1751,6 +1814,16 @@ for level, fit in fits.items():
 
 # %%
 figures.five_curves(fits)
+
+# %% tags=["hide-input"]
+checks.predict(
+    "The rings are circles of radius 5 and 8, with noise. Which share of the test points can the best of all models get right?",
+    "about 95%",
+    choices=["100%", "about 95%", "about 85%"],
+    because="""The noise is as wide as the gap: some points of the inner ring lie outside of some of the outer one, and nothing in
+    their coordinates tells which is which. No model, however deep, can do better than a well-chosen circle. A net that is near
+    this ceiling is done; more would be learning by heart.""",
+)
 
 # %%
 figures.classifier(rings, fits["high_level"])
@@ -2160,14 +2233,22 @@ figures.parting(gaps, kinks)
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | a model | `tf.keras.Sequential` | `torch.nn.Sequential` | `Sequential` |
-# | choose how to train | `model.compile` | your own loop | `model.compile` |
-# | train | `model.fit` | your own loop | `model.fit` |
+# | a graph of layers | `tf.keras.Model(inputs, outputs)` | `forward` of a `torch.nn.Module` | `Model(inputs, outputs)` |
+# | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
+# | choose how to train | `model.compile(optimizer, loss, metrics)` | `torch.optim.Adam(model.parameters())`, a loss | `model.compile(optimizer, loss, metrics)` |
+# | train | `model.fit` | your own loop, or Lightning's `Trainer.fit` | `model.fit` |
+# | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
+# | ask how good | `model.evaluate` | `model.eval()`, then a loop under `torch.no_grad()` | `model.evaluate` |
+# | predict | `model.predict(x)` | `model(x)` under `torch.no_grad()` | `model.predict(x)` |
+# | listen | `callbacks=[tf.keras.callbacks.EarlyStopping()]` | Lightning's `callbacks=[EarlyStopping("val_loss")]` | `callbacks=[EarlyStopping()]` |
+# | save, load | `model.save("net.keras")`, `tf.keras.models.load_model` | `torch.save(model.state_dict(), path)`, `load_state_dict` | `model.save("net")`, `load_model` |
+# | to ONNX | `tf2onnx.convert.from_keras` | `torch.onnx.export` | `model.export("net.onnx")` |
 #
 # ## Exercises
 #
 # 1. Count the parameters of a net 2-4-8-1 by hand. Let `summary` check you.
 # 2. Write `fit_until(model, x, y, loss)`, which stops when an epoch's mean loss falls below a bound.
-# 3. `history.epochs[-1]` and `model.evaluate(x, y)` differ. Which is larger, and why?
+# 3. Write a callback that prints how many seconds each epoch took.
 # 4. Train twice with the same seed, twice with different ones. Which losses are equal? (Where do starting weights come from?
 #    Look at `levels.mid_level.layers.RANDOM`.)
 #
