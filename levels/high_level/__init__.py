@@ -11,8 +11,8 @@ from .callbacks import (
     TerminateOnNaN, graph_of
 )
 from .loops import (
-    OPTIMIZERS, PIECE, Callback, History, Training, alone, compiled, listed, made, noted_interrupts, one_pass, pieces,
-    run_epochs, train_step
+    OPTIMIZERS, PIECE, Callback, History, Training, alone, attach, compiled, listed, made, noted_interrupts, one_pass,
+    pieces, progress, run_epochs, tell, train_step
 )
 from .models import (
     Call, Functional, Input, Model, Placeholder, Sequential, arrays_of, dry_run, in_order, later, parted, rows_of,
@@ -24,12 +24,12 @@ __all__ = [
     "CLASSES", "CONFIG", "FILES", "MODELS", "ONNX", "OPTIMIZER", "OPTIMIZERS", "PIECE", "RISING", "WEIGHTS", "Call",
     "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping", "Estimator", "Functional", "History", "Input",
     "LearningRateScheduler", "LinearRegressor", "Model", "ModelCheckpoint", "Monitor", "OnnxWriter", "Placeholder",
-    "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN", "Training", "alone", "arrays_of",
+    "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN", "Training", "alone", "arrays_of", "attach",
     "attributes_of", "blamed", "both", "check_built", "compiled", "dnn_classifier", "dry_run", "export", "fill",
     "graph_of", "in_order", "info", "later", "linear_regression", "listed", "load_model", "made", "noted_interrupts",
-    "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted", "pieces", "reader", "reduction_row", "replaced",
-    "rows_of", "run_epochs", "save", "slice_row", "summary", "traced", "train", "train_step", "write", "written",
-    "written_part"
+    "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted", "pieces", "progress", "reader", "reduction_row",
+    "replaced", "rows_of", "run_epochs", "save", "slice_row", "summary", "tell", "traced", "train", "train_step",
+    "write", "written", "written_part"
 ]
 
 LAZY = {

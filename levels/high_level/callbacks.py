@@ -139,7 +139,6 @@ class CSVLogger(Callback):
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
-    from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto
 
     graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
@@ -149,9 +148,9 @@ def graph_of(model):
         scope = names[nearest].rpartition("/")[0] if nearest else ""
         names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
         added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
-        added.attr["_output_shapes"].list.shape.add().dim.extend(
-            TensorShapeProto.Dim(size=size) for size in node.spec.shape
-        )
+        shape = added.attr["_output_shapes"].list.shape.add()
+        for size in node.spec.shape:
+            shape.dim.add(size=size)
     return drawn
 
 

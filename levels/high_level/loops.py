@@ -156,6 +156,21 @@ class Callback:
         """After the last epoch, however it ended."""
 
 
+def tell(callbacks, event, *args):
+    """Call this method of each callback."""
+    for callback in callbacks:
+        getattr(callback, event)(*args)
+
+
+def attach(callbacks, model):
+    """Tell each callback whose training it is. Returns whether one of them wants to hear of each step."""
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
+        callback.model = model
+    return any(type(callback).on_train_batch_end is not Callback.on_train_batch_end for callback in callbacks)
+
+
 @contextmanager
 def noted_interrupts():
     """Inside this `with` block Ctrl-C fills the list that it gives, and does no more. (Only the main thread gets any.)"""
@@ -168,22 +183,18 @@ def noted_interrupts():
             signal.signal(signal.SIGINT, before)
 
 
-def run_epochs(model, data, epochs, verbose, callbacks, validation):
-    """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
+def progress(data, epochs, verbose):
+    """A bar for so many passes over the data. Nobody sees it where `verbose` is 0."""
     from tqdm.auto import tqdm  # here, because it takes its time to load
 
-    for callback in callbacks:
-        if not isinstance(callback, Callback):
-            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
-        callback.model = model
+    return tqdm(total=epochs * len(data) if data.in_memory else None, unit=" steps", disable=not verbose)
+
+
+def run_epochs(model, data, epochs, verbose, callbacks, validation):
+    """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
     training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
     history = model.history = History()
-    model.stop_training = False
-    one_by_one = any(type(c).on_train_batch_end is not Callback.on_train_batch_end for c in callbacks)
-
-    def tell(event, *args):
-        for callback in callbacks:
-            getattr(callback, event)(*args)
+    one_by_one, model.stop_training = attach(callbacks, model), False
 
     def heed(losses=None):
         if pressed:
@@ -193,21 +204,20 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
         history.steps.append(losses)
         bar.update(len(losses))
         if one_by_one:
-            tell("on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
+            tell(callbacks, "on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
         heed()
 
-    steps = epochs * len(data) if data.in_memory else None
-    with noted_interrupts() as pressed, tqdm(total=steps, unit=" steps", disable=not verbose) as bar:
-        tell("on_train_begin")
+    with noted_interrupts() as pressed, progress(data, epochs, verbose) as bar:
+        tell(callbacks, "on_train_begin")
         try:
             for epoch in range(epochs):
-                tell("on_epoch_begin", epoch)
+                tell(callbacks, "on_epoch_begin", epoch)
                 logs = one_pass(training, step, data, after, one_by_one)
                 if validation is not None:
                     logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation, heed).items()}
                 history.epochs.append(logs)  # the dict itself: callbacks may add to it
                 bar.set_postfix(logs, refresh=False)
-                tell("on_epoch_end", epoch, logs)
+                tell(callbacks, "on_epoch_end", epoch, logs)
                 heed()
                 if model.stop_training:
                     break
@@ -215,5 +225,5 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
                     cure = "try a lower learning rate, and look for NaN in the data"
                     raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
         finally:
-            tell("on_train_end")
+            tell(callbacks, "on_train_end")
     return history

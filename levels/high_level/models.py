@@ -8,16 +8,7 @@ import sys
 import numpy as np
 
 from levels.low_level import DEVICES, Operators, constant, function, trace
-from levels.mid_level import (
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    Dataset,
-    Layer,
-    Made,
-    SparseCategoricalCrossentropy,
-    at_least,
-    check_probabilities,
-)
+from levels.mid_level import Dataset, Layer, Loss, Made, SparseCategoricalCrossentropy, at_least
 
 from .loops import Training, alone, compiled, listed, one_pass, run_epochs, train_step
 
@@ -38,8 +29,8 @@ def rows_of(training, x, y):
         if isinstance(loss, SparseCategoricalCrossentropy):
             continue  # these stay whole numbers
         y[k] = y[k].astype(dtype)
-        if isinstance(loss, (BinaryCrossentropy, CategoricalCrossentropy)):
-            check_probabilities(loss, y_true=constant(y[k]))
+        if isinstance(loss, Loss):
+            loss.check(constant(y[k]), constant(y[k]))
     return Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
 
 

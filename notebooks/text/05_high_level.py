@@ -249,6 +249,21 @@ class Callback:
         """After the last epoch, however it ended."""
 
 
+def tell(callbacks, event, *args):
+    """Call this method of each callback."""
+    for callback in callbacks:
+        getattr(callback, event)(*args)
+
+
+def attach(callbacks, model):
+    """Tell each callback whose training it is. Returns whether one of them wants to hear of each step."""
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
+        callback.model = model
+    return any(type(callback).on_train_batch_end is not Callback.on_train_batch_end for callback in callbacks)
+
+
 # %% [markdown]
 # Ctrl-C, or Lab's stop button, must find the model whole, never between two weights. Inside this block it is only noted
 # down, and the loop looks at the note after each piece:
@@ -274,10 +289,21 @@ def noted_interrupts():
 
 
 # %% [markdown]
+# For those who wait there is a bar, by `tqdm`, which works in a notebook and in a terminal:
+
+
+# %%
+#| export loops
+def progress(data, epochs, verbose):
+    """A bar for so many passes over the data. Nobody sees it where `verbose` is 0."""
+    from tqdm.auto import tqdm  # here, because it takes its time to load
+
+    return tqdm(total=epochs * len(data) if data.in_memory else None, unit=" steps", disable=not verbose)
+
+
+# %% [markdown]
 # Now the loop itself, plain Python around the compiled calls. What it costs is paid once a piece or once an epoch, not once a
-# step. The bar for those who wait is made by `tqdm`; it works in a notebook and in a terminal.
-#
-# A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that fails: the weights
+# step. A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that fails: the weights
 # are those of the last whole step, and `model.history` holds all losses up to it.
 
 
@@ -288,20 +314,9 @@ import math
 
 def run_epochs(model, data, epochs, verbose, callbacks, validation):
     """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
-    from tqdm.auto import tqdm  # here, because it takes its time to load
-
-    for callback in callbacks:
-        if not isinstance(callback, Callback):
-            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
-        callback.model = model
     training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
     history = model.history = History()
-    model.stop_training = False
-    one_by_one = any(type(c).on_train_batch_end is not Callback.on_train_batch_end for c in callbacks)
-
-    def tell(event, *args):
-        for callback in callbacks:
-            getattr(callback, event)(*args)
+    one_by_one, model.stop_training = attach(callbacks, model), False
 
     def heed(losses=None):
         if pressed:
@@ -311,21 +326,20 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
         history.steps.append(losses)
         bar.update(len(losses))
         if one_by_one:
-            tell("on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
+            tell(callbacks, "on_train_batch_end", len(history.steps) - 1, {"loss": float(losses[0])})
         heed()
 
-    steps = epochs * len(data) if data.in_memory else None
-    with noted_interrupts() as pressed, tqdm(total=steps, unit=" steps", disable=not verbose) as bar:
-        tell("on_train_begin")
+    with noted_interrupts() as pressed, progress(data, epochs, verbose) as bar:
+        tell(callbacks, "on_train_begin")
         try:
             for epoch in range(epochs):
-                tell("on_epoch_begin", epoch)
+                tell(callbacks, "on_epoch_begin", epoch)
                 logs = one_pass(training, step, data, after, one_by_one)
                 if validation is not None:
                     logs |= {f"val_{name}": value for name, value in one_pass(training, test, validation, heed).items()}
                 history.epochs.append(logs)  # the dict itself: callbacks may add to it
                 bar.set_postfix(logs, refresh=False)
-                tell("on_epoch_end", epoch, logs)
+                tell(callbacks, "on_epoch_end", epoch, logs)
                 heed()
                 if model.stop_training:
                     break
@@ -333,14 +347,14 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
                     cure = "try a lower learning rate, and look for NaN in the data"
                     raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
         finally:
-            tell("on_train_end")
+            tell(callbacks, "on_train_end")
     return history
 
 
 # %% [markdown]
 # That was the loop. The next room, `models`, gives it data and a model. Arrays become a dataset of level 4. They may be
-# lists, and labels may be whole numbers: beside a loss of floats they become floats. The check for probabilities stands
-# here, because a compiled step cannot look at the numbers that pass through it.
+# lists, and labels may be whole numbers: beside a loss of floats they become floats. Are they what the loss expects, such as
+# probabilities? It is asked here, because a compiled step cannot look at the numbers that pass through it.
 
 
 # %%
@@ -348,14 +362,7 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
 """Models that own their training loop."""
 
 from levels.low_level import Operators, constant
-from levels.mid_level import (
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    Dataset,
-    SparseCategoricalCrossentropy,
-    at_least,
-    check_probabilities,
-)
+from levels.mid_level import Dataset, Loss, SparseCategoricalCrossentropy, at_least
 
 
 def arrays_of(x):
@@ -374,8 +381,8 @@ def rows_of(training, x, y):
         if isinstance(loss, SparseCategoricalCrossentropy):
             continue  # these stay whole numbers
         y[k] = y[k].astype(dtype)
-        if isinstance(loss, (BinaryCrossentropy, CategoricalCrossentropy)):
-            check_probabilities(loss, y_true=constant(y[k]))
+        if isinstance(loss, Loss):
+            loss.check(constant(y[k]), constant(y[k]))
     return Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
 
 
@@ -389,8 +396,8 @@ def parted(rows, share):
 
 
 # %% [markdown]
-# And the model: a layer with these functions as its methods. (`later` finds what the rooms `saving` and `exporting` define;
-# they open further down.)
+# Two small helpers. A model can be built without any data, by a run on level 3's symbols. And what the rooms `saving` and
+# `exporting` define, further down, is looked up when it is needed.
 
 
 # %%
@@ -411,6 +418,12 @@ def later(name):
     return getattr(sys.modules[__package__ or __name__], name)
 
 
+# %% [markdown]
+# And the model: a layer with these functions as its methods.
+
+
+# %%
+#| export models
 class Model(Layer):
     """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs), see `Input`."""
 
@@ -722,7 +735,7 @@ for kind in (Sequential, Careful):
     net = kind([Dense(16, "relu"), Dense(1, "sigmoid")])
     net.compile(Adam(0.02), "binary_crossentropy")
     net.fit(data.x, data.y, epochs=20, verbose=0, seed=1)
-    print(f"{kind.__name__:10} the largest probability is {net.predict(data.x_test).max():.3f}")
+    print(f"{kind.__name__:10} is surer than 0.99 of {(net.predict(data.x_test) > 0.99).mean():.1f} of all points")
 
 # %% [markdown]
 # ## Callbacks (8 min)
@@ -1606,6 +1619,8 @@ class LinearRegressor(RegressorMixin, Estimator):
 #| export estimators
 from scipy.special import expit
 
+from levels.mid_level import BinaryCrossentropy
+
 
 class DNNClassifier(ClassifierMixin, Estimator):
     """A net for two classes, with `hidden_units` relus in each hidden layer. Wants standardised features."""
@@ -1820,9 +1835,9 @@ checks.predict(
     "The rings are circles of radius 5 and 8, with noise. Which share of the test points can the best of all models get right?",
     "about 95%",
     choices=["100%", "about 95%", "about 85%"],
-    because="""The noise is as wide as the gap: some points of the inner ring lie outside of some of the outer one, and nothing in
-    their coordinates tells which is which. No model, however deep, can do better than a well-chosen circle. A net that is near
-    this ceiling is done; more would be learning by heart.""",
+    because="""The noise reaches two to either side, so between 6 and 7 there are points of both rings, and nothing in their
+    coordinates tells which is which. No model, however deep, can be expected to do better than a well-chosen circle. A net
+    that comes near it is done; more would be learning by heart.""",
 )
 
 # %%
@@ -2071,7 +2086,6 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
-    from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto
 
     graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
@@ -2081,9 +2095,9 @@ def graph_of(model):
         scope = names[nearest].rpartition("/")[0] if nearest else ""
         names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
         added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
-        added.attr["_output_shapes"].list.shape.add().dim.extend(
-            TensorShapeProto.Dim(size=size) for size in node.spec.shape
-        )
+        shape = added.attr["_output_shapes"].list.shape.add()
+        for size in node.spec.shape:
+            shape.dim.add(size=size)
     return drawn
 
 
