@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop, and `model.fit` gives the same number as machine code.**
 #
-# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 70 minutes, and 20 more for
-# what is optional.
+# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 75 minutes, and 15 more
+# for what is optional.
 
 # %%
 from course import build, checks, compare, figures, tasks
@@ -33,7 +33,16 @@ for level in (hardware, kernels, low_level, mid_level):
 #
 # On level 4 we wrote: for each batch, open a tape, predict, take the loss, differentiate, update. Those lines were the same
 # for every model. So a **model** keeps them. `compile` tells it which optimizer and which loss; `fit` runs the loop;
-# `History` remembers what happened. We write the loop first, and then the model around it.
+# `History` remembers what happened. When this section is done, four lines will make a model and train it:
+#
+# ```python
+# model = Sequential([Dense(1)])
+# model.compile(SGD(0.0005), "mse")
+# history = model.fit(x, y, batch_size=10, epochs=20)
+# model.evaluate(x_test, y_test)
+# ```
+#
+# We write the loop first, and then the model around it.
 #
 # `compile` understands names, and they are Keras' names. A name stands for a class in one of our tables, and a new object
 # of it is made. Whoever wants other settings gives an object.
@@ -160,6 +169,8 @@ def pieces(program, data, training, one_by_one):
 
 # %%
 #| export loops
+import numpy as np
+
 from levels.low_level import function
 
 
@@ -170,15 +181,17 @@ def compiled(step):
 
 def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):
     """Go through the data; `after` hears of the losses of each piece. Returns {"loss": its mean over rows, and the metrics}."""
-    total = rows = 0
+    losses, sizes = [], []
     for metric in training.metrics:
         metric.reset_state()
-    for losses, sizes in pieces(program, data, training, one_by_one):
-        total, rows = total + float(losses @ sizes), rows + sum(sizes)
-        after(losses)
-    if not rows:
+    for piece, rows in pieces(program, data, training, one_by_one):
+        losses.append(piece)
+        sizes += rows
+        after(piece)
+    if not sizes:
         raise ValueError("the dataset gave no batch")
-    return {"loss": total / rows} | {metric.name: metric.result() for metric in training.metrics}
+    loss = float(np.concatenate(losses) @ sizes) / sum(sizes)  # added up here: the same, however it was cut into pieces
+    return {"loss": loss} | {metric.name: metric.result() for metric in training.metrics}
 
 
 # %% [markdown]
@@ -187,9 +200,6 @@ def one_pass(training, program, data, after=lambda losses: None, one_by_one=Fals
 
 # %%
 #| export loops
-import numpy as np
-
-
 class History:
     """What happened during `fit`: the `losses` of all steps, and `history`, {name: [a number for each epoch]}."""
 
@@ -223,7 +233,8 @@ class History:
 
 # %% [markdown]
 # Others may want to listen, too: to stop in time, to save, to write a log. Such a listener is a **callback**. Here is one
-# that hears everything and does nothing; the others, below, are made from it.
+# that hears everything and does nothing; the others, below, are made from it. (A batch callback has to hear of each step, so
+# it makes every piece one step long.)
 
 
 # %%
@@ -527,7 +538,7 @@ class Sequential(Model):
 
 
 # %% [markdown]
-# A whole model in four lines:
+# Here are the four lines, with real data:
 
 # %%
 from levels.mid_level import Dense
@@ -741,8 +752,8 @@ for kind in (Sequential, Careful):
 # ## Callbacks (8 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop. If
-# the loop knew all of it, nobody could read it. So it knows nothing, and keeps a list of **callbacks**. At a few moments it
-# tells each of them what happened. Here is one that prints what it hears:
+# the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that prints what
+# it hears:
 
 
 # %%
@@ -762,8 +773,6 @@ student.compile(SGD(0.0005), "mse")
 student.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
 
 # %% [markdown]
-# That is the whole idea. A callback hears of events, has the model as `self.model`, and may set `stop_training`.
-#
 # The most used one ends a training that has begun to learn by heart. Several callbacks need the same thing first: a number to
 # **monitor**, and whether it has got better. For a loss less is better, for an accuracy more.
 
@@ -914,7 +923,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
 
 # %% [markdown]
-# ## A model that leaves the house (12 min)
+# ## A model that leaves the house (15 min)
 #
 # A trained model is worth keeping, and worth giving away. What must be in the file, so that others can run it? Python
 # has an answer for any object, `pickle`. Suppose somebody sends us one:
