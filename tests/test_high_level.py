@@ -62,8 +62,9 @@ def test_pieces_change_nothing():
     runs = []
     for callbacks in ([], [type("EachStep", (Callback,), {"on_train_batch_end": lambda self, step, logs: None})()]):
         net = started()
-        runs.append(net.fit(TASK.x, TASK.y, batch_size=7, epochs=3, seed=5, verbose=0, callbacks=callbacks).losses)
-    assert runs[0].tolist() == runs[1].tolist() and len(runs[0]) == 3 * math.ceil(400 / 7)
+        runs.append(net.fit(TASK.x, TASK.y, batch_size=7, epochs=3, seed=5, verbose=0, callbacks=callbacks))
+    assert runs[0].losses.tolist() == runs[1].losses.tolist() and len(runs[0].losses) == 3 * math.ceil(400 / 7)
+    assert runs[0].history == runs[1].history
 
 
 def test_without_shuffling_the_rows_come_in_order():

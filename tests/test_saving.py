@@ -193,6 +193,24 @@ def test_a_call_that_was_refused_leaves_no_trace(tmp_path):
     assert load_model(tmp_path / "m").predict(X).tolist() == model.predict(X).tolist()
 
 
+class Calls(Layer):
+    """Its argument has a name that a file might take for something else."""
+
+    def __init__(self, function, **options):
+        super().__init__(**options)
+        self.function = function
+
+    def call(self, x):
+        return self.function(x)
+
+
+def test_arguments_may_have_any_name(tmp_path):
+    model = built(Sequential([Calls(function=swish)]))
+    model.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m", {"Calls": Calls, "swish": swish})
+    assert loaded.predict(X).tolist() == model.predict(X).tolist()
+
+
 def test_weights_that_are_nan_or_infinite_are_numbers_too(tmp_path):
     model = plain()
     model.build((None, 3))

@@ -24,22 +24,22 @@ __all__ = [
     "CLASSES", "CONFIG", "FILES", "MODELS", "ONNX", "OPTIMIZER", "OPTIMIZERS", "PIECE", "RISING", "WEIGHTS", "Call",
     "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping", "Estimator", "Functional", "History", "Input",
     "LearningRateScheduler", "LinearRegressor", "Model", "ModelCheckpoint", "Monitor", "OnnxWriter", "Placeholder",
-    "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN", "Training", "alone", "arrays_of", "attach",
-    "attributes_of", "blamed", "both", "check_built", "compiled", "dnn_classifier", "dry_run", "export", "fill",
-    "graph_of", "in_order", "info", "later", "linear_regression", "listed", "load_model", "made", "noted_interrupts",
-    "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted", "pieces", "progress", "reader", "reduction_row",
-    "replaced", "rows_of", "run_epochs", "save", "slice_row", "summary", "tell", "traced", "train", "train_step",
-    "write", "written", "written_part"
+    "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN", "Training", "alone", "arg_max_row",
+    "arrays_of", "attach", "attributes_of", "blamed", "both", "check_built", "compiled", "dnn_classifier", "dry_run",
+    "export", "fill", "graph_of", "in_order", "info", "later", "linear_regression", "listed", "load_model", "made",
+    "noted_interrupts", "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted", "pieces", "progress", "reader",
+    "reduction_row", "replaced", "rows_of", "run_epochs", "save", "slice_row", "sum_row", "summary", "tell", "traced",
+    "train", "train_step", "write", "written", "written_part"
 ]
 
 LAZY = {
     "CLASSES": "saving", "CONFIG": "saving", "FILES": "saving", "MODELS": "saving", "ONNX": "exporting", "OPTIMIZER":
     "saving", "WEIGHTS": "saving", "DNNClassifier": "estimators", "Estimator": "estimators", "LinearRegressor":
-    "estimators", "OnnxWriter": "exporting", "attributes_of": "exporting", "blamed": "saving", "both": "exporting",
-    "check_built": "saving", "export": "exporting", "fill": "saving", "info": "exporting", "load_model": "saving",
-    "nothing_drawn": "saving", "onnx_graph": "exporting", "packed": "saving", "reader": "saving", "reduction_row":
-    "exporting", "replaced": "saving", "save": "saving", "slice_row": "exporting", "traced": "exporting", "write":
-    "saving", "written": "saving", "written_part": "saving"
+    "estimators", "OnnxWriter": "exporting", "arg_max_row": "exporting", "attributes_of": "exporting", "blamed":
+    "saving", "both": "exporting", "check_built": "saving", "export": "exporting", "fill": "saving", "info":
+    "exporting", "load_model": "saving", "nothing_drawn": "saving", "onnx_graph": "exporting", "packed": "saving",
+    "reader": "saving", "reduction_row": "exporting", "replaced": "saving", "save": "saving", "slice_row": "exporting",
+    "sum_row": "exporting", "traced": "exporting", "write": "saving", "written": "saving", "written_part": "saving"
 }
 
 

@@ -746,7 +746,8 @@ for kind in (Sequential, Careful):
     net = kind([Dense(16, "relu"), Dense(1, "sigmoid")])
     net.compile(Adam(0.02), "binary_crossentropy")
     net.fit(data.x, data.y, epochs=20, verbose=0, seed=1)
-    print(f"{kind.__name__:10} is surer than 0.99 of {(net.predict(data.x_test) > 0.99).mean():.1f} of all points")
+    share = (net.predict(data.x_test) > 0.99).mean()
+    print(f"{kind.__name__:10} gives {share:.1f} of the test points a probability above 0.99")
 
 # %% [markdown]
 # ## Callbacks (8 min)
@@ -2175,15 +2176,22 @@ def reduction_row(op):
     return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
 
 
+def sum_row(x, axis, keepdims):
+    """The sum over these axes."""
+    return "ReduceSum", [x] if axis is None else [x, listed(axis)], {"keepdims": keepdims}
+
+
+def arg_max_row(x, axis):
+    """The place of the largest number along an axis, or among all."""
+    flat = ("Reshape", [x, [-1]], {})
+    return "ArgMax", [flat if axis is None else x], {"axis": axis or 0, "keepdims": 0}
+
+
 ONNX.update({f"reduce_{name}": reduction_row(f"Reduce{name.title()}") for name in ("mean", "max", "min")})
 ONNX.update(
-    reduce_sum=lambda x, axis, keepdims: (
-        ("ReduceSum", [x, *([] if axis is None else [listed(axis)])], {"keepdims": keepdims})
-    ),
+    reduce_sum=sum_row,
+    arg_max=arg_max_row,
     not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
-    arg_max=lambda x, axis: (
-        ("ArgMax", [x if axis is not None else ("Reshape", [x, [-1]], {})], {"axis": axis or 0, "keepdims": 0})
-    ),
     cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
     clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),
     concat=lambda *x, axis: ("Concat", x, {"axis": axis}),
@@ -2204,9 +2212,8 @@ def slice_row(x, slices):
     far = 2**63 - 1  # as far as it goes
 
     def bounds(start, stop, step):
-        step = 1 if step is None else step
-        first, last = (0, far) if step > 0 else (far, -far)
-        return first if start is None else start, last if stop is None else stop, step
+        first, last = (far, -far) if (step or 1) < 0 else (0, far)
+        return first if start is None else start, last if stop is None else stop, step or 1
 
     starts, stops, steps = map(list, zip(*(bounds(*part) for part in slices)))
     return "Slice", [x, starts, stops, list(range(len(slices))), steps], {}
