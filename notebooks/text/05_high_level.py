@@ -1057,8 +1057,9 @@ def reader(own):
             return find("function", own, entry["def"])
         if "class" not in entry:
             return entry  # options, or the file as a whole
-        part = find("class", classes, entry["class"])(*entry.get("arguments", ()), **entry.get("options", {}))
-        return parts.setdefault(entry.get("id"), part) if "id" in entry else part
+        kind = find("class", classes, entry["class"])
+        part = parts[entry.get("id")] = kind(*entry.get("arguments", ()), **entry.get("options", {}))
+        return part
 
     return read
 
@@ -1171,13 +1172,13 @@ def save(model, path):
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
     files = {WEIGHTS: packed(variables)}
     if model.chosen is not None:
-        config["training"] = written(model.chosen, seen)
-    if model.chosen is not None and model.chosen.optimizer.owners is not None:
-        names = {id(v): name for name, v in variables.items()}
-        config["trained"] = [names.get(owner) for owner in model.chosen.optimizer.owners]
-        files[OPTIMIZER] = packed(model.chosen.optimizer.named(Variable))
-    if None in config.get("trained", ()):
-        raise ValueError("save: the optimizer trains a variable that is in no part of the model")
+        config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
+        if optimizer.owners is not None:  # it has been used
+            names = {id(v): name for name, v in variables.items()}
+            if not names.keys() >= {*optimizer.owners}:
+                raise ValueError("save: the optimizer trains a variable that is in no part of the model")
+            config["trained"] = [names[owner] for owner in optimizer.owners]
+            files[OPTIMIZER] = packed(optimizer.named(Variable))
     files[CONFIG] = json.dumps(config, indent=1).encode()
     with replaced(path, FILES) as folder:
         folder.mkdir()
@@ -1262,7 +1263,7 @@ def load_model(path, custom_objects=None):
     """
     folder = Path(path) if Path(path).is_dir() else MODELS / path
     if not folder.is_dir():
-        names = ", ".join(sorted(model.name for model in MODELS.iterdir()))
+        names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
         raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
     with blamed(folder / CONFIG), nothing_drawn((folder / WEIGHTS).stat().st_size):
         text = (folder / CONFIG).read_text(encoding="utf-8")
