@@ -38,7 +38,7 @@ class Monitor(Callback):
 
 
 class EarlyStopping(Monitor):
-    """Ends the training after `patience` epochs in which `monitor` was not better, by more than `min_delta`, than the best.
+    """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
 
     `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
     """
@@ -78,7 +78,7 @@ class ModelCheckpoint(Monitor):
 
 
 class ReduceLROnPlateau(Monitor):
-    """Multiplies the learning rate by `factor`, down to `min_lr`, after `patience` epochs in which `monitor` was not better."""
+    """Multiplies the rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`."""
 
     def __init__(self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0):
         super().__init__(monitor, mode, min_delta)
@@ -155,7 +155,7 @@ def graph_of(model):
 
 
 class TensorBoard(Callback):
-    """Writes curves to log_dir/train and log_dir/validation; weights as histograms every `histogram_freq` epochs; the graph."""
+    """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
 
     def __init__(self, log_dir="logs", histogram_freq=0):
         self.log_dir, self.histogram_freq = Path(log_dir), histogram_freq

@@ -69,7 +69,7 @@ PIECE = 0.05  # seconds
 
 
 def pieces(program, data, training, one_by_one):
-    """Go through the data once, by calls of `program` for some batches each. Yields (losses, batch sizes) of each call."""
+    """Go through the data once, some batches in each call of `program`. Yields (losses, batch sizes) of each call."""
     if not data.in_memory:
         for x, y in data:
             rows = [*listed(x), *listed(y)]
@@ -92,7 +92,7 @@ def compiled(step):
 
 
 def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):
-    """Go through the data; `after` hears of the losses of each piece. Returns {"loss": its mean over rows, and the metrics}."""
+    """Go through the data; `after` hears each piece's losses. Returns {"loss": the mean over rows, and the metrics}."""
     losses, sizes = [], []
     for metric in training.metrics:
         metric.reset_state()
@@ -175,7 +175,7 @@ def attach(callbacks, model):
 
 @contextmanager
 def noted_interrupts():
-    """Inside this `with` block Ctrl-C fills the list that it gives, and does no more. (Only the main thread gets any.)"""
+    """Inside this `with` block Ctrl-C fills the list that it gives, and no more. (Only the main thread gets any.)"""
     pressed, heard = [], threading.current_thread() is threading.main_thread()
     before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
     try:

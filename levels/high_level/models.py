@@ -54,7 +54,7 @@ def later(name):
 
 
 class Model(Layer):
-    """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs), see `Input`."""
+    """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs); see Input."""
 
     def __new__(cls, *args, **options):
         return super().__new__(Functional if cls is Model and (args or options) else cls, *args, **options)
@@ -90,7 +90,7 @@ class Model(Layer):
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
-        """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same order of rows."""
+        """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
         data = x if isinstance(x, Dataset) else rows_of(self.training, x, y)
         validation = None if validation_data is None else self.batches(*listed(validation_data))
         if validation_split and validation is None:

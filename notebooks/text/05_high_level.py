@@ -15,8 +15,8 @@ figures.you_are_here(5)
 # %% [markdown]
 # ## A surprise to begin with (2 min)
 #
-# Below us lie four levels: one machine-code program, fourteen launches a step, a tape, layers with an optimizer. All four
-# train on the same 8,000 batches. **Predict: how many digits of the last loss do they share?**
+# Below us lie four levels: one machine-code program, fourteen launches a step, a tape, layers with an optimizer. All
+# four train on the same 8,000 batches. **Predict: how many digits of the last loss do they share?**
 
 # %%
 from levels import hardware, kernels, low_level, mid_level
@@ -31,9 +31,9 @@ for level in (hardware, kernels, low_level, mid_level):
 #
 # ## The loop is owned too (15 min)
 #
-# On level 4 we wrote: for each batch, open a tape, predict, take the loss, differentiate, update. Those lines were the same
-# for every model. So a **model** keeps them. `compile` tells it which optimizer and which loss; `fit` runs the loop;
-# `History` remembers what happened. When this section is done, four lines will make a model and train it:
+# On level 4 we wrote: for each batch, open a tape, predict, take the loss, differentiate, update. Those lines were the
+# same for every model. So a **model** keeps them. `compile` tells it which optimizer and which loss; `fit` runs the
+# loop; `History` remembers what happened. When this section is done, four lines will make a model and train it:
 #
 # ```python
 # model = Sequential([Dense(1)])
@@ -44,8 +44,8 @@ for level in (hardware, kernels, low_level, mid_level):
 #
 # We write the loop first, and then the model around it.
 #
-# `compile` understands names, and they are Keras' names. A name stands for a class in one of our tables, and a new object
-# of it is made. Whoever wants other settings gives an object.
+# `compile` understands names, and they are Keras' names. A name stands for a class in one of our tables, and a new
+# object of it is made. Whoever wants other settings gives an object.
 
 # %%
 #| export loops
@@ -69,8 +69,9 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# What was chosen goes into a `Training`. It also adds up the loss: a model may have several inputs and outputs, so there
-# may be several losses, and each layer may want a penalty on its weights. (What stands alone is treated as a list of one.)
+# What was chosen goes into a `Training`. It also adds up the loss: a model may have several inputs and outputs, so
+# there may be several losses, and each layer may want a penalty on its weights. (What stands alone is treated as a list
+# of one.)
 
 
 # %%
@@ -132,9 +133,9 @@ def train_step(model, x, y):
 
 
 # %% [markdown]
-# An **epoch** shows the model every row once. Level 3's `.over` runs any number of steps in one call, so an epoch, or even
-# a whole training, could be one call. But then nobody could stop it, and no bar would move. So it is cut into **pieces** of
-# a twentieth of a second. (Data that is not in memory comes batch by batch, and each batch is a call.)
+# An **epoch** shows the model every row once. Level 3's `.over` runs any number of steps in one call, so an epoch, or
+# even a whole training, could be one call. But then nobody could stop it, and no bar would move. So it is cut into
+# **pieces** of a twentieth of a second. (Data that is not in memory comes batch by batch, and each batch is a call.)
 
 
 # %%
@@ -145,7 +146,7 @@ PIECE = 0.05  # seconds
 
 
 def pieces(program, data, training, one_by_one):
-    """Go through the data once, by calls of `program` for some batches each. Yields (losses, batch sizes) of each call."""
+    """Go through the data once, some batches in each call of `program`. Yields (losses, batch sizes) of each call."""
     if not data.in_memory:
         for x, y in data:
             rows = [*listed(x), *listed(y)]
@@ -163,8 +164,8 @@ def pieces(program, data, training, one_by_one):
 
 
 # %% [markdown]
-# The `program` is a step that level 3 has compiled. One pass over the data, for training and for evaluating alike, adds up
-# what the pieces gave:
+# The `program` is a step that level 3 has compiled. One pass over the data, for training and for evaluating alike, adds
+# up what the pieces gave:
 
 
 # %%
@@ -180,7 +181,7 @@ def compiled(step):
 
 
 def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):
-    """Go through the data; `after` hears of the losses of each piece. Returns {"loss": its mean over rows, and the metrics}."""
+    """Go through the data; `after` hears each piece's losses. Returns {"loss": the mean over rows, and the metrics}."""
     losses, sizes = [], []
     for metric in training.metrics:
         metric.reset_state()
@@ -232,9 +233,9 @@ class History:
 
 
 # %% [markdown]
-# Others may want to listen, too: to stop in time, to save, to write a log. Such a listener is a **callback**. Here is one
-# that hears everything and does nothing; the others, below, are made from it. (A batch callback has to hear of each step, so
-# it makes every piece one step long.)
+# Others may want to listen, too: to stop in time, to save, to write a log. Such a listener is a **callback**. Here is
+# one that hears everything and does nothing; the others, below, are made from it. (A batch callback has to hear of each
+# step, so it makes every piece one step long.)
 
 
 # %%
@@ -289,7 +290,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def noted_interrupts():
-    """Inside this `with` block Ctrl-C fills the list that it gives, and does no more. (Only the main thread gets any.)"""
+    """Inside this `with` block Ctrl-C fills the list that it gives, and no more. (Only the main thread gets any.)"""
     pressed, heard = [], threading.current_thread() is threading.main_thread()
     before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
     try:
@@ -313,9 +314,9 @@ def progress(data, epochs, verbose):
 
 
 # %% [markdown]
-# Now the loop itself, plain Python around the compiled calls. What it costs is paid once a piece or once an epoch, not once a
-# step. A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that fails: the weights
-# are those of the last whole step, and `model.history` holds all losses up to it.
+# Now the loop itself, plain Python around the compiled calls. What it costs is paid once a piece or once an epoch, not
+# once a step. A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that
+# fails: the weights are those of the last whole step, and `model.history` holds all losses up to it.
 
 
 # %%
@@ -364,8 +365,8 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
 
 # %% [markdown]
 # That was the loop. The next room, `models`, gives it data and a model. Arrays become a dataset of level 4. They may be
-# lists, and labels may be whole numbers: beside a loss of floats they become floats. Are they what the loss expects, such as
-# probabilities? It is asked here, because a compiled step cannot look at the numbers that pass through it.
+# lists, and labels may be whole numbers: beside a loss of floats they become floats. Are they what the loss expects,
+# such as probabilities? It is asked here, because a compiled step cannot look at the numbers that pass through it.
 
 
 # %%
@@ -407,8 +408,8 @@ def parted(rows, share):
 
 
 # %% [markdown]
-# Two small helpers. A model can be built without any data, by a run on level 3's symbols. And what the rooms `saving` and
-# `exporting` define, further down, is looked up when it is needed.
+# Two small helpers. A model can be built without any data, by a run on level 3's symbols. And what the rooms `saving`
+# and `exporting` define, further down, is looked up when it is needed.
 
 
 # %%
@@ -436,7 +437,7 @@ def later(name):
 # %%
 #| export models
 class Model(Layer):
-    """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs), see `Input`."""
+    """A layer that trains itself. Write `call(x)` in a class of your own, or say Model(inputs, outputs); see Input."""
 
     def __new__(cls, *args, **options):
         return super().__new__(Functional if cls is Model and (args or options) else cls, *args, **options)
@@ -472,7 +473,7 @@ class Model(Layer):
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
-        """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same order of rows."""
+        """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
         data = x if isinstance(x, Dataset) else rows_of(self.training, x, y)
         validation = None if validation_data is None else self.batches(*listed(validation_data))
         if validation_split and validation is None:
@@ -552,17 +553,17 @@ history
 print(f"on the test rows: loss {model.evaluate(task.x_test, task.y_test)['loss']:.4g}")
 
 # %% [markdown]
-# `evaluate` took the rows that `fit` had never seen. We may also ask it about those that it was trained on, and then there
-# are two numbers for the same rows.
+# `evaluate` took the rows that `fit` had never seen. We may also ask it about those that it was trained on, and then
+# there are two numbers for the same rows.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A model that starts with zeros is trained for one epoch, and then evaluated on the same rows. Which loss is larger?",
+    "A model that starts with zeros is trained for one epoch, then evaluated on the same rows. Which loss is larger?",
     "the one that fit reports",
     choices=["the one that fit reports", "the one that evaluate gives", "neither: same rows, same loss"],
-    because="""`fit` adds up the loss of each step, taken *before* its update: the first steps were made by weights that knew
-    nothing. `evaluate` asks the weights as they are now. So the last epoch's `loss` is always a little out of date. (And
-    layers such as `Dropout` work in `fit` only.)""",
+    because="""`fit` adds up the loss of each step, taken *before* its update: the first steps were made by weights that
+    knew nothing. `evaluate` asks the weights as they are now. So the last epoch's `loss` is always a little out of date.
+    (And layers such as `Dropout` work in `fit` only.)""",
 )
 
 # %%
@@ -617,8 +618,8 @@ net.summary()
 # ## Three ways to a model (8 min)
 #
 # A row of layers is not enough for a model with two inputs, or with a path around a layer. Say what flows where, with
-# something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call down, as level 3's
-# tracer notes down ops. This is the **functional** way.
+# something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call down, as level
+# 3's tracer notes down ops. This is the **functional** way.
 
 
 # %%
@@ -691,8 +692,8 @@ class Functional(Model):
 
 
 # %% [markdown]
-# A **residual** net: the second layer adds to what the first one found. `Add` is a layer of our own, and the third way is a
-# **subclass**: write `call`, and everything else is there.
+# A **residual** net: the second layer adds to what the first one found. `Add` is a layer of our own, and the third way
+# is a **subclass**: write `call`, and everything else is there.
 
 
 # %%
@@ -726,9 +727,9 @@ points = constant([[1.0, 2.0], [-3.0, 8.0]])
 print(bool((residual.predict(points) == own.predict(points)).all()))
 
 # %% [markdown]
-# All three are trained by the same `fit`, and `fit` takes its step from the method `train_step`. So a model that wants to be
-# trained in another way overrides that one method. Here the labels 0 and 1 become 0.05 and 0.95, so that the model never
-# grows too sure of itself (**label smoothing**):
+# All three are trained by the same `fit`, and `fit` takes its step from the method `train_step`. So a model that wants
+# to be trained in another way overrides that one method. Here the labels 0 and 1 become 0.05 and 0.95, so that the
+# model never grows too sure of itself (**label smoothing**):
 
 
 # %%
@@ -752,9 +753,9 @@ for kind in (Sequential, Careful):
 # %% [markdown]
 # ## Callbacks (8 min)
 #
-# Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop. If
-# the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that prints what
-# it hears:
+# Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
+# If the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that
+# prints what it hears:
 
 
 # %%
@@ -774,8 +775,8 @@ student.compile(SGD(0.0005), "mse")
 student.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
 
 # %% [markdown]
-# The most used one ends a training that has begun to learn by heart. Several callbacks need the same thing first: a number to
-# **monitor**, and whether it has got better. For a loss less is better, for an accuracy more.
+# The most used one ends a training that has begun to learn by heart. Several callbacks need the same thing first: a
+# number to **monitor**, and whether it has got better. For a loss less is better, for an accuracy more.
 
 
 # %%
@@ -825,7 +826,7 @@ except ValueError as error:
 # %%
 #| export callbacks
 class EarlyStopping(Monitor):
-    """Ends the training after `patience` epochs in which `monitor` was not better, by more than `min_delta`, than the best.
+    """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
 
     `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
     """
@@ -872,8 +873,8 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
         break
 
 # %% [markdown]
-# Now a net that can learn by heart: 193 weights, and 60 penguins whose sex it is to say. First 100 epochs without anybody who listens,
-# then the same again, from the same start, with a patience of ten.
+# Now a net that can learn by heart: 193 weights, and 60 penguins whose sex it is to say. First 100 epochs without
+# anybody who listens, then the same again, from the same start, with a patience of ten.
 
 # %%
 penguins = tasks.penguins_sex()
@@ -897,9 +898,9 @@ for net in (trained(), trained([stopping])):
 figures.by_heart(trained().history.history, stopping.best_epoch, stopping.patience)
 
 # %% [markdown]
-# Left of the mark the net learns about penguins, right of it about these sixty. The second run went on for ten epochs, saw no
-# gain, and took the weights of the best epoch back. But look at what was asked: the held-out penguins chose the epoch, so their
-# loss is no longer a fair one. For a number to report, keep a third part aside.
+# Left of the mark the net learns about penguins, right of it about these sixty. The second run went on for ten epochs,
+# saw no gain, and took the weights of the best epoch back. But look at what was asked: the held-out penguins chose the
+# epoch, so their loss is no longer a fair one. For a number to report, keep a third part aside.
 #
 # And when a callback fails? Its error comes through, and nothing that was learned is lost.
 
@@ -960,8 +961,8 @@ pickle.loads(present)
 # ### The architecture, as data
 #
 # Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class
-# and its arguments, and these are numbers, texts, lists, or parts again. JSON, which everybody can read, has a place for
-# all of that.
+# and its arguments, and these are numbers, texts, lists, or parts again. JSON, which everybody can read, has a place
+# for all of that.
 
 
 # %%
@@ -992,8 +993,8 @@ def written(value, seen):
 
 # %% [markdown]
 # Functions are written by their names, in the tables of level 4 or in their own `def`. A layer that stands in a model
-# twice must come back as one layer, so the second time we write which one it **is**. And a class goes by its name, which
-# must mean one thing: a `Dense` of our own would come back as level 4's.
+# twice must come back as one layer, so the second time we write which one it **is**. And a class goes by its name,
+# which must mean one thing: a `Dense` of our own would come back as level 4's.
 
 
 # %%
@@ -1033,10 +1034,10 @@ print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 #
 # ### And back
 #
-# `json.loads` builds lists and dicts from the inside out. It hands each dict to a function of ours, the **object hook**,
-# and puts in its place what that returns. So when a part is read, its arguments are there already. A name in the file can
-# only mean what stands in our table, or what the reader of the file hands over in `custom_objects`: layers and functions
-# of their own.
+# `json.loads` builds lists and dicts from the inside out. It hands each dict to a function of ours, the **object
+# hook**, and puts in its place what that returns. So when a part is read, its arguments are there already. A name in
+# the file can only mean what stands in our table, or what the reader of the file hands over in `custom_objects`: layers
+# and functions of their own.
 
 
 # %%
@@ -1102,8 +1103,8 @@ print(len(blob), "bytes, of which the header has", length)
 print(header["layers.1.kernel"])
 
 # %% [markdown]
-# (The format knows only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word. Hence
-# `order="C"`.)
+# (The format knows only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word.
+# Hence `order="C"`.)
 #
 # ### Written aside, then put in place
 #
@@ -1154,8 +1155,8 @@ def replaced(path, files=()):
 
 
 # %% [markdown]
-# A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers of
-# each variable. That is how training can go on later.
+# A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers
+# of each variable. That is how training can go on later.
 
 
 # %%
@@ -1244,8 +1245,8 @@ def nothing_drawn(most):
 
 
 # %% [markdown]
-# The model is made, given its numbers, and handed out when everything fits. (Level 3's `set_weights` changes all variables
-# or none.) A name without a folder may be that of a model which came with the course.
+# The model is made, given its numbers, and handed out when everything fits. (Level 3's `set_weights` changes all
+# variables or none.) A name without a folder may be that of a model which came with the course.
 
 
 # %%
@@ -1346,9 +1347,9 @@ ONNX.update(exp="Exp", log="Log", sqrt="Sqrt", power="Pow", maximum="Max", minim
 ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 # %% [markdown]
-# An op that has attributes needs more than another name. Its row in the table is a function: from inputs and attributes to
-# a triple, ONNX's op, its inputs, its attributes. An input may be another such triple, or numbers. Those rows stand at the
-# end, under *More rows for ONNX*; for our net the names will do.
+# An op that has attributes needs more than another name. Its row in the table is a function: from inputs and attributes
+# to a triple, ONNX's op, its inputs, its attributes. An input may be another such triple, or numbers. Those rows stand
+# at the end, under *More rows for ONNX*; for our net the names will do.
 #
 # ONNX leaves open how many rows a batch has. A trace does not. So we trace twice, with two rows and with three: what is
 # the same in both graphs holds for any number. Where a `reshape` differs, ONNX works out the size itself (-1). If
@@ -1537,11 +1538,12 @@ except ValueError as error:
 # %% [markdown]
 # ## In the company of scikit-learn (6 min)
 #
-# scikit-learn is the other great library of the field: its pipelines, searches and scores work with every **estimator**, a
-# class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours keeps them, all of
-# scikit-learn is ours, and we write none of it.
+# scikit-learn is the other great library of the field: its pipelines, searches and scores work with every
+# **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
+# keeps them, all of scikit-learn is ours, and we write none of it.
 #
-# An estimator's constructor stores its arguments and does no more; `fit` makes the model. What both of our estimators share:
+# An estimator's constructor stores its arguments and does no more; `fit` makes the model. What both of our estimators
+# share:
 
 
 # %%
@@ -1672,8 +1674,8 @@ class DNNClassifier(ClassifierMixin, Estimator):
 
 
 # %% [markdown]
-# Do they keep the rules? scikit-learn has some fifty tests for an estimator: that it repeats itself, refuses NaN, clones,
-# survives a pickle, takes lists and tables and names as classes. We ask all of them.
+# Do they keep the rules? scikit-learn has some fifty tests for an estimator: that it repeats itself, refuses NaN,
+# clones, survives a pickle, takes lists and tables and names as classes. We ask all of them.
 
 # %%
 from sklearn.utils.estimator_checks import check_estimator
@@ -1683,8 +1685,8 @@ for estimator in (LinearRegressor(), DNNClassifier()):
     print(f"{estimator}: more than 50 checks: {len(checked) > 50}, failed: {checked.count('failed')}")
 
 # %% [markdown]
-# So now ours stand beside theirs. scikit-learn's `LinearRegression` solves the equations; ours goes downhill, and arrives at the
-# same place.
+# So now ours stand beside theirs. scikit-learn's `LinearRegression` solves the equations; ours goes downhill, and
+# arrives at the same place.
 
 # %%
 from sklearn.linear_model import LinearRegression
@@ -1695,8 +1697,8 @@ for estimator in (LinearRegression(), LinearRegressor(random_state=1)):
     print(f"{type(fitted).__name__:17} {fitted.coef_.round(2)}  R² on the test rows {r2:.3f}")
 
 # %% [markdown]
-# And the penguins, in millimetres and grams this time, as they were measured. Five times the classifier learns from four fifths
-# of them, and is asked about the rest.
+# And the penguins, in millimetres and grams this time, as they were measured. Five times the classifier learns from
+# four fifths of them, and is asked about the rest.
 
 # %%
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -1722,9 +1724,9 @@ print(f"share of right answers: {cross_val_score(coin, measures, sexes, cv=folds
 print("fitted to all penguins, it says:", *np.unique(coin.fit(measures, sexes).predict(measures)))
 
 # %% [markdown]
-# The cure is to standardise first. In scikit-learn a standardiser and a classifier make a **pipeline**, which is one estimator
-# again. In each fold it takes the means from the rows it learns from, and from no others. And which net? A **grid search**
-# tries them all, with the standardiser and with nothing in its place.
+# The cure is to standardise first. In scikit-learn a standardiser and a classifier make a **pipeline**, which is one
+# estimator again. In each fold it takes the means from the rows it learns from, and from no others. And which net? A
+# **grid search** tries them all, with the standardiser and with nothing in its place.
 
 # %%
 from sklearn.pipeline import make_pipeline
@@ -1738,9 +1740,9 @@ for tried, score in zip(search.cv_results_["params"], search.cv_results_["mean_t
     print(f"{'raw' if scaler == 'passthrough' else 'standardised':13} {str(units):8} {score:.1f} right")
 
 # %% [markdown]
-# Standardised, nine of ten are right, whatever the net; even with no hidden layer at all, where the classifier is a logistic
-# regression. The layers were no help here. A search is a good way to find out, because it also tries what we would have been
-# too proud to try.
+# Standardised, nine of ten are right, whatever the net; even with no hidden layer at all, where the classifier is a
+# logistic regression. The layers were no help here. A search is a good way to find out, because it also tries what we
+# would have been too proud to try.
 
 # %% [markdown]
 # ## The two tasks on this level (5 min)
@@ -1782,8 +1784,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "8,000 steps of `model.fit`, and 8,000 steps of level 1's machine code, from the same weights. What is the last loss here "
-    "minus the last loss there?",
+    "8,000 steps of `model.fit`, and 8,000 steps of level 1's machine code, from the same weights. What is the last loss "
+    "here minus the last loss there?",
     0,
     because="""Exactly 0: layers, tape, dataset and `fit` decide *which* operations are done, and in which order. It is the
     order of level 1, and the rounding of each operation is the same.""",
@@ -1823,11 +1825,11 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The net takes 24,000 steps of 100 rows each. In plain Python that is more than a minute. How long does `model.fit` take?",
+    "The net takes 24,000 steps of 100 rows each. In plain Python that is more than a minute. And by `model.fit`?",
     "less than ten seconds",
     choices=["less than ten seconds", "about as long as plain Python", "longer: five levels stand on each other"],
-    because="""`fit` hands whole epochs down, and what runs there is one program of machine instructions, as on level 1. Python
-    is asked about twenty times a second, not once an operation.""",
+    because="""`fit` hands whole epochs down, and what runs there is one program of machine instructions, as on level 1.
+    Python is asked about twenty times a second, not once an operation.""",
 )
 
 # %%
@@ -1843,12 +1845,12 @@ figures.five_curves(fits)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The rings are circles of radius 5 and 8, with noise. Which share of the test points can the best of all models get right?",
+    "The rings are circles of radius 5 and 8, with noise. Which share of the test points can the best model get right?",
     "about 95%",
     choices=["100%", "about 95%", "about 85%"],
-    because="""The noise reaches two to either side, so between 6 and 7 there are points of both rings, and nothing in their
-    coordinates tells which is which. No model, however deep, can be expected to do better than a well-chosen circle. A net
-    that comes near it is done; more would be learning by heart.""",
+    because="""The noise reaches two to either side, so between 6 and 7 there are points of both rings, and nothing in
+    their coordinates tells which is which. No model, however deep, can be expected to do better than a well-chosen
+    circle. A net that comes near it is done; more would be learning by heart.""",
 )
 
 # %%
@@ -1861,9 +1863,10 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # ## The five side by side (8 min)
 #
-# Here is the course on one page. The lines that matter of one task, on every level, under the marks of what they do. On the
-# left stands plain Python, `course/reference.py`, the arithmetic that every level has to equal; on the right, as `here`, this
-# notebook. Read a row from left to right: the same thing is said in fewer words, until one line says all four.
+# Here is the course on one page. The lines that matter of one task, on every level, under the marks of what they do. On
+# the left stands plain Python, `course/reference.py`, the arithmetic that every level has to equal; on the right, as
+# `here`, this notebook. Read a row from left to right: the same thing is said in fewer words, until one line says all
+# four.
 
 # %%
 from course import checks, great, reference, widgets
@@ -1877,8 +1880,8 @@ net_on_all = [level.tasks.dnn_classifier for level in levels] + [dnn_classifier]
 compare.side_by_side(reference.dnn_classifier, *net_on_all)
 
 # %% [markdown]
-# Fewer words for the same thing: is it the same? We train the line in eight versions now. Level 1 has two of them, float64 one
-# number at a time and float32 with lanes (SIMD); level 3 has two, op by op and compiled.
+# Fewer words for the same thing: is it the same? We train the line in eight versions now. Level 1 has two of them,
+# float64 one number at a time and float32 with lanes (SIMD); level 3 has two, op by op and compiled.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1893,14 +1896,14 @@ line = compare.measure(task, *line_on_all)
 line
 
 # %% [markdown]
-# Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else, and its 24 bits cannot
-# say this number at all. The other columns count what it takes. **Lines** are those of the task
-# function and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
-# operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at work.
-# **Bytes** are what the launches read and write.
+# Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else, and its 24
+# bits cannot say this number at all. The other columns count what it takes. **Lines** are those of the task function
+# and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
+# operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at
+# work. **Bytes** are what the launches read and write.
 #
-# The net, too. Plain Python would take more than a minute for its 24,000 steps. So the versions that go op by op take over from
-# level 1 for the last hundred steps. They arrive at the same number.
+# The net, too. Plain Python would take more than a minute for its 24,000 steps. So the versions that go op by op take
+# over from level 1 for the last hundred steps. They arrive at the same number.
 
 # %%
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
@@ -1922,29 +1925,29 @@ checks.predict(
 
 # %% [markdown]
 # Each time is predicted first, by the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
-# bandwidth). A launch is priced at a small one: in plain Python an operation of `dot`, on level 2 an addition of two numbers,
-# in 3 eager an addition of two tensors. A program's only launch is priced at a run of a single step, with all its tracing and
-# assembling. A program in float64 gets one lane of the peak.
+# bandwidth). A launch is priced at a small one: in plain Python an operation of `dot`, on level 2 an addition of two
+# numbers, in 3 eager an addition of two tensors. A program's only launch is priced at a run of a single step, with all
+# its tracing and assembling. A program in float64 gets one lane of the peak.
 
 # %% tags=["nbval-ignore-output"]
 great.five_levels(line)
 
 # %% [markdown]
-# Time rises and falls again. On level 2 and in 3 eager we pay for each call by name, and nearly all of the time is that. From
-# 3 compiled on, the floors above hand the whole loop down to the ground and take as long as it does, but for the milliseconds
-# in which a step is traced. Shared by 8,000 steps, they are most of what is left. Levels 4 and 5 have a little more Python to
-# walk through before the program stands. Once it stands, it is the same program.
+# Time rises and falls again. On level 2 and in 3 eager we pay for each call by name, and nearly all of the time is
+# that. From 3 compiled on, the floors above hand the whole loop down to the ground and take as long as it does, but for
+# the milliseconds in which a step is traced. Shared by 8,000 steps, they are most of what is left. Levels 4 and 5 have
+# a little more Python to walk through before the program stands. Once it stands, it is the same program.
 
 # %% tags=["nbval-ignore-output"]
 great.five_levels(net)
 
 # %% [markdown]
 # A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4
-# and 5 stand under each other. They are slower than predicted, all by the same factor. It is the same program, and the formula
-# knows nothing of sums that wait for themselves.
+# and 5 stand under each other. They are slower than predicted, all by the same factor. It is the same program, and the
+# formula knows nothing of sums that wait for themselves.
 #
-# Last, the course as a slider. **Move the level** (mouse, or Tab and the arrow keys): the code changes, the time moves, the
-# losses do not.
+# Last, the course as a slider. **Move the level** (mouse, or Tab and the arrow keys): the code changes, the time moves,
+# the losses do not.
 
 # %% tags=["nbval-ignore-output"]
 tasks_measured = {"line": line, "net": net}
@@ -1990,15 +1993,15 @@ print(*sorted(path.name for path in (folder / "runs").iterdir()))
 
 # %% [markdown]
 # Two callbacks change the learning rate. It is a variable of the optimizer, so no program is compiled again.
-# `ReduceLROnPlateau` waits as `EarlyStopping` does. `LearningRateScheduler` asks a function of ours before each epoch. Both
-# write the rate into the numbers of the epoch, so that the history keeps it. (An optimizer that follows a schedule of its
-# own has no such number; then `float` raises.)
+# `ReduceLROnPlateau` waits as `EarlyStopping` does. `LearningRateScheduler` asks a function of ours before each epoch.
+# Both write the rate into the numbers of the epoch, so that the history keeps it. (An optimizer that follows a schedule
+# of its own has no such number; then `float` raises.)
 
 
 # %%
 #| export callbacks
 class ReduceLROnPlateau(Monitor):
-    """Multiplies the learning rate by `factor`, down to `min_lr`, after `patience` epochs in which `monitor` was not better."""
+    """Multiplies the rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`."""
 
     def __init__(self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0):
         super().__init__(monitor, mode, min_delta)
@@ -2087,9 +2090,9 @@ student.fit(task.x, task.y, epochs=3, verbose=0, seed=1, callbacks=[CSVLogger(fo
 print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlines()))
 
 # %% [markdown]
-# `TensorBoard` writes what the tool of that name shows: the curves of training and validation over each other, how the weights
-# are spread, and the model as a graph of ops. The graph is level 3's trace, with each op filed under the layer whose
-# variable it met last.
+# `TensorBoard` writes what the tool of that name shows: the curves of training and validation over each other, how the
+# weights are spread, and the model as a graph of ops. The graph is level 3's trace, with each op filed under the layer
+# whose variable it met last.
 
 
 # %%
@@ -2113,14 +2116,14 @@ def graph_of(model):
 
 
 # %% [markdown]
-# The files themselves are written by a library, tensorboardX. It is loaded in the moment in which the first line is written,
-# so nobody else waits for it.
+# The files themselves are written by a library, tensorboardX. It is loaded in the moment in which the first line is
+# written, so nobody else waits for it.
 
 
 # %%
 #| export callbacks
 class TensorBoard(Callback):
-    """Writes curves to log_dir/train and log_dir/validation; weights as histograms every `histogram_freq` epochs; the graph."""
+    """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
 
     def __init__(self, log_dir="logs", histogram_freq=0):
         self.log_dir, self.histogram_freq = Path(log_dir), histogram_freq
@@ -2165,9 +2168,9 @@ for node in graph_of(net).node:
 # %% [markdown]
 # ### More rows for ONNX (3 min)
 #
-# What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs, under
-# another name. A reduction names its axes, and None stands for all of them. (In opset 17 the sum is the only one that takes
-# its axes as an input.)
+# What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs,
+# under another name. A reduction names its axes, and None stands for all of them. (In opset 17 the sum is the only one
+# that takes its axes as an input.)
 
 
 # %%
@@ -2233,10 +2236,10 @@ for node in onnx_graph(Model(x, Flatten()(x))).node:
 # %% [markdown]
 # ### Where float32 parts from float64 (5 min)
 #
-# In float32 the levels need not agree to the last bit: a program with lanes adds in another order. From the course's own
-# start the losses stay within 1/10,000 of those in float64 over the first 2,000 steps. From some other starts they do not.
-# Here is one. We train in both formats, step by step, and look at two things: how far the weights are apart, and whether any
-# relu sees a positive number in one run and a negative one in the other.
+# In float32 the levels need not agree to the last bit: a program with lanes adds in another order. From the course's
+# own start the losses stay within 1/10,000 of those in float64 over the first 2,000 steps. From some other starts they
+# do not. Here is one. We train in both formats, step by step, and look at two things: how far the weights are apart,
+# and whether any relu sees a positive number in one run and a negative one in the other.
 
 # %% tags=["nbval-ignore-output"]
 weights = [np.array(w) for w in tasks.make_weights((2, 4, 8, 1), seed=30)]
@@ -2254,10 +2257,10 @@ for step, rows in enumerate(rings.batches[:400]):
 figures.parting(gaps, kinks)
 
 # %% [markdown]
-# For many steps the gap stays near the rounding of float32, one part in a million or less. Then one input of one relu lies
-# so close to zero that the two formats round it to different sides. One run passes its gradient on, the other passes none.
-# That is no rounding error any more: the gradient of a whole row is there or is not. From then on they are two runs, and
-# it happens again and again. Neither is wrong. Both learn the rings.
+# For many steps the gap stays near the rounding of float32, one part in a million or less. Then one input of one relu
+# lies so close to zero that the two formats round it to different sides. One run passes its gradient on, the other
+# passes none. That is no rounding error any more: the gradient of a whole row is there or is not. From then on they are
+# two runs, and it happens again and again. Neither is wrong. Both learn the rings.
 #
 # ### The same in two frameworks
 #
