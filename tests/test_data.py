@@ -443,7 +443,7 @@ def test_the_pipeline_is_drawn_from_what_its_stages_say():
         assert words in text
     data = data.map(lambda x, y: {"x": x}).prefetch(2)
     text = figures.pipeline(data, next(iter(data))).text
-    assert "prefetch(2): up to 2 batches, ready. a loop: one batch: x (100, 2)." in text and "stay" not in text
+    assert "prefetch(2): up to 2 batches, ready. your loop: one batch: x (100, 2)." in text and "stay" not in text
     assert [line.split("  ")[0] for line in repr(data).split("\n")][1:3] == ["shuffle(1000)", "batch(100)"]
 
 
