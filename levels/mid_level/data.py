@@ -17,7 +17,7 @@ import numpy as np
 
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant
 
-from .layers import RANDOM, known
+from .layers import RANDOM, at_least, known
 
 
 def drawn(make, size, draws):
@@ -188,13 +188,6 @@ class Pipeline:
 
     def __repr__(self):
         return "\n".join(f"{data.stage:20} {data.holds}" for data in self.stages)
-
-
-def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return int(value)
 
 
 class Stages(Pipeline):

@@ -7,6 +7,14 @@ from levels.low_level import Symbol, as_tensor, clip, exp, log, maximum, nn, one
 from .layers import Made, absolute
 
 
+def weighted(loss, each, sample_weight):
+    """What each sample gives, [batch, …], times its weight [batch]."""
+    weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
+    if weight.spec.shape != samples:
+        raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
+
+
 class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
@@ -16,12 +24,7 @@ class Loss(Made):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         each = self.call(y_true, y_pred)
-        if sample_weight is not None:
-            weight = as_tensor(sample_weight, each)
-            if weight.spec.shape[:1] != each.spec.shape[:1]:
-                raise ValueError(f"{self}: sample_weight is {weight.spec}; there are {each.spec.shape[0]} samples")
-            each = each * reshape(weight, weight.spec.shape[:1] + (1,) * (len(each.spec.shape) - 1))
-        return reduce_mean(each)
+        return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""

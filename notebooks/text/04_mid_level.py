@@ -83,7 +83,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # %% [markdown]
 # The range is that of [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html): with it the signal keeps
 # its size on the way forward, and the gradient on the way back. Initializers and activations have names, as in Keras. A
-# misspelled name is answered with the nearest right one:
+# misspelled name is answered with the nearest right one. Sizes and counts share a check too:
 
 
 # %%
@@ -101,6 +101,13 @@ def known(what, table, name):
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
         raise ValueError(f"no {what} is called {reprlib.repr(name)}; {cure}")
     return table[name]
+
+
+def at_least(least, name, value):
+    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
+    return int(value)
 
 
 # %%
@@ -205,9 +212,8 @@ class Dense(Layer):
         **options,
     ):
         super().__init__(**options)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"Dense: units is {units!r}; expected a positive integer")
-        self.units, self.activation, self.use_bias = units, known("activation", ACTIVATIONS, activation), use_bias
+        self.units, self.use_bias = at_least(1, "Dense: units", units), use_bias
+        self.activation = known("activation", ACTIVATIONS, activation)
         self.initializers, self.regularizer = (kernel_initializer, bias_initializer), kernel_regularizer
 
     def build(self, shape):
@@ -268,6 +274,14 @@ twice
 from levels.low_level import GradientTape, Symbol, clip, exp, log, maximum, reduce_mean, reshape
 
 
+def weighted(loss, each, sample_weight):
+    """What each sample gives, [batch, …], times its weight [batch]."""
+    weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
+    if weight.spec.shape != samples:
+        raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
+
+
 class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
@@ -277,12 +291,7 @@ class Loss(Made):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         each = self.call(y_true, y_pred)
-        if sample_weight is not None:
-            weight = as_tensor(sample_weight, each)
-            if weight.spec.shape[:1] != each.spec.shape[:1]:
-                raise ValueError(f"{self}: sample_weight is {weight.spec}; there are {each.spec.shape[0]} samples")
-            each = each * reshape(weight, weight.spec.shape[:1] + (1,) * (len(each.spec.shape) - 1))
-        return reduce_mean(each)
+        return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
@@ -1017,13 +1026,6 @@ class Pipeline:
 
 # %%
 #| export data
-def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return int(value)
-
-
 class Stages(Pipeline):
     """Datasets made from this one."""
 
@@ -1290,7 +1292,7 @@ class FeatureColumn:
 
 
 # %% [markdown]
-# Two questions come up with every column. Is it there, with a value in each row? And which row has a gap?
+# One question comes up with every column. Is it there, with a value in each row?
 
 
 # %%
@@ -1303,13 +1305,6 @@ def values_of(features, key):
     values = np.asarray(values, object if isinstance(values, (list, tuple)) else None)
     if values.ndim != 1 or len(values) != len(features[first]):
         raise ValueError(f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}")
-    return values
-
-
-def without_gaps(key, values, cure):
-    """The same numbers. Raises ValueError for the first that is NaN."""
-    if np.isnan(values).any():
-        raise ValueError(f"column {key}: row {np.isnan(values).argmax()} is NaN; {cure}")
     return values
 
 
@@ -1346,9 +1341,10 @@ class NumericColumn(FeatureColumn):
             cure = "give words to categorical_column_with_vocabulary_list; a gap is None or NaN"
             raise TypeError(f"column {self.name} holds {values.dtype}, not numbers; {cure}")
         values = np.where(np.isnan(values), self.default_value, values.astype(np.float64))
-        values = without_gaps(self.name, values, "give a default_value, or leave out such rows")
-        scaled = np.reshape(self.normalizer_fn(values), (len(values), 1))
-        return without_gaps(self.name, scaled, "normalizer_fn made it")
+        if (gaps := np.isnan(values)).any():
+            cure = "give a default_value, or leave out such rows"
+            raise ValueError(f"column {self.name}: row {gaps.argmax()} is NaN; {cure}")
+        return np.reshape(self.normalizer_fn(values), (len(values), 1))
 
 
 numeric_column = NumericColumn  # TensorFlow's name, as below
@@ -1381,9 +1377,7 @@ class CategoricalColumn:
     """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
-        if not isinstance(num_buckets, int) or num_buckets < 1:
-            raise ValueError(f"column {name}: {num_buckets!r} buckets; expected a positive whole number")
-        self.name, self.num_buckets, self.ids = name, num_buckets, ids
+        self.name, self.num_buckets, self.ids = name, at_least(1, f"column {name}: buckets", num_buckets), ids
 
     def __repr__(self):
         return f"{self.name}: {self.num_buckets} categories"
@@ -1397,11 +1391,10 @@ def is_missing(value):
 def row_by_row(key, num_buckets, table, unknown):
     """The categorical column of a table {value: id}. What is not in it gets -1 if missing, else `unknown(value, row)`."""
 
-    def id_of(row, value):
-        return table[value] if value in table else -1 if is_missing(value) else unknown(value, row)
-
     def ids(features):
-        return np.array([id_of(row, value) for row, value in enumerate(values_of(features, key).tolist())], np.int64)
+        rows = enumerate(values_of(features, key).tolist())
+        found = [table[x] if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
+        return np.array(found, np.int64)
 
     return CategoricalColumn(key, num_buckets, ids)
 
@@ -1510,11 +1503,8 @@ class DenseFeatures(Layer):
     def __init__(self, feature_columns, dtype="float32", **options):
         super().__init__(dtype=dtype, **options)
         self.columns, self.tables = list(feature_columns), {}  # tables: the variables of columns that have some
-        for column in self.columns:
-            if not isinstance(column, FeatureColumn):
-                raise TypeError(
-                    f"{reprlib.repr(column)} is no feature column; try indicator_column or embedding_column"
-                )
+        if bare := [column for column in self.columns if not isinstance(column, FeatureColumn)]:
+            raise TypeError(f"{reprlib.repr(bare[0])} is no feature column; try indicator_column or embedding_column")
         names = [column.name for column in self.columns]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"DenseFeatures: the columns are {names}; expected one or more, each once")
@@ -1697,21 +1687,14 @@ class Metric(Made, Module):
         if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
             y_true = cast(y_true, y_pred.dtype)
         parts = self.parts(y_true, y_pred)
-        new = self.sums(self.weights(parts[0], sample_weight), *parts)
+        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones, as many as a compiled step's batch has rows
+        if sample_weight is not None:
+            weight = weighted(self, weight, cast(sample_weight, weight.dtype))
+        new = self.sums(weight, *parts)
         if self.state is None:
             self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
         for variable, value in zip(self.state, self.merged(*new)):
             variable.assign(value)
-
-    def weights(self, part, sample_weight):
-        """A weight for each number of a part."""
-        ones = apply("spread", 1.0, part, count=1.0)  # like this batch, also where a compiled step gets a shorter one
-        if sample_weight is None:
-            return ones
-        weight, rows = as_tensor(sample_weight, part), part.spec.shape[:1]
-        if weight.spec.shape != rows:
-            raise ValueError(f"{self}: sample_weight is {weight.spec}; expected a weight for each row, {rows}")
-        return ones * reshape(cast(weight, part.dtype), rows + (1,) * (len(part.spec.shape) - 1))
 
     def sums(self, weight, *parts):
         """What a batch has to say: count, and the sum of each part."""
@@ -2436,8 +2419,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
             raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
         steps = np.asarray(boundaries, np.float64)
         if steps.ndim != 1 or not steps.size or not np.isfinite(steps).all() or not (np.diff(steps) > 0).all():
-            given = f"boundaries {reprlib.repr(boundaries)}"
-            raise ValueError(f"column {source_column.name}: {given}; expected ascending numbers")
+            raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
 
         def ids(features):
             return np.searchsorted(steps, source_column.encode(features)[:, 0], side="right").astype(np.int64)
@@ -2518,10 +2500,8 @@ class EmbeddingColumn(IndicatorColumn):
 
     def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
         super().__init__(categorical_column)
-        if not isinstance(dimension, int) or dimension < 1:
-            raise ValueError(f"embedding_column: dimension is {dimension!r}; expected a positive whole number")
         self.name, self.initializer = f"{categorical_column.name}_embedding", initializer
-        self.rows, self.width = categorical_column.num_buckets, dimension
+        self.rows, self.width = self.width, at_least(1, "embedding_column: dimension", dimension)
 
     def build(self, layer):
         layer.tables[self.name] = layer.add_weight((self.rows, self.width), self.initializer)
@@ -2601,9 +2581,7 @@ class CategoricalAccuracy(Metric):
 class SparseCategoricalAccuracy(Metric):
     """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
 
-    check = LOSSES[
-        "sparse_categorical_crossentropy"
-    ].check  # whole numbers, as many as samples, below the number of classes
+    check = SparseCategoricalCrossentropy.check  # whole numbers, one a sample, below the number of classes
 
     def parts(self, y_true, y_pred):
         return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
@@ -2634,8 +2612,8 @@ truth, said = np.array([1, 1, 1, 0]), np.array([0.9, 0.8, 0.2, 0.6])
 print(f"{BinaryAccuracy()(truth, said):.3f} {Precision()(truth, said):.3f} {Recall()(truth, said):.3f}")
 
 # %% [markdown]
-# Both depend on the threshold. The area under a curve looks at all thresholds at once: recall over the share of false alarms
-# (ROC), or precision over recall (PR). An area of 1 is perfect; under the ROC curve, guessing has 0.5.
+# Both depend on the threshold. The **AUC** looks at all thresholds at once. It is the area under a curve: recall over the share
+# of false alarms, the ROC curve. An area of 1 is perfect, and guessing has 0.5.
 
 
 # %%
@@ -2643,18 +2621,15 @@ print(f"{BinaryAccuracy()(truth, said):.3f} {Precision()(truth, said):.3f} {Reca
 
 
 class AUC(BinaryAccuracy):
-    """The area under a curve, for probabilities [batch] or [batch, 1], with `num_thresholds` points.
+    """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, and straight lines.
 
-    Between two points the ROC curve is straight, and the PR curve is that of Davis and Goadrich, 2006. A probability
-    outside of [0, 1] makes `result` raise ValueError.
+    A probability outside of [0, 1] makes `result` raise ValueError.
     """
 
-    def __init__(self, num_thresholds=200, curve="ROC", **options):
-        if num_thresholds < 2 or curve not in ("ROC", "PR"):
-            raise ValueError(f"AUC: {num_thresholds} thresholds, curve {curve!r}; expected 2 or more, 'ROC' or 'PR'")
-        inner = np.arange(1, num_thresholds - 1) / (num_thresholds - 1)
+    def __init__(self, num_thresholds=200, **options):
+        last = at_least(2, "AUC: num_thresholds", num_thresholds) - 1
+        inner = np.arange(1, last) / last
         super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
-        self.curve = curve
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
@@ -2664,28 +2639,21 @@ class AUC(BinaryAccuracy):
     def parts(self, y_true, y_pred):
         y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
         called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
-        return y_true, called, cast(y_pred != clip(y_pred, 0.0, 1.0), y_pred.dtype)
+        return y_true, called, 1.0 - cast(y_pred >= 0.0, y_pred.dtype) * cast(y_pred <= 1.0, y_pred.dtype)
 
     def sums(self, weight, true, called, outside):
-        weights = concat([weight, weight * true], 1)  # [batch, 2]: of all rows, of those that are 1
-        return apply("matmul", weights, called, transpose_x=True), reduce_sum(weights, 0), reduce_sum(outside, 0)
+        kinds = concat([weight * true, weight * (1.0 - true)], 1)  # [batch, 2]
+        return apply("matmul", kinds, called, transpose_x=True), reduce_sum(outside, 0)
 
-    def formula(self, by_threshold, totals, outside):
-        (called, right), (count, true) = by_threshold, totals
+    def formula(self, by_threshold, outside):
         if outside.any():
             raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
-        if self.curve == "ROC":
-            recall, alarms = right / (true or 1.0), (called - right) / ((count - true) or 1.0)
-            return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
-        more, gained = -np.diff(called), -np.diff(right)
-        slope = np.divide(gained, more, out=np.zeros_like(more), where=more > 0)
-        both = (called[1:] > 0) & (called[:-1] > 0)
-        logs = np.log(np.divide(called[:-1], called[1:], out=np.ones_like(more), where=both))
-        return ratio(slope * (gained + (right[1:] - slope * called[1:]) * logs), true)
+        recall, alarms = by_threshold / np.maximum(by_threshold[:, :1], 1e-30)  # all are called at the first threshold
+        return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
 
 
 # %%
-print(f"ROC {AUC()(truth, said):.3f}, PR {AUC(curve='PR')(truth, said):.3f}")
+print(f"AUC {AUC()(truth, said):.3f}")
 
 # %% [markdown]
 # **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A variance
@@ -2737,9 +2705,6 @@ print(
 class AccuracyByShape(Metric):
     """Binary accuracy for one column, categorical accuracy for equal shapes, else sparse categorical accuracy."""
 
-    def __init__(self, name="accuracy"):
-        super().__init__(name)
-
     def check(self, y_true, y_pred):
         shape = y_pred.spec.shape
         several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
@@ -2750,7 +2715,9 @@ class AccuracyByShape(Metric):
 
 KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
-METRICS.update({snake_case(kind.__name__): kind for kind in KINDS}, accuracy=AccuracyByShape)
+METRICS.update(
+    {snake_case(kind.__name__): kind for kind in KINDS}, accuracy=functools.partial(AccuracyByShape, "accuracy")
+)
 
 
 def __getattr__(name):
