@@ -56,11 +56,8 @@ def within(p):
     return clip(p, 1e-7, 1.0 - 1e-7)
 
 
-class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
-
-    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
-    """
+class Crossentropy(Loss):
+    """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
         self.from_logits = from_logits
@@ -68,6 +65,13 @@ class BinaryCrossentropy(Loss):
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+
+
+class BinaryCrossentropy(Crossentropy):
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
+
+    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
+    """
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -84,18 +88,11 @@ class MeanAbsoluteError(Loss):
         return absolute(y_pred - y_true)
 
 
-class CategoricalCrossentropy(Loss):
+class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
     `from_logits=True` takes the z of p = softmax(z) in the place of p.
     """
-
-    def __init__(self, from_logits=False):
-        self.from_logits = from_logits
-
-    def check(self, y_true, y_pred):
-        super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -109,17 +106,15 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
         if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
-            raise ValueError(
-                f"{self}: y_true is {y_true.spec} and y_pred {y_pred.spec}; expected whole numbers {samples}"
-            )
+            given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
+            raise ValueError(f"{self}: {given}; expected whole numbers {samples}")
         if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
             wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
             raise ValueError(f"{self}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
 
     def call(self, y_true, y_pred):
-        return super().call(
-            one_hot(reshape(y_true, y_pred.spec.shape[:-1]), y_pred.spec.shape[-1], y_pred.dtype), y_pred
-        )
+        *samples, classes = y_pred.spec.shape
+        return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
 
 
 LOSSES = {

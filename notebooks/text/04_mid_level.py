@@ -345,11 +345,8 @@ def within(p):
     return clip(p, 1e-7, 1.0 - 1e-7)
 
 
-class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
-
-    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
-    """
+class Crossentropy(Loss):
+    """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
         self.from_logits = from_logits
@@ -357,6 +354,13 @@ class BinaryCrossentropy(Loss):
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+
+
+class BinaryCrossentropy(Crossentropy):
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
+
+    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
+    """
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -402,9 +406,8 @@ class Optimizer(Made, Module):
     memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
 
     def __init__(self, learning_rate=0.01, clipnorm=None, global_clipnorm=None):
-        for name, value in dict(
-            learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm
-        ).items():
+        given = dict(learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm)
+        for name, value in given.items():
             if value is not None and not callable(value) and not value > 0:
                 raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number")
         self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
@@ -428,9 +431,8 @@ class Optimizer(Made, Module):
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         if not callable(self.rate):
             self.rate = Variable(np.array(self.rate, dtype), trainable=False)
-        self.slots = [
-            {name: Variable(np.zeros(v.shape, v.dtype), trainable=False) for name in self.memory} for v in variables
-        ]
+        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
     def apply_gradients(self, grads_and_vars):
         """Change the variable of each pair (gradient, variable). Each call gets the same variables, in the same order."""
@@ -2110,18 +2112,11 @@ class MeanAbsoluteError(Loss):
         return absolute(y_pred - y_true)
 
 
-class CategoricalCrossentropy(Loss):
+class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
     `from_logits=True` takes the z of p = softmax(z) in the place of p.
     """
-
-    def __init__(self, from_logits=False):
-        self.from_logits = from_logits
-
-    def check(self, y_true, y_pred):
-        super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -2135,17 +2130,15 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
         if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
-            raise ValueError(
-                f"{self}: y_true is {y_true.spec} and y_pred {y_pred.spec}; expected whole numbers {samples}"
-            )
+            given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
+            raise ValueError(f"{self}: {given}; expected whole numbers {samples}")
         if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
             wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
             raise ValueError(f"{self}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
 
     def call(self, y_true, y_pred):
-        return super().call(
-            one_hot(reshape(y_true, y_pred.spec.shape[:-1]), y_pred.spec.shape[-1], y_pred.dtype), y_pred
-        )
+        *samples, classes = y_pred.spec.shape
+        return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
 
 
 # %%
