@@ -87,7 +87,7 @@ def test_summary_counts_parameters(capsys):
         (lambda: model().fit(np.ones((0, 1)), np.ones((0, 1))), "at least one"),
         (lambda: model().fit(np.ones((2, 1)), np.ones((2, 2))), "y_true is"),
         (lambda: model().set_weights([]) or model().set_weights([np.ones(1)]), "is it built"),
-        (lambda: Dense(0), "positive integer"),
+        (lambda: Dense(0), "expected a whole number from 1 on"),
         (lambda: SGD(-1.0), "positive number"),
         (lambda: Dataset.from_batches(np.ones((2, 1)), np.ones((2, 1)), [[]]), "an empty one"),
         (lambda: Dataset.from_batches(np.ones((2, 1)), np.ones((3, 1)), [[0]]), r"arrays of \[2, 3\] rows"),
