@@ -6,7 +6,7 @@
 
 from .data import (
     END, STAGES, DataLoader, Dataset, Pipeline, Stage, Stages, as_array, as_element, batched, batched_rows, cached,
-    column, drawn, drawn_rows, draws_of, each_array, filtered, mapped, number_of_batches, packed, prefetched,
+    column, drawn, drawn_rows, draws_of, each_array, filtered, mapped, number_of_batches, packed, pick, prefetched,
     read_columns, repeated, stack
 )
 from .feature_columns import (
@@ -44,6 +44,6 @@ __all__ = [
     "categorical_column_with_vocabulary_list", "check_probabilities", "column", "crossed_column", "dnn_classifier",
     "drawn", "drawn_rows", "draws_of", "each_array", "embedding_column", "filtered", "fingerprint", "glorot_uniform",
     "indicator_column", "is_missing", "known", "linear_regression", "mapped", "number_of_batches", "numeric_column",
-    "packed", "prefetched", "ratio", "read_columns", "repeated", "row_by_row", "shortened", "snake_case", "stack",
-    "train", "truncated_normal", "values_of", "weighted", "within"
+    "packed", "pick", "prefetched", "ratio", "read_columns", "repeated", "row_by_row", "shortened", "snake_case",
+    "stack", "train", "truncated_normal", "values_of", "weighted", "within"
 ]

@@ -3,7 +3,6 @@
 # Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
 
 import csv
-import functools
 import itertools
 import math
 import reprlib
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant
+from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 
 from .layers import RANDOM, at_least, known
 
@@ -155,11 +154,13 @@ class Pipeline:
         """A new pass over the elements, as NumPy arrays."""
         if self.arrays is None:
             return iter(self.make())
-        arrays = each_array(lambda x: x.data if type(x) is Tensor else x, self.arrays)
-        return (each_array(functools.partial(np.take, indices=rows, axis=0), arrays) for rows in self.make())
+        arrays = each_array(np.asarray, self.arrays)
+        return (pick(arrays, rows) for rows in self.make())
 
     def __iter__(self):
-        return (each_array(as_element, element) for element in self.elements())
+        if self.arrays is None:
+            return (each_array(as_element, element) for element in self.make())
+        return (pick(self.arrays, constant(rows)) for rows in self.make())
 
     @property
     def in_memory(self):
@@ -188,6 +189,11 @@ class Pipeline:
 
     def __repr__(self):
         return "\n".join(f"{data.stage:20} {data.holds}" for data in self.stages)
+
+
+def pick(arrays, rows):
+    """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
+    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
 
 
 class Stages(Pipeline):

@@ -770,7 +770,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple
 
-from levels.low_level import DTYPES, Tensor, constant
+from levels.low_level import DTYPES, Tensor, constant, gather
 
 
 def drawn(make, size, draws):
@@ -820,8 +820,8 @@ for size in (1, 3, 20):
 # ### In memory, a pipeline is only row numbers
 #
 # Most data sets do fit into memory. Then no row has to move before it is used. To shuffle 4,000 rows is to shuffle the numbers 0 to
-# 3,999. To cut them into batches of 100 is a `reshape`. Only the end of the pipeline touches the data, and takes each batch's rows
-# at once. So each stage has two rules, one for elements and one for row numbers. For `shuffle` the second is a permutation, where
+# 3,999. To cut them into batches of 100 is a `reshape`. Only the end of the pipeline touches the data, with one `gather` for each
+# batch. So each stage has two rules, one for elements and one for row numbers. For `shuffle` the second is a permutation, where
 # the buffer has room for all, and for `batch` it is that `reshape`, unless the last batch is shorter:
 
 
@@ -987,11 +987,13 @@ class Pipeline:
         """A new pass over the elements, as NumPy arrays."""
         if self.arrays is None:
             return iter(self.make())
-        arrays = each_array(lambda x: x.data if type(x) is Tensor else x, self.arrays)
-        return (each_array(functools.partial(np.take, indices=rows, axis=0), arrays) for rows in self.make())
+        arrays = each_array(np.asarray, self.arrays)
+        return (pick(arrays, rows) for rows in self.make())
 
     def __iter__(self):
-        return (each_array(as_element, element) for element in self.elements())
+        if self.arrays is None:
+            return (each_array(as_element, element) for element in self.make())
+        return (pick(self.arrays, constant(rows)) for rows in self.make())
 
     @property
     def in_memory(self):
@@ -1020,6 +1022,11 @@ class Pipeline:
 
     def __repr__(self):
         return "\n".join(f"{data.stage:20} {data.holds}" for data in self.stages)
+
+
+def pick(arrays, rows):
+    """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
+    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
 
 
 # %% [markdown]
@@ -1984,7 +1991,7 @@ heavy.losses
 
 # %%
 #| export layers
-from levels.low_level import gather, where
+from levels.low_level import where
 
 
 class Activation(Layer):
