@@ -64,6 +64,7 @@ from levels.mid_level import (
 )
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
+GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 BACK_ENDS = {"Rows": compiler.LIMIT, "Launches": -1}  # with no room for a row, every graph becomes launches
 
@@ -474,8 +475,8 @@ def test_starting_weights_have_their_range_and_their_variance(name):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Dense(0), ValueError, "units is 0; expected a positive integer"),
-        (lambda: Dense(2.5), ValueError, "units is 2.5; expected a positive integer"),
+        (lambda: Dense(0), ValueError, "units is 0; expected a whole number from 1 on"),
+        (lambda: Dense(2.5), ValueError, "units is 2.5; expected a whole number from 1 on"),
         (lambda: Dense(2, "rleu"), ValueError, "no activation is called 'rleu'; did you mean 'relu'"),
         (lambda: Activation("sofmax"), ValueError, "did you mean 'softmax'"),
         (lambda: Dense(2, kernel_initializer="he_norm")(np.ones((1, 1))), ValueError, "did you mean 'he_normal'"),
@@ -488,8 +489,7 @@ def test_starting_weights_have_their_range_and_their_variance(name):
         (lambda: Adam(math.nan), ValueError, "Adam: learning_rate is nan; expected a positive number"),
         (lambda: SGD(clipnorm=0), ValueError, "SGD: clipnorm is 0; expected a positive number"),
         (lambda: PiecewiseConstantDecay([1, 2], [0.1]), ValueError, "2 boundaries and 1 values"),
-        (lambda: AUC(1), ValueError, "AUC: 1 thresholds"),
-        (lambda: AUC(curve="roc"), ValueError, "curve 'roc'; expected 2 or more, 'ROC' or 'PR'"),
+        (lambda: AUC(1), ValueError, "AUC: num_thresholds is 1; expected a whole number from 2 on"),
     ],
 )
 def test_wrong_arguments_are_named_with_the_cure(make, error, message):
@@ -512,7 +512,7 @@ COLUMN = np.array([[1.0], [0.0]])
 def test_a_loss_refuses_shapes_that_would_broadcast(kind):
     with pytest.raises(ValueError, match=r"y_true is float64\[2\].* and y_pred is float64\[2, 1\]"):
         kind()(np.ones(2), COLUMN)
-    with pytest.raises(ValueError, match=r"sample_weight is float64\[3\].*there are 2 samples"):
+    with pytest.raises(ValueError, match=r"sample_weight is float64\[3\].*one weight a sample, \(2,\)"):
         kind()(COLUMN, COLUMN, np.ones(3))
 
 
@@ -589,7 +589,7 @@ def test_how_rows_come_in_batches_changes_nothing(rows, data):
     y, p, n = np.array(rows, np.float64).T
     cut = data.draw(st.integers(0, len(rows)))
     repeats = n.astype(int)
-    for make in (BinaryAccuracy, Precision, Recall, lambda: AUC(12), lambda: AUC(12, curve="PR")):
+    for make in (BinaryAccuracy, Precision, Recall, lambda: AUC(12)):
         once, pieces, repeated = make(), make(), make()
         once.update_state(y, p / 100, n)
         for part in (slice(0, cut), slice(cut, None)):

@@ -53,6 +53,13 @@ def known(what, table, name):
     return table[name]
 
 
+def at_least(least, name, value):
+    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
+    return int(value)
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -132,9 +139,8 @@ class Dense(Layer):
         **options,
     ):
         super().__init__(**options)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"Dense: units is {units!r}; expected a positive integer")
-        self.units, self.activation, self.use_bias = units, known("activation", ACTIVATIONS, activation), use_bias
+        self.units, self.use_bias = at_least(1, "Dense: units", units), use_bias
+        self.activation = known("activation", ACTIVATIONS, activation)
         self.initializers, self.regularizer = (kernel_initializer, bias_initializer), kernel_regularizer
 
     def build(self, shape):

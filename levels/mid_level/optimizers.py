@@ -19,9 +19,8 @@ class Optimizer(Made, Module):
     memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
 
     def __init__(self, learning_rate=0.01, clipnorm=None, global_clipnorm=None):
-        for name, value in dict(
-            learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm
-        ).items():
+        given = dict(learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm)
+        for name, value in given.items():
             if value is not None and not callable(value) and not value > 0:
                 raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number")
         self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
@@ -45,9 +44,8 @@ class Optimizer(Made, Module):
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         if not callable(self.rate):
             self.rate = Variable(np.array(self.rate, dtype), trainable=False)
-        self.slots = [
-            {name: Variable(np.zeros(v.shape, v.dtype), trainable=False) for name in self.memory} for v in variables
-        ]
+        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
     def apply_gradients(self, grads_and_vars):
         """Change the variable of each pair (gradient, variable). Each call gets the same variables, in the same order."""

@@ -83,7 +83,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # %% [markdown]
 # The range is that of [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html): with it the signal keeps
 # its size on the way forward, and the gradient on the way back. Initializers and activations have names, as in Keras. A
-# misspelled name is answered with the nearest right one:
+# misspelled name is answered with the nearest right one. Sizes and counts share a check too:
 
 
 # %%
@@ -101,6 +101,13 @@ def known(what, table, name):
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
         raise ValueError(f"no {what} is called {reprlib.repr(name)}; {cure}")
     return table[name]
+
+
+def at_least(least, name, value):
+    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
+    return int(value)
 
 
 # %%
@@ -207,9 +214,8 @@ class Dense(Layer):
         **options,
     ):
         super().__init__(**options)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"Dense: units is {units!r}; expected a positive integer")
-        self.units, self.activation, self.use_bias = units, known("activation", ACTIVATIONS, activation), use_bias
+        self.units, self.use_bias = at_least(1, "Dense: units", units), use_bias
+        self.activation = known("activation", ACTIVATIONS, activation)
         self.initializers, self.regularizer = (kernel_initializer, bias_initializer), kernel_regularizer
 
     def build(self, shape):
@@ -270,6 +276,14 @@ twice
 from levels.low_level import GradientTape, Symbol, clip, exp, log, maximum, reduce_mean, reshape
 
 
+def weighted(loss, each, sample_weight):
+    """What each sample gives, [batch, …], times its weight [batch]."""
+    weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
+    if weight.spec.shape != samples:
+        raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
+
+
 class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
@@ -279,12 +293,7 @@ class Loss(Made):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         each = self.call(y_true, y_pred)
-        if sample_weight is not None:
-            weight = as_tensor(sample_weight, each)
-            if weight.spec.shape[:1] != each.spec.shape[:1]:
-                raise ValueError(f"{self}: sample_weight is {weight.spec}; there are {each.spec.shape[0]} samples")
-            each = each * reshape(weight, weight.spec.shape[:1] + (1,) * (len(each.spec.shape) - 1))
-        return reduce_mean(each)
+        return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
@@ -338,11 +347,8 @@ def within(p):
     return clip(p, 1e-7, 1.0 - 1e-7)
 
 
-class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
-
-    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
-    """
+class Crossentropy(Loss):
+    """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
         self.from_logits = from_logits
@@ -350,6 +356,13 @@ class BinaryCrossentropy(Loss):
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+
+
+class BinaryCrossentropy(Crossentropy):
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
+
+    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
+    """
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -395,9 +408,8 @@ class Optimizer(Made, Module):
     memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
 
     def __init__(self, learning_rate=0.01, clipnorm=None, global_clipnorm=None):
-        for name, value in dict(
-            learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm
-        ).items():
+        given = dict(learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm)
+        for name, value in given.items():
             if value is not None and not callable(value) and not value > 0:
                 raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number")
         self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
@@ -421,9 +433,8 @@ class Optimizer(Made, Module):
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         if not callable(self.rate):
             self.rate = Variable(np.array(self.rate, dtype), trainable=False)
-        self.slots = [
-            {name: Variable(np.zeros(v.shape, v.dtype), trainable=False) for name in self.memory} for v in variables
-        ]
+        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
     def apply_gradients(self, grads_and_vars):
         """Change the variable of each pair (gradient, variable). Each call gets the same variables, in the same order."""
@@ -823,7 +834,7 @@ def drawn_rows(make, size, draws):
     rows = make()
     if size < len(rows):
         return rows[list(drawn(lambda: range(len(rows)), size, draws))]
-    return rows[draws().permutation(len(rows))]
+    return draws().permutation(rows)
 
 
 def batched_rows(make, size, drop):
@@ -836,11 +847,8 @@ def batched_rows(make, size, drop):
 
 def packed(batches):
     """Batches of row numbers as one array [steps, batch] or, if they are not equally long, as an array of arrays."""
-    if len({len(rows) for rows in batches}) == 1:
-        return np.array(batches)
-    arrays = np.empty(len(batches), object)
-    arrays[:] = [*map(np.asarray, batches)]
-    return arrays
+    equal = len({len(rows) for rows in batches}) == 1
+    return np.array([*map(np.asarray, batches)], None if equal else object)
 
 
 # %%
@@ -944,7 +952,7 @@ def number_of_batches(length, size, drop):
 STAGES = {
     "take": Stage(lambda make, n: islice(make(), n), lambda make, n: make()[:n], min),
     "skip": Stage(
-        lambda make, n: islice(make(), n, None), lambda make, n: make()[n:], lambda length, n: max(0, length - n)
+        lambda make, n: islice(make(), n, None), lambda make, n: make()[n:], lambda rows, n: max(0, rows - n)
     ),
     "shuffle": Stage(drawn, drawn_rows, holds="up to {0:,} {units}"),
     "batch": Stage(batched, batched_rows, number_of_batches, "{0:,} {units} to a batch"),
@@ -971,9 +979,10 @@ class Pipeline:
         length = math.inf if math.inf in given else None if self.length is None else length(self.length, *given)
         arrays = None if rows is None or length == math.inf or units == self.units else self.arrays
         make = (lambda: elements(self.elements, *given)) if arrays is None else (lambda: rows(self.make, *given))
-        now = self.units if arrays is None else self.units.replace("elements", "row numbers")
         shown = ", ".join(getattr(x, "__name__", str(x)) for x in given[:1] if callable(x) or isinstance(x, int))
-        holds = holds.format(*given, units=now)
+        holds = holds.format(
+            *given, units="row numbers" if arrays is not None and self.units == "elements" else self.units
+        )
         return type(self)(f"{name}({shown})", holds, length, make, arrays, units or self.units, self)
 
     def elements(self):
@@ -996,8 +1005,7 @@ class Pipeline:
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`: all the arrays, and row numbers [steps, batch]."""
         if not self.in_memory:
-            why = "after this stage there are no row numbers" if self.arrays is None else "there is no batch(size) yet"
-            raise TypeError(f"rows: {self.stage}: {why}; go through the dataset element by element")
+            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         arrays, batches = self.arrays, self.make()
         arrays = arrays if isinstance(arrays, (tuple, dict)) else (arrays,)
         return arrays, list(batches) if batches.dtype == object else batches
@@ -1029,23 +1037,15 @@ def pick(arrays, rows):
 
 # %%
 #| export data
-def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return int(value)
-
-
 class Stages(Pipeline):
     """Datasets made from this one."""
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
+        size = at_least(1, "shuffle: buffer_size", buffer_size)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
-        return self.then(
-            "shuffle", at_least(1, "shuffle: buffer_size", buffer_size), lambda: draws_of(seed, next(passes))
-        )
+        return self.then("shuffle", size, lambda: draws_of(seed, next(passes)))
 
     def batch(self, batch_size, drop_remainder=False):
         """So many elements as one. The last batch may be shorter, or is dropped."""
@@ -1055,29 +1055,27 @@ class Stages(Pipeline):
         return self.then("batch", size, drop_remainder, units="batches")
 
     def take(self, count):
-        """The first `count`; all of them for -1."""
-        return self if count == -1 else self.then("take", at_least(0, "take: count", count))
+        """The first `count`."""
+        return self.then("take", at_least(0, "take: count", count))
 
     def skip(self, count):
         """All but the first `count`."""
         return self.then("skip", at_least(0, "skip: count", count))
 
     def repeat(self, count=None):
-        """So many passes, one after the other; for None or -1 without end."""
-        return self.then("repeat", math.inf if count in (None, -1) else at_least(1, "repeat: count", count))
+        """So many passes, one after the other; without a count they never end."""
+        return self.then("repeat", math.inf if count is None else at_least(1, "repeat: count", count))
 
     def map(self, function):
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
         return self.then("map", function, f"stage {len(self.stages) + 1}, map")
 
     def filter(self, predicate):
-        """The elements for which predicate(element) is True."""
+        """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
         return self.then("filter", predicate, f"stage {len(self.stages) + 1}, filter")
 
     def cache(self):
         """What the first whole pass gave, again in every pass."""
-        if self.length == math.inf:
-            raise ValueError(f"cache: {self.stage} never ends")
         return self.then("cache", [])
 
     def prefetch(self, buffer_size):
@@ -1114,11 +1112,11 @@ class Dataset(Stages):
         if not len(batches) or not all(map(len, batches)):
             raise ValueError("from_batches: there is no batch, or an empty one")
         batches = batches if isinstance(batches, np.ndarray) else packed(batches)
-        rows, last = np.concatenate(batches) if batches.dtype == object else batches, len(data) - 1
-        if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() > last:
-            raise ValueError(
-                f"from_batches: {rows.dtype} from {rows.min()} to {rows.max()}; expected rows from 0 to {last}"
-            )
+        rows = np.concatenate(batches) if batches.dtype == object else batches
+        first, last = rows.min(), rows.max()
+        if rows.dtype.kind not in "iu" or first < 0 or last >= len(data):
+            given = f"{rows.dtype} from {first} to {last}"
+            raise ValueError(f"from_batches: {given}; expected rows from 0 to {len(data) - 1}")
         holds = f"{data.holds}; {len(batches):,} batches of row numbers"
         return cls("from_batches", holds, len(batches), lambda: batches, data.arrays, "batches")
 
@@ -1127,24 +1125,23 @@ class Dataset(Stages):
         """What the iterators give that generator() makes, a new one for each pass."""
         if not callable(generator):
             raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
-        stage = f"from_generator({getattr(generator, '__name__', '')})"
-        return cls(stage, "one element at a time", None, lambda: (each_array(as_array, part) for part in generator()))
+        return cls(
+            "from_generator", "one at a time", None, lambda: (each_array(as_array, part) for part in generator())
+        )
 
     @classmethod
-    def from_csv(cls, path, label_name=None, select_columns=None, na_value=""):
+    def from_csv(cls, path, label_name=None, na_value=""):
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
-        columns = read_columns(path, label_name, select_columns, na_value)
+        columns = read_columns(path, na_value)
+        known("column", columns, label_name)  # raises ValueError for a name that is not there
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)), "from_csv")
 
     @classmethod
     def zip(cls, *datasets):
-        """Tuples of an element of each dataset, as long as all have one. Dataset.zip((a, b)) is Dataset.zip(a, b)."""
-        datasets = datasets[0] if isinstance(datasets[0], tuple) else datasets
+        """Tuples of an element of each dataset, as long as all have one."""
         lengths = [data.length for data in datasets]
         length = None if None in lengths else min(lengths)
-        return cls(
-            "zip()", f"one element of each of {len(datasets)}", length, lambda: zip(*(d.elements() for d in datasets))
-        )
+        return cls("zip", "one element of each", length, lambda: zip(*(data.elements() for data in datasets)))
 
 
 # %% [markdown]
@@ -1306,7 +1303,7 @@ class FeatureColumn:
 
 
 # %% [markdown]
-# Two questions come up with every column. Is it there, with a value in each row? And which row has a gap?
+# One question comes up with every column. Is it there, with a value in each row?
 
 
 # %%
@@ -1319,13 +1316,6 @@ def values_of(features, key):
     values = np.asarray(values, object if isinstance(values, (list, tuple)) else None)
     if values.ndim != 1 or len(values) != len(features[first]):
         raise ValueError(f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}")
-    return values
-
-
-def without_gaps(key, values, cure):
-    """The same numbers. Raises ValueError for the first that is NaN."""
-    if np.isnan(values).any():
-        raise ValueError(f"column {key}: row {np.isnan(values).argmax()} is NaN; {cure}")
     return values
 
 
@@ -1362,9 +1352,10 @@ class NumericColumn(FeatureColumn):
             cure = "give words to categorical_column_with_vocabulary_list; a gap is None or NaN"
             raise TypeError(f"column {self.name} holds {values.dtype}, not numbers; {cure}")
         values = np.where(np.isnan(values), self.default_value, values.astype(np.float64))
-        values = without_gaps(self.name, values, "give a default_value, or leave out such rows")
-        scaled = np.reshape(self.normalizer_fn(values), (len(values), 1))
-        return without_gaps(self.name, scaled, "normalizer_fn made it")
+        if (gaps := np.isnan(values)).any():
+            cure = "give a default_value, or leave out such rows"
+            raise ValueError(f"column {self.name}: row {gaps.argmax()} is NaN; {cure}")
+        return np.reshape(self.normalizer_fn(values), (len(values), 1))
 
 
 numeric_column = NumericColumn  # TensorFlow's name, as below
@@ -1397,9 +1388,7 @@ class CategoricalColumn:
     """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
-        if not isinstance(num_buckets, int) or num_buckets < 1:
-            raise ValueError(f"column {name}: {num_buckets!r} buckets; expected a positive whole number")
-        self.name, self.num_buckets, self.ids = name, num_buckets, ids
+        self.name, self.num_buckets, self.ids = name, at_least(1, f"column {name}: buckets", num_buckets), ids
 
     def __repr__(self):
         return f"{self.name}: {self.num_buckets} categories"
@@ -1413,11 +1402,10 @@ def is_missing(value):
 def row_by_row(key, num_buckets, table, unknown):
     """The categorical column of a table {value: id}. What is not in it gets -1 if missing, else `unknown(value, row)`."""
 
-    def id_of(row, value):
-        return table[value] if value in table else -1 if is_missing(value) else unknown(value, row)
-
     def ids(features):
-        return np.array([id_of(row, value) for row, value in enumerate(values_of(features, key).tolist())], np.int64)
+        rows = enumerate(values_of(features, key).tolist())
+        found = [table[x] if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
+        return np.array(found, np.int64)
 
     return CategoricalColumn(key, num_buckets, ids)
 
@@ -1526,11 +1514,8 @@ class DenseFeatures(Layer):
     def __init__(self, feature_columns, dtype="float32", **options):
         super().__init__(dtype=dtype, **options)
         self.columns, self.tables = list(feature_columns), {}  # tables: the variables of columns that have some
-        for column in self.columns:
-            if not isinstance(column, FeatureColumn):
-                raise TypeError(
-                    f"{reprlib.repr(column)} is no feature column; try indicator_column or embedding_column"
-                )
+        if bare := [column for column in self.columns if not isinstance(column, FeatureColumn)]:
+            raise TypeError(f"{reprlib.repr(bare[0])} is no feature column; try indicator_column or embedding_column")
         names = [column.name for column in self.columns]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"DenseFeatures: the columns are {names}; expected one or more, each once")
@@ -1713,21 +1698,14 @@ class Metric(Made, Module):
         if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
             y_true = cast(y_true, y_pred.dtype)
         parts = self.parts(y_true, y_pred)
-        new = self.sums(self.weights(parts[0], sample_weight), *parts)
+        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones, as many as a compiled step's batch has rows
+        if sample_weight is not None:
+            weight = weighted(self, weight, cast(sample_weight, weight.dtype))
+        new = self.sums(weight, *parts)
         if self.state is None:
             self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
         for variable, value in zip(self.state, self.merged(*new)):
             variable.assign(value)
-
-    def weights(self, part, sample_weight):
-        """A weight for each number of a part."""
-        ones = apply("spread", 1.0, part, count=1.0)  # like this batch, also where a compiled step gets a shorter one
-        if sample_weight is None:
-            return ones
-        weight, rows = as_tensor(sample_weight, part), part.spec.shape[:1]
-        if weight.spec.shape != rows:
-            raise ValueError(f"{self}: sample_weight is {weight.spec}; expected a weight for each row, {rows}")
-        return ones * reshape(cast(weight, part.dtype), rows + (1,) * (len(part.spec.shape) - 1))
 
     def sums(self, weight, *parts):
         """What a batch has to say: count, and the sum of each part."""
@@ -2143,18 +2121,11 @@ class MeanAbsoluteError(Loss):
         return absolute(y_pred - y_true)
 
 
-class CategoricalCrossentropy(Loss):
+class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
     `from_logits=True` takes the z of p = softmax(z) in the place of p.
     """
-
-    def __init__(self, from_logits=False):
-        self.from_logits = from_logits
-
-    def check(self, y_true, y_pred):
-        super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -2168,17 +2139,15 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
         if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
-            raise ValueError(
-                f"{self}: y_true is {y_true.spec} and y_pred {y_pred.spec}; expected whole numbers {samples}"
-            )
+            given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
+            raise ValueError(f"{self}: {given}; expected whole numbers {samples}")
         if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
             wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
             raise ValueError(f"{self}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
 
     def call(self, y_true, y_pred):
-        return super().call(
-            one_hot(reshape(y_true, y_pred.spec.shape[:-1]), y_pred.spec.shape[-1], y_pred.dtype), y_pred
-        )
+        *samples, classes = y_pred.spec.shape
+        return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
 
 
 # %%
@@ -2293,44 +2262,35 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 # %% [markdown]
 # ### More of the pipeline
 #
-# More stages. `filter` keeps the elements for which a function says True, `cache` remembers what the first whole pass gave, and a
+# More stages. `filter` keeps the elements for which a function is true, `cache` remembers what the first whole pass gave, and a
 # `repeat` without a count never ends.
 
 
 # %%
 #| export data
 def repeated(make, count):
-    """The elements of `count` passes. Endless repetition ends with a pass that is empty."""
+    """The elements of `count` passes. A pass that is empty is the last: else endless repetition might search for ever."""
     for _ in itertools.count() if count == math.inf else range(count):
         element = END
         for element in make():
             yield element
-        if element is END and count == math.inf:
+        if element is END:
             return
 
 
 def cached(make, kept):
     """What the first whole pass gave, in every pass; `kept` is where it is."""
-    if not kept:
-        elements = []
-        for element in make():
-            elements.append(element)
-            yield element
-        kept.append(elements)
-    else:
-        yield from kept[0]
+    elements = []
+    for element in kept or make():
+        elements.append(element)
+        yield element
+    kept[:] = elements
 
 
 def filtered(make, predicate, where):
-    """The elements for which the predicate says True."""
-
-    def keeps(*element):
-        if isinstance(answer := predicate(*element), (bool, np.bool_)):
-            return answer
-        raise TypeError(f"expected True or False, got {reprlib.repr(answer)}")
-
+    """The elements for which the predicate is true."""
     elements, judged = itertools.tee(make())
-    return itertools.compress(elements, mapped(lambda: judged, keeps, where))
+    return itertools.compress(elements, mapped(lambda: judged, predicate, where))
 
 
 STAGES.update(
@@ -2360,34 +2320,28 @@ for data in (numbers.shuffle(10, seed=3).batch(5).repeat(2), numbers.batch(5).sh
 
 # %%
 #| export data
-def read_columns(path, label, select, na_value):
+def read_columns(path, na_value):
     """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
     with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        names, lines = next(reader, []), [(reader.line_num, cells) for cells in reader if cells]
-    for line, cells in lines:
-        if len(cells) != len(names):
-            raise ValueError(f"{path}, line {line}: {len(cells)} cells beneath {len(names)} names")
-    chosen = [*(names if select is None else select), *([] if label is None else [label])]
-    if unknown := [name for name in chosen if name not in names]:
-        raise ValueError(f"{path}: there is no column {', '.join(unknown)}; there are {', '.join(names)}")
-    places = {name: names.index(name) for name in chosen}
-    return {
-        name: column(path, name, [(line, cells[k]) for line, cells in lines], na_value) for name, k in places.items()
-    }
+        reader = csv.DictReader(file)
+        names, lines = reader.fieldnames or (), [(reader.line_num, row) for row in reader]
+    for line, row in lines:
+        if None in row or None in row.values():  # under no name, or for no cell
+            raise ValueError(f"{path}, line {line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
+    return {name: column(path, name, lines, na_value) for name in names}
 
 
-def column(path, name, cells, na_value):
-    """The cells [(line, text)] of a column as an array."""
-    numbers, missing = [], ("", na_value)
-    for line, cell in cells:
+def column(path, name, lines, na_value):
+    """The cells under that name as an array."""
+    cells, numbers = {line: "" if row[name] == na_value else row[name] for line, row in lines}, []
+    for line, cell in cells.items():
         try:
-            numbers.append(math.nan if cell in missing else float(cell))
+            numbers.append(float(cell or "nan"))
         except ValueError:
             if all(map(math.isnan, numbers)):
-                return np.array(["" if text in missing else text for _, text in cells])
-            where = f"{path}, line {line}, column {name}"
-            raise ValueError(f"{where}: {cell!r} among numbers; a missing one is empty or {na_value!r}") from None
+                return np.array([*cells.values()])
+            given = f"{cell!r} among numbers; a missing one is empty or na_value"
+            raise ValueError(f"{path}, line {line}, column {name}: {given}") from None
     numbers = np.array(numbers)
     return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
 
@@ -2467,8 +2421,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
             raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
         steps = np.asarray(boundaries, np.float64)
         if steps.ndim != 1 or not steps.size or not np.isfinite(steps).all() or not (np.diff(steps) > 0).all():
-            given = f"boundaries {reprlib.repr(boundaries)}"
-            raise ValueError(f"column {source_column.name}: {given}; expected ascending numbers")
+            raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
 
         def ids(features):
             return np.searchsorted(steps, source_column.encode(features)[:, 0], side="right").astype(np.int64)
@@ -2549,10 +2502,8 @@ class EmbeddingColumn(IndicatorColumn):
 
     def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
         super().__init__(categorical_column)
-        if not isinstance(dimension, int) or dimension < 1:
-            raise ValueError(f"embedding_column: dimension is {dimension!r}; expected a positive whole number")
         self.name, self.initializer = f"{categorical_column.name}_embedding", initializer
-        self.rows, self.width = categorical_column.num_buckets, dimension
+        self.rows, self.width = self.width, at_least(1, "embedding_column: dimension", dimension)
 
     def build(self, layer):
         layer.tables[self.name] = layer.add_weight((self.rows, self.width), self.initializer)
@@ -2632,9 +2583,7 @@ class CategoricalAccuracy(Metric):
 class SparseCategoricalAccuracy(Metric):
     """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
 
-    check = LOSSES[
-        "sparse_categorical_crossentropy"
-    ].check  # whole numbers, as many as samples, below the number of classes
+    check = SparseCategoricalCrossentropy.check  # whole numbers, one a sample, below the number of classes
 
     def parts(self, y_true, y_pred):
         return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
@@ -2665,8 +2614,8 @@ truth, said = np.array([1, 1, 1, 0]), np.array([0.9, 0.8, 0.2, 0.6])
 print(f"{BinaryAccuracy()(truth, said):.3f} {Precision()(truth, said):.3f} {Recall()(truth, said):.3f}")
 
 # %% [markdown]
-# Both depend on the threshold. The area under a curve looks at all thresholds at once: recall over the share of false alarms
-# (ROC), or precision over recall (PR). An area of 1 is perfect; under the ROC curve, guessing has 0.5.
+# Both depend on the threshold. The **AUC** looks at all thresholds at once. It is the area under a curve: recall over the share
+# of false alarms, the ROC curve. An area of 1 is perfect, and guessing has 0.5.
 
 
 # %%
@@ -2674,18 +2623,15 @@ print(f"{BinaryAccuracy()(truth, said):.3f} {Precision()(truth, said):.3f} {Reca
 
 
 class AUC(BinaryAccuracy):
-    """The area under a curve, for probabilities [batch] or [batch, 1], with `num_thresholds` points.
+    """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, and straight lines.
 
-    Between two points the ROC curve is straight, and the PR curve is that of Davis and Goadrich, 2006. A probability
-    outside of [0, 1] makes `result` raise ValueError.
+    A probability outside of [0, 1] makes `result` raise ValueError.
     """
 
-    def __init__(self, num_thresholds=200, curve="ROC", **options):
-        if num_thresholds < 2 or curve not in ("ROC", "PR"):
-            raise ValueError(f"AUC: {num_thresholds} thresholds, curve {curve!r}; expected 2 or more, 'ROC' or 'PR'")
-        inner = np.arange(1, num_thresholds - 1) / (num_thresholds - 1)
+    def __init__(self, num_thresholds=200, **options):
+        last = at_least(2, "AUC: num_thresholds", num_thresholds) - 1
+        inner = np.arange(1, last) / last
         super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
-        self.curve = curve
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
@@ -2695,28 +2641,21 @@ class AUC(BinaryAccuracy):
     def parts(self, y_true, y_pred):
         y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
         called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
-        return y_true, called, cast(y_pred != clip(y_pred, 0.0, 1.0), y_pred.dtype)
+        return y_true, called, 1.0 - cast(y_pred >= 0.0, y_pred.dtype) * cast(y_pred <= 1.0, y_pred.dtype)
 
     def sums(self, weight, true, called, outside):
-        weights = concat([weight, weight * true], 1)  # [batch, 2]: of all rows, of those that are 1
-        return apply("matmul", weights, called, transpose_x=True), reduce_sum(weights, 0), reduce_sum(outside, 0)
+        kinds = concat([weight * true, weight * (1.0 - true)], 1)  # [batch, 2]
+        return apply("matmul", kinds, called, transpose_x=True), reduce_sum(outside, 0)
 
-    def formula(self, by_threshold, totals, outside):
-        (called, right), (count, true) = by_threshold, totals
+    def formula(self, by_threshold, outside):
         if outside.any():
             raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
-        if self.curve == "ROC":
-            recall, alarms = right / (true or 1.0), (called - right) / ((count - true) or 1.0)
-            return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
-        more, gained = -np.diff(called), -np.diff(right)
-        slope = np.divide(gained, more, out=np.zeros_like(more), where=more > 0)
-        both = (called[1:] > 0) & (called[:-1] > 0)
-        logs = np.log(np.divide(called[:-1], called[1:], out=np.ones_like(more), where=both))
-        return ratio(slope * (gained + (right[1:] - slope * called[1:]) * logs), true)
+        recall, alarms = by_threshold / np.maximum(by_threshold[:, :1], 1e-30)  # all are called at the first threshold
+        return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
 
 
 # %%
-print(f"ROC {AUC()(truth, said):.3f}, PR {AUC(curve='PR')(truth, said):.3f}")
+print(f"AUC {AUC()(truth, said):.3f}")
 
 # %% [markdown]
 # **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A variance
@@ -2768,9 +2707,6 @@ print(
 class AccuracyByShape(Metric):
     """Binary accuracy for one column, categorical accuracy for equal shapes, else sparse categorical accuracy."""
 
-    def __init__(self, name="accuracy"):
-        super().__init__(name)
-
     def check(self, y_true, y_pred):
         shape = y_pred.spec.shape
         several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
@@ -2781,7 +2717,9 @@ class AccuracyByShape(Metric):
 
 KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
-METRICS.update({snake_case(kind.__name__): kind for kind in KINDS}, accuracy=AccuracyByShape)
+METRICS.update(
+    {snake_case(kind.__name__): kind for kind in KINDS}, accuracy=functools.partial(AccuracyByShape, "accuracy")
+)
 
 
 def __getattr__(name):
