@@ -39,7 +39,7 @@ class Picture:
         canvas, small = FigureCanvasAgg(figure), io.BytesIO()
         canvas.draw()
         image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        image.quantize(256, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+        image.quantize(256, dither=Image.Dither.NONE).save(small, "png")
         self.png, self.text = small.getvalue(), text
 
     def __repr__(self):
@@ -142,7 +142,7 @@ def loss_curve(axes, losses, window=50, **style):
     smooth = np.convolve(losses, np.ones(window) / window, "valid")
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
     axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
-    axes.set(xlabel=f"step (line: mean of {window})", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g}")
+    axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g} (mean of {window})")
 
 
 BINARY = ("#0072B2", "#E69F00")  # y = 0, y = 1
@@ -827,7 +827,7 @@ def pipeline(figure, dataset, element):
     numbers = [name for name, _, hue in stages if hue == ROW_NUMBERS]
     unit = "batch" if dataset.units == "batches" else "element"
     hues = [COOL if dataset.stages[0].arrays is not None else ELEMENTS, *(hue for _, _, hue in stages[1:]), ELEMENTS]
-    boxes = [*(stage[:2] for stage in stages), ("a loop", f"one {unit}: {shapes_of(element)}")]
+    boxes = [*(stage[:2] for stage in stages), ("your loop", f"one {unit}: {shapes_of(element)}")]
     across = min(len(boxes), 5)
     lines = -(-len(boxes) // across)
     figure.set_size_inches(7.0, 0.35 + 1.0 * lines)

@@ -75,7 +75,7 @@ def finding(losses, best):
     return "all of them diverge"
 
 
-@styled(width=7.4, height=3.5, left=0.075, right=0.808, bottom=0.137, top=0.8, wspace=0.3)
+@styled(width=7.4, height=3.5, left=0.075, right=0.808, bottom=0.137, top=0.8, wspace=0.42)
 def drawn(figure, inputs, rate, x, y, runs):
     """A race: the paths on a map of the loss, and how far above the best loss each racer is.
 
@@ -86,13 +86,15 @@ def drawn(figure, inputs, rate, x, y, runs):
     draw_map(chart, place, inputs, [path for _, path in runs.values()])
     draw_clock(clock, place.loss, losses)
     flat, steep = np.linalg.eigvalsh(place.curvature)
-    found, shape = f"{inputs}, rate {rate:g}: {finding(losses, place.loss)}", f"curvatures {flat:.3g} and {steep:.3g}"
+    found, shape = f"{inputs}, rate {rate:g}: {finding(losses, place.loss)}", "a round bowl"
+    if steep > 1.001 * flat:
+        shape = f"a valley {short(np.sqrt(steep / flat))} times as long as wide"
     figure.text(0.008, 0.937, found, size=11, weight="bold")
-    chart.set_title(shape, weight="normal", size=10)
+    chart.set_title(f"the loss: {shape}", weight="normal", size=10)
     results = "; ".join(f"{name} {result(loss, place.loss)}" for name, loss in losses.items())
     return (
         f"{found}. In {max(map(len, losses.values())) - 1:,} updates: {results}. To arrive is to stay within 1 % of the "
-        f"best loss. The surface has {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
+        f"best loss. The loss is {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
     )
 
 
@@ -121,16 +123,13 @@ def inside(path, corners):
 
 def draw_clock(axes, best, losses):
     """How far above the best loss each racer is, in percent, over the updates, and how the race ended for it."""
-    low, high, steps = (
-        -2,
-        5,
-        max(map(len, losses.values())),
-    )  # powers of ten; a plain axis is drawn faster than a log one
+    # powers of ten, because a plain axis is drawn faster than a log one
+    low, high, steps = -2, 5, max(map(len, losses.values()))
     ticks = [0, *(10**k for k in range(9) if 10**k < steps)]
     axes.set_xticks(np.log10(np.add(ticks, 1)), [f"{tick:,}" for tick in ticks])
     axes.set_yticks([-2, 0, 2, 4], ["0.01", "1", "100", "10,000"])
-    axes.set(xlim=(0, np.log10(steps)), ylim=(low, high), xlabel="updates")
-    axes.set_title("% above the best loss; below 1: arrived", weight="normal", size=10)
+    axes.set(xlim=(0, np.log10(steps)), ylim=(low, high), xlabel="updates", ylabel="% above the best loss")
+    axes.set_title("yellow: within 1 % of the best", weight="normal", size=10)
     axes.axhspan(low, 2 + np.log10(NEAR), color=FINISH, alpha=0.35, linewidth=0)
     ends = []
     for (color, marker, width), loss in zip(RACERS, losses.values(), strict=False):

@@ -155,8 +155,8 @@ def test_a_generator_begins_anew_in_each_pass():
 
 
 def test_zip_stops_with_the_shortest():
-    for data in (Dataset.zip(numbers(3), numbers(9).skip(4)), Dataset.zip((numbers(3), numbers(9).skip(4)))):
-        assert [(int(a), int(b)) for a, b in data] == [(0, 4), (1, 5), (2, 6)] and len(data) == 3
+    data = Dataset.zip(numbers(3), numbers(9).skip(4))
+    assert [(int(a), int(b)) for a, b in data] == [(0, 4), (1, 5), (2, 6)] and len(data) == 3
     assert len(Dataset.zip(numbers(3), numbers(1).repeat())) == 3
 
 
@@ -219,18 +219,18 @@ def test_row_numbers_pass_through_all_stages_that_need_no_rows():
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    "data",
     [
-        (numbers(4), "no batch"),
-        (numbers(4).map(abs).batch(2), "no row numbers"),
-        (numbers(4).batch(2).filter(lambda x: True), "no row numbers"),
-        (numbers(4).batch(2).repeat(), "no row numbers"),
-        (numbers(4).batch(2).batch(2), "no row numbers"),
+        numbers(4),
+        numbers(4).map(abs).batch(2),
+        numbers(4).batch(2).filter(lambda x: True),
+        numbers(4).batch(2).repeat(),
+        numbers(4).batch(2).batch(2),
     ],
 )
-def test_there_are_no_rows_where_a_stage_needs_elements(data, why):
+def test_there_are_no_rows_where_a_stage_needs_elements(data):
     assert not data.in_memory
-    with pytest.raises(TypeError, match=why):
+    with pytest.raises(TypeError, match="gives no batches of row numbers; go through the dataset in a loop"):
         data.rows()
     assert next(iter(data)) is not None
 
@@ -343,17 +343,16 @@ def test_columns_of_a_file(tmp_path):
     assert row["id"].dtype == np.int64 and row["id"].numpy().tolist() == [1, 2, 3]
     assert row["depth"].dtype == np.float32 and np.isnan(row["depth"].numpy()).tolist() == [False, True, True]
     assert row["kind"].tolist() == ["a", "", "7"]
-    x, y = next(iter(Dataset.from_csv(path, "id", ["depth"], "NA")))
-    assert list(x) == ["depth"] and int(y) == 1
+    x, y = next(iter(Dataset.from_csv(path, "id", na_value="NA")))
+    assert list(x) == ["depth", "kind"] and int(y) == 1
 
 
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
         ("a,b\n1,2\n3,x\n", {}, "table.csv, line 3, column b: 'x' among numbers"),
-        ('a,b\n"1\n",2\n3\n', {}, "table.csv, line 4: 1 cells beneath 2 names"),
-        ("a,b\n1,2\n", {"label_name": "c"}, "no column c; there are a, b"),
-        ("a,b\n1,2\n", {"select_columns": ["c", "a"]}, "no column c; there are a, b"),
+        ('a,b\n"1\n",2\n3\n', {}, "table.csv, line 4: .'3', None. beneath 2 names"),
+        ("a,b\n1,2\n", {"label_name": "c"}, "no column is called 'c'; there are a, b"),
         ("a,b\n", {}, r"from_csv: arrays of \[0, 0\] rows"),
         ("", {}, "from_csv: arrays of"),
     ],
@@ -388,15 +387,14 @@ def test_a_mistake_in_a_file_is_found_by_line_and_column(tmp_path, text, options
         (lambda: numbers(3).batch(2.0), "batch_size is 2.0"),
         (lambda: numbers(3).shuffle(0), "buffer_size is 0"),
         (lambda: numbers(3).shuffle(3, seed=-1), "seed is -1"),
-        (lambda: numbers(3).take(-2), "count is -2"),
+        (lambda: numbers(3).take(-1), "count is -1"),
         (lambda: numbers(3).skip(-1), "count is -1"),
         (lambda: numbers(3).repeat(0), "count is 0"),
         (lambda: numbers(3).prefetch(True), "buffer_size is True"),
         (lambda: numbers(3).batch(4, drop_remainder=True), "3 elements make no batch of 4"),
-        (lambda: numbers(3).repeat().cache(), "never ends"),
         (lambda: len(numbers(3).repeat()), "never ends"),
         (lambda: list(numbers(3).repeat()), "never ends"),
-        (lambda: list(numbers(3).map(abs).filter(lambda n: True).repeat(-1)), "never ends"),
+        (lambda: list(numbers(3).map(abs).filter(lambda n: True).repeat()), "never ends"),
         (lambda: list(Dataset.from_generator(lambda: map(np.ones, (1, 2))).batch(2)), r"shapes \(1,\) and \(2,\)"),
     ],
 )
@@ -405,9 +403,10 @@ def test_what_cannot_be_is_said(make, words):
         make()
 
 
-def test_a_filter_wants_true_or_false():
-    with pytest.raises(RuntimeError, match="stage 3, filter: element 0: TypeError: expected True or False, got 0"):
-        list(numbers(3).map(abs).filter(lambda n: int(n)))
+def test_a_function_that_fails_is_found_by_stage_and_element():
+    with pytest.raises(RuntimeError, match="stage 3, filter: element 1: ZeroDivisionError"):
+        list(numbers(3).map(abs).filter(lambda n: 1 // (1 - int(n))))
+    assert listed(numbers(3).filter(lambda n: n)) == [1, 2]
     with pytest.raises(RuntimeError, match="element 1: TypeError: expected numbers or text, got None"):
         list(numbers(3).map(lambda n: None if n else n))
 
@@ -424,7 +423,7 @@ def test_nothing_left_is_no_error():
     )
     assert [n for n in none.repeat()] == []  # it would search for ever
     assert list(numbers(3).take(0)) == list(numbers(3).skip(5)) == []
-    assert listed(numbers(3).take(-1)) == [0, 1, 2] and listed(numbers(2).repeat(-1).take(3)) == [0, 1, 0]
+    assert listed(numbers(2).repeat().take(3)) == [0, 1, 0]
 
 
 # Pictures
@@ -443,7 +442,7 @@ def test_the_pipeline_is_drawn_from_what_its_stages_say():
         assert words in text
     data = data.map(lambda x, y: {"x": x}).prefetch(2)
     text = figures.pipeline(data, next(iter(data))).text
-    assert "prefetch(2): up to 2 batches, ready. a loop: one batch: x (100, 2)." in text and "stay" not in text
+    assert "prefetch(2): up to 2 batches, ready. your loop: one batch: x (100, 2)." in text and "stay" not in text
     assert [line.split("  ")[0] for line in repr(data).split("\n")][1:3] == ["shuffle(1000)", "batch(100)"]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 
-from .layers import RANDOM
+from .layers import RANDOM, at_least, known
 
 
 def drawn(make, size, draws):
@@ -41,7 +41,7 @@ def drawn_rows(make, size, draws):
     rows = make()
     if size < len(rows):
         return rows[list(drawn(lambda: range(len(rows)), size, draws))]
-    return rows[draws().permutation(len(rows))]
+    return draws().permutation(rows)
 
 
 def batched_rows(make, size, drop):
@@ -54,11 +54,8 @@ def batched_rows(make, size, drop):
 
 def packed(batches):
     """Batches of row numbers as one array [steps, batch] or, if they are not equally long, as an array of arrays."""
-    if len({len(rows) for rows in batches}) == 1:
-        return np.array(batches)
-    arrays = np.empty(len(batches), object)
-    arrays[:] = [*map(np.asarray, batches)]
-    return arrays
+    equal = len({len(rows) for rows in batches}) == 1
+    return np.array([*map(np.asarray, batches)], None if equal else object)
 
 
 def each_array(function, *elements):
@@ -126,7 +123,7 @@ def number_of_batches(length, size, drop):
 STAGES = {
     "take": Stage(lambda make, n: islice(make(), n), lambda make, n: make()[:n], min),
     "skip": Stage(
-        lambda make, n: islice(make(), n, None), lambda make, n: make()[n:], lambda length, n: max(0, length - n)
+        lambda make, n: islice(make(), n, None), lambda make, n: make()[n:], lambda rows, n: max(0, rows - n)
     ),
     "shuffle": Stage(drawn, drawn_rows, holds="up to {0:,} {units}"),
     "batch": Stage(batched, batched_rows, number_of_batches, "{0:,} {units} to a batch"),
@@ -147,9 +144,10 @@ class Pipeline:
         length = math.inf if math.inf in given else None if self.length is None else length(self.length, *given)
         arrays = None if rows is None or length == math.inf or units == self.units else self.arrays
         make = (lambda: elements(self.elements, *given)) if arrays is None else (lambda: rows(self.make, *given))
-        now = self.units if arrays is None else self.units.replace("elements", "row numbers")
         shown = ", ".join(getattr(x, "__name__", str(x)) for x in given[:1] if callable(x) or isinstance(x, int))
-        holds = holds.format(*given, units=now)
+        holds = holds.format(
+            *given, units="row numbers" if arrays is not None and self.units == "elements" else self.units
+        )
         return type(self)(f"{name}({shown})", holds, length, make, arrays, units or self.units, self)
 
     def elements(self):
@@ -172,8 +170,7 @@ class Pipeline:
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`: all the arrays, and row numbers [steps, batch]."""
         if not self.in_memory:
-            why = "after this stage there are no row numbers" if self.arrays is None else "there is no batch(size) yet"
-            raise TypeError(f"rows: {self.stage}: {why}; go through the dataset element by element")
+            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         arrays, batches = self.arrays, self.make()
         arrays = arrays if isinstance(arrays, (tuple, dict)) else (arrays,)
         return arrays, list(batches) if batches.dtype == object else batches
@@ -199,23 +196,15 @@ def pick(arrays, rows):
     return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
 
 
-def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return int(value)
-
-
 class Stages(Pipeline):
     """Datasets made from this one."""
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
+        size = at_least(1, "shuffle: buffer_size", buffer_size)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
-        return self.then(
-            "shuffle", at_least(1, "shuffle: buffer_size", buffer_size), lambda: draws_of(seed, next(passes))
-        )
+        return self.then("shuffle", size, lambda: draws_of(seed, next(passes)))
 
     def batch(self, batch_size, drop_remainder=False):
         """So many elements as one. The last batch may be shorter, or is dropped."""
@@ -225,29 +214,27 @@ class Stages(Pipeline):
         return self.then("batch", size, drop_remainder, units="batches")
 
     def take(self, count):
-        """The first `count`; all of them for -1."""
-        return self if count == -1 else self.then("take", at_least(0, "take: count", count))
+        """The first `count`."""
+        return self.then("take", at_least(0, "take: count", count))
 
     def skip(self, count):
         """All but the first `count`."""
         return self.then("skip", at_least(0, "skip: count", count))
 
     def repeat(self, count=None):
-        """So many passes, one after the other; for None or -1 without end."""
-        return self.then("repeat", math.inf if count in (None, -1) else at_least(1, "repeat: count", count))
+        """So many passes, one after the other; without a count they never end."""
+        return self.then("repeat", math.inf if count is None else at_least(1, "repeat: count", count))
 
     def map(self, function):
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
         return self.then("map", function, f"stage {len(self.stages) + 1}, map")
 
     def filter(self, predicate):
-        """The elements for which predicate(element) is True."""
+        """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
         return self.then("filter", predicate, f"stage {len(self.stages) + 1}, filter")
 
     def cache(self):
         """What the first whole pass gave, again in every pass."""
-        if self.length == math.inf:
-            raise ValueError(f"cache: {self.stage} never ends")
         return self.then("cache", [])
 
     def prefetch(self, buffer_size):
@@ -277,11 +264,11 @@ class Dataset(Stages):
         if not len(batches) or not all(map(len, batches)):
             raise ValueError("from_batches: there is no batch, or an empty one")
         batches = batches if isinstance(batches, np.ndarray) else packed(batches)
-        rows, last = np.concatenate(batches) if batches.dtype == object else batches, len(data) - 1
-        if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() > last:
-            raise ValueError(
-                f"from_batches: {rows.dtype} from {rows.min()} to {rows.max()}; expected rows from 0 to {last}"
-            )
+        rows = np.concatenate(batches) if batches.dtype == object else batches
+        first, last = rows.min(), rows.max()
+        if rows.dtype.kind not in "iu" or first < 0 or last >= len(data):
+            given = f"{rows.dtype} from {first} to {last}"
+            raise ValueError(f"from_batches: {given}; expected rows from 0 to {len(data) - 1}")
         holds = f"{data.holds}; {len(batches):,} batches of row numbers"
         return cls("from_batches", holds, len(batches), lambda: batches, data.arrays, "batches")
 
@@ -290,24 +277,23 @@ class Dataset(Stages):
         """What the iterators give that generator() makes, a new one for each pass."""
         if not callable(generator):
             raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
-        stage = f"from_generator({getattr(generator, '__name__', '')})"
-        return cls(stage, "one element at a time", None, lambda: (each_array(as_array, part) for part in generator()))
+        return cls(
+            "from_generator", "one at a time", None, lambda: (each_array(as_array, part) for part in generator())
+        )
 
     @classmethod
-    def from_csv(cls, path, label_name=None, select_columns=None, na_value=""):
+    def from_csv(cls, path, label_name=None, na_value=""):
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
-        columns = read_columns(path, label_name, select_columns, na_value)
+        columns = read_columns(path, na_value)
+        known("column", columns, label_name)  # raises ValueError for a name that is not there
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)), "from_csv")
 
     @classmethod
     def zip(cls, *datasets):
-        """Tuples of an element of each dataset, as long as all have one. Dataset.zip((a, b)) is Dataset.zip(a, b)."""
-        datasets = datasets[0] if isinstance(datasets[0], tuple) else datasets
+        """Tuples of an element of each dataset, as long as all have one."""
         lengths = [data.length for data in datasets]
         length = None if None in lengths else min(lengths)
-        return cls(
-            "zip()", f"one element of each of {len(datasets)}", length, lambda: zip(*(d.elements() for d in datasets))
-        )
+        return cls("zip", "one element of each", length, lambda: zip(*(data.elements() for data in datasets)))
 
 
 END = object()  # what no element is
@@ -329,37 +315,28 @@ STAGES["prefetch"] = Stage(prefetched, holds="up to {0} {units}, ready")
 
 
 def repeated(make, count):
-    """The elements of `count` passes. Endless repetition ends with a pass that is empty."""
+    """The elements of `count` passes. A pass that is empty is the last: else endless repetition might search for ever."""
     for _ in itertools.count() if count == math.inf else range(count):
         element = END
         for element in make():
             yield element
-        if element is END and count == math.inf:
+        if element is END:
             return
 
 
 def cached(make, kept):
     """What the first whole pass gave, in every pass; `kept` is where it is."""
-    if not kept:
-        elements = []
-        for element in make():
-            elements.append(element)
-            yield element
-        kept.append(elements)
-    else:
-        yield from kept[0]
+    elements = []
+    for element in kept or make():
+        elements.append(element)
+        yield element
+    kept[:] = elements
 
 
 def filtered(make, predicate, where):
-    """The elements for which the predicate says True."""
-
-    def keeps(*element):
-        if isinstance(answer := predicate(*element), (bool, np.bool_)):
-            return answer
-        raise TypeError(f"expected True or False, got {reprlib.repr(answer)}")
-
+    """The elements for which the predicate is true."""
     elements, judged = itertools.tee(make())
-    return itertools.compress(elements, mapped(lambda: judged, keeps, where))
+    return itertools.compress(elements, mapped(lambda: judged, predicate, where))
 
 
 STAGES.update(
@@ -369,34 +346,28 @@ STAGES.update(
 )
 
 
-def read_columns(path, label, select, na_value):
+def read_columns(path, na_value):
     """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
     with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        names, lines = next(reader, []), [(reader.line_num, cells) for cells in reader if cells]
-    for line, cells in lines:
-        if len(cells) != len(names):
-            raise ValueError(f"{path}, line {line}: {len(cells)} cells beneath {len(names)} names")
-    chosen = [*(names if select is None else select), *([] if label is None else [label])]
-    if unknown := [name for name in chosen if name not in names]:
-        raise ValueError(f"{path}: there is no column {', '.join(unknown)}; there are {', '.join(names)}")
-    places = {name: names.index(name) for name in chosen}
-    return {
-        name: column(path, name, [(line, cells[k]) for line, cells in lines], na_value) for name, k in places.items()
-    }
+        reader = csv.DictReader(file)
+        names, lines = reader.fieldnames or (), [(reader.line_num, row) for row in reader]
+    for line, row in lines:
+        if None in row or None in row.values():  # under no name, or for no cell
+            raise ValueError(f"{path}, line {line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
+    return {name: column(path, name, lines, na_value) for name in names}
 
 
-def column(path, name, cells, na_value):
-    """The cells [(line, text)] of a column as an array."""
-    numbers, missing = [], ("", na_value)
-    for line, cell in cells:
+def column(path, name, lines, na_value):
+    """The cells under that name as an array."""
+    cells, numbers = {line: "" if row[name] == na_value else row[name] for line, row in lines}, []
+    for line, cell in cells.items():
         try:
-            numbers.append(math.nan if cell in missing else float(cell))
+            numbers.append(float(cell or "nan"))
         except ValueError:
             if all(map(math.isnan, numbers)):
-                return np.array(["" if text in missing else text for _, text in cells])
-            where = f"{path}, line {line}, column {name}"
-            raise ValueError(f"{where}: {cell!r} among numbers; a missing one is empty or {na_value!r}") from None
+                return np.array([*cells.values()])
+            given = f"{cell!r} among numbers; a missing one is empty or na_value"
+            raise ValueError(f"{path}, line {line}, column {name}: {given}") from None
     numbers = np.array(numbers)
     return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
 

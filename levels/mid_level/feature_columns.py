@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.low_level import concat, constant, gather, one_hot
 
-from .layers import Layer, known
+from .layers import Layer, at_least, known
 
 
 class FeatureColumn:
@@ -36,13 +36,6 @@ def values_of(features, key):
     return values
 
 
-def without_gaps(key, values, cure):
-    """The same numbers. Raises ValueError for the first that is NaN."""
-    if np.isnan(values).any():
-        raise ValueError(f"column {key}: row {np.isnan(values).argmax()} is NaN; {cure}")
-    return values
-
-
 class NumericColumn(FeatureColumn):
     """One number a row. A missing one, None or NaN, becomes `default_value`; without that it is an error.
 
@@ -63,9 +56,10 @@ class NumericColumn(FeatureColumn):
             cure = "give words to categorical_column_with_vocabulary_list; a gap is None or NaN"
             raise TypeError(f"column {self.name} holds {values.dtype}, not numbers; {cure}")
         values = np.where(np.isnan(values), self.default_value, values.astype(np.float64))
-        values = without_gaps(self.name, values, "give a default_value, or leave out such rows")
-        scaled = np.reshape(self.normalizer_fn(values), (len(values), 1))
-        return without_gaps(self.name, scaled, "normalizer_fn made it")
+        if (gaps := np.isnan(values)).any():
+            cure = "give a default_value, or leave out such rows"
+            raise ValueError(f"column {self.name}: row {gaps.argmax()} is NaN; {cure}")
+        return np.reshape(self.normalizer_fn(values), (len(values), 1))
 
 
 numeric_column = NumericColumn  # TensorFlow's name, as below
@@ -75,9 +69,7 @@ class CategoricalColumn:
     """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
-        if not isinstance(num_buckets, int) or num_buckets < 1:
-            raise ValueError(f"column {name}: {num_buckets!r} buckets; expected a positive whole number")
-        self.name, self.num_buckets, self.ids = name, num_buckets, ids
+        self.name, self.num_buckets, self.ids = name, at_least(1, f"column {name}: buckets", num_buckets), ids
 
     def __repr__(self):
         return f"{self.name}: {self.num_buckets} categories"
@@ -91,11 +83,10 @@ def is_missing(value):
 def row_by_row(key, num_buckets, table, unknown):
     """The categorical column of a table {value: id}. What is not in it gets -1 if missing, else `unknown(value, row)`."""
 
-    def id_of(row, value):
-        return table[value] if value in table else -1 if is_missing(value) else unknown(value, row)
-
     def ids(features):
-        return np.array([id_of(row, value) for row, value in enumerate(values_of(features, key).tolist())], np.int64)
+        rows = enumerate(values_of(features, key).tolist())
+        found = [table[x] if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
+        return np.array(found, np.int64)
 
     return CategoricalColumn(key, num_buckets, ids)
 
@@ -157,11 +148,8 @@ class DenseFeatures(Layer):
     def __init__(self, feature_columns, dtype="float32", **options):
         super().__init__(dtype=dtype, **options)
         self.columns, self.tables = list(feature_columns), {}  # tables: the variables of columns that have some
-        for column in self.columns:
-            if not isinstance(column, FeatureColumn):
-                raise TypeError(
-                    f"{reprlib.repr(column)} is no feature column; try indicator_column or embedding_column"
-                )
+        if bare := [column for column in self.columns if not isinstance(column, FeatureColumn)]:
+            raise TypeError(f"{reprlib.repr(bare[0])} is no feature column; try indicator_column or embedding_column")
         names = [column.name for column in self.columns]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"DenseFeatures: the columns are {names}; expected one or more, each once")
@@ -191,8 +179,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
             raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
         steps = np.asarray(boundaries, np.float64)
         if steps.ndim != 1 or not steps.size or not np.isfinite(steps).all() or not (np.diff(steps) > 0).all():
-            given = f"boundaries {reprlib.repr(boundaries)}"
-            raise ValueError(f"column {source_column.name}: {given}; expected ascending numbers")
+            raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
 
         def ids(features):
             return np.searchsorted(steps, source_column.encode(features)[:, 0], side="right").astype(np.int64)
@@ -241,10 +228,8 @@ class EmbeddingColumn(IndicatorColumn):
 
     def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
         super().__init__(categorical_column)
-        if not isinstance(dimension, int) or dimension < 1:
-            raise ValueError(f"embedding_column: dimension is {dimension!r}; expected a positive whole number")
         self.name, self.initializer = f"{categorical_column.name}_embedding", initializer
-        self.rows, self.width = categorical_column.num_buckets, dimension
+        self.rows, self.width = self.width, at_least(1, "embedding_column: dimension", dimension)
 
     def build(self, layer):
         layer.tables[self.name] = layer.add_weight((self.rows, self.width), self.initializer)

@@ -40,6 +40,7 @@ def glorot_uniform(shape):
 
 INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
 ACTIVATIONS = {"linear": lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
+REGULARIZERS = {}  # penalties for large weights, see below
 
 
 def known(what, table, name):
@@ -53,6 +54,13 @@ def known(what, table, name):
     return table[name]
 
 
+def at_least(least, name, value):
+    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
+    return int(value)
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -60,6 +68,10 @@ class Made:
         part = super().__new__(cls)
         part.again = functools.partial(cls, *args, **options)
         return part
+
+    def __repr__(self):
+        given = [*map(repr, self.again.args), *(f"{name}={value!r}" for name, value in self.again.keywords.items())]
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 TRAINING = [False]  # the last one says whether layers are called in order to be trained
@@ -105,7 +117,7 @@ class Layer(Made, Module):
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         variable, self.built = Variable(values.astype(self.dtype or "float32"), trainable=trainable), True
         if regularizer is not None:
-            self.penalties.append(functools.partial(regularizer, variable))
+            self.penalties.append(functools.partial(known("regularizer", REGULARIZERS, regularizer), variable))
         return variable
 
     @property
@@ -132,9 +144,8 @@ class Dense(Layer):
         **options,
     ):
         super().__init__(**options)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"Dense: units is {units!r}; expected a positive integer")
-        self.units, self.activation, self.use_bias = units, known("activation", ACTIVATIONS, activation), use_bias
+        self.units, self.use_bias = at_least(1, "Dense: units", units), use_bias
+        self.activation = known("activation", ACTIVATIONS, activation)
         self.initializers, self.regularizer = (kernel_initializer, bias_initializer), kernel_regularizer
 
     def build(self, shape):
@@ -192,6 +203,9 @@ class L2(Made):
         return self.l2 * reduce_sum(w * w)
 
 
+REGULARIZERS.update(l1=L1(), l2=L2())
+
+
 class Activation(Layer):
     """A function by name, or one of your own, as a layer."""
 
@@ -218,6 +232,8 @@ class Concatenate(Layer):
         self.axis = axis
 
     def call(self, x):
+        if not isinstance(x, list):
+            raise TypeError(f"{self.name}: expected a list of inputs, got {x.spec}")
         return concat(x, self.axis)
 
 

@@ -2,26 +2,47 @@
 
 # Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
 
-from levels.low_level import Symbol, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
+from levels.low_level import (
+    Symbol,
+    as_tensor,
+    cast,
+    clip,
+    exp,
+    log,
+    maximum,
+    nn,
+    one_hot,
+    reduce_mean,
+    reduce_sum,
+    reshape,
+)
 
 from .layers import Made, absolute
 
 
+def weighted(loss, each, sample_weight):
+    """What each sample gives, [batch, …], times its weight [batch]."""
+    weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
+    if weight.spec.shape != samples:
+        raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
+
+
 class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
+
+    def __init__(self):
+        """No arguments; without this line Python would take any."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. `sample_weight` [batch] multiplies what each sample gives, before the mean."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
+        if y_true.spec.shape == y_pred.spec.shape and y_true.dtype.kind != "f":  # yes and no, as 1 and 0
+            y_true = cast(y_true, y_pred.dtype)
         each = self.call(y_true, y_pred)
-        if sample_weight is not None:
-            weight = as_tensor(sample_weight, each)
-            if weight.spec.shape[:1] != each.spec.shape[:1]:
-                raise ValueError(f"{self}: sample_weight is {weight.spec}; there are {each.spec.shape[0]} samples")
-            each = each * reshape(weight, weight.spec.shape[:1] + (1,) * (len(each.spec.shape) - 1))
-        return reduce_mean(each)
+        return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
@@ -53,11 +74,8 @@ def within(p):
     return clip(p, 1e-7, 1.0 - 1e-7)
 
 
-class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
-
-    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
-    """
+class Crossentropy(Loss):
+    """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
         self.from_logits = from_logits
@@ -65,6 +83,13 @@ class BinaryCrossentropy(Loss):
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+
+
+class BinaryCrossentropy(Crossentropy):
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7].
+
+    `from_logits=True` takes the z of p = 1 / (1 + exp(-z)) in its place, and cuts nothing off.
+    """
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -81,18 +106,11 @@ class MeanAbsoluteError(Loss):
         return absolute(y_pred - y_true)
 
 
-class CategoricalCrossentropy(Loss):
+class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
     `from_logits=True` takes the z of p = softmax(z) in the place of p.
     """
-
-    def __init__(self, from_logits=False):
-        self.from_logits = from_logits
-
-    def check(self, y_true, y_pred):
-        super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
 
     def call(self, y_true, y_pred):
         if self.from_logits:
@@ -106,17 +124,15 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
         if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
-            raise ValueError(
-                f"{self}: y_true is {y_true.spec} and y_pred {y_pred.spec}; expected whole numbers {samples}"
-            )
+            given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
+            raise ValueError(f"{self}: {given}; expected whole numbers {samples}")
         if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
             wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
             raise ValueError(f"{self}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
 
     def call(self, y_true, y_pred):
-        return super().call(
-            one_hot(reshape(y_true, y_pred.spec.shape[:-1]), y_pred.spec.shape[-1], y_pred.dtype), y_pred
-        )
+        *samples, classes = y_pred.spec.shape
+        return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
 
 
 LOSSES = {

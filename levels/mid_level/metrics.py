@@ -7,22 +7,10 @@ import re
 
 import numpy as np
 
-from levels.low_level import (
-    Module,
-    Variable,
-    apply,
-    arg_max,
-    as_tensor,
-    cast,
-    clip,
-    concat,
-    maximum,
-    reduce_sum,
-    reshape,
-)
+from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
 
-from .layers import Made
-from .losses import LOSSES, Loss, check_probabilities
+from .layers import Made, at_least
+from .losses import LOSSES, Loss, SparseCategoricalCrossentropy, check_probabilities, weighted
 
 
 def snake_case(name):
@@ -57,21 +45,14 @@ class Metric(Made, Module):
         if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
             y_true = cast(y_true, y_pred.dtype)
         parts = self.parts(y_true, y_pred)
-        new = self.sums(self.weights(parts[0], sample_weight), *parts)
+        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones, as many as a compiled step's batch has rows
+        if sample_weight is not None:
+            weight = weighted(self, weight, cast(sample_weight, weight.dtype))
+        new = self.sums(weight, *parts)
         if self.state is None:
             self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
         for variable, value in zip(self.state, self.merged(*new)):
             variable.assign(value)
-
-    def weights(self, part, sample_weight):
-        """A weight for each number of a part."""
-        ones = apply("spread", 1.0, part, count=1.0)  # like this batch, also where a compiled step gets a shorter one
-        if sample_weight is None:
-            return ones
-        weight, rows = as_tensor(sample_weight, part), part.spec.shape[:1]
-        if weight.spec.shape != rows:
-            raise ValueError(f"{self}: sample_weight is {weight.spec}; expected a weight for each row, {rows}")
-        return ones * reshape(cast(weight, part.dtype), rows + (1,) * (len(part.spec.shape) - 1))
 
     def sums(self, weight, *parts):
         """What a batch has to say: count, and the sum of each part."""
@@ -104,6 +85,8 @@ class BinaryAccuracy(Metric):
 
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
+        if not isinstance(threshold, (float, np.ndarray)):
+            raise TypeError(f"{self.name}: the threshold is {threshold!r}; expected one number, such as 0.5")
         self.threshold = threshold
 
     def check(self, y_true, y_pred):
@@ -150,9 +133,7 @@ class CategoricalAccuracy(Metric):
 class SparseCategoricalAccuracy(Metric):
     """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
 
-    check = LOSSES[
-        "sparse_categorical_crossentropy"
-    ].check  # whole numbers, as many as samples, below the number of classes
+    check = SparseCategoricalCrossentropy.check  # whole numbers, one a sample, below the number of classes
 
     def parts(self, y_true, y_pred):
         return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
@@ -179,18 +160,15 @@ class Recall(Precision):
 
 
 class AUC(BinaryAccuracy):
-    """The area under a curve, for probabilities [batch] or [batch, 1], with `num_thresholds` points.
+    """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, and straight lines.
 
-    Between two points the ROC curve is straight, and the PR curve is that of Davis and Goadrich, 2006. A probability
-    outside of [0, 1] makes `result` raise ValueError.
+    A probability outside of [0, 1] makes `result` raise ValueError.
     """
 
-    def __init__(self, num_thresholds=200, curve="ROC", **options):
-        if num_thresholds < 2 or curve not in ("ROC", "PR"):
-            raise ValueError(f"AUC: {num_thresholds} thresholds, curve {curve!r}; expected 2 or more, 'ROC' or 'PR'")
-        inner = np.arange(1, num_thresholds - 1) / (num_thresholds - 1)
+    def __init__(self, num_thresholds=200, **options):
+        last = at_least(2, "AUC: num_thresholds", num_thresholds) - 1
+        inner = np.arange(1, last) / last
         super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
-        self.curve = curve
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
@@ -200,24 +178,17 @@ class AUC(BinaryAccuracy):
     def parts(self, y_true, y_pred):
         y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
         called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
-        return y_true, called, cast(y_pred != clip(y_pred, 0.0, 1.0), y_pred.dtype)
+        return y_true, called, 1.0 - cast(y_pred >= 0.0, y_pred.dtype) * cast(y_pred <= 1.0, y_pred.dtype)
 
     def sums(self, weight, true, called, outside):
-        weights = concat([weight, weight * true], 1)  # [batch, 2]: of all rows, of those that are 1
-        return apply("matmul", weights, called, transpose_x=True), reduce_sum(weights, 0), reduce_sum(outside, 0)
+        kinds = concat([weight * true, weight * (1.0 - true)], 1)  # [batch, 2]
+        return apply("matmul", kinds, called, transpose_x=True), reduce_sum(outside, 0)
 
-    def formula(self, by_threshold, totals, outside):
-        (called, right), (count, true) = by_threshold, totals
+    def formula(self, by_threshold, outside):
         if outside.any():
             raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
-        if self.curve == "ROC":
-            recall, alarms = right / (true or 1.0), (called - right) / ((count - true) or 1.0)
-            return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
-        more, gained = -np.diff(called), -np.diff(right)
-        slope = np.divide(gained, more, out=np.zeros_like(more), where=more > 0)
-        both = (called[1:] > 0) & (called[:-1] > 0)
-        logs = np.log(np.divide(called[:-1], called[1:], out=np.ones_like(more), where=both))
-        return ratio(slope * (gained + (right[1:] - slope * called[1:]) * logs), true)
+        recall, alarms = by_threshold / np.maximum(by_threshold[:, :1], 1e-30)  # all are called at the first threshold
+        return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
 
 
 class R2Score(Metric):
@@ -244,9 +215,6 @@ class R2Score(Metric):
 class AccuracyByShape(Metric):
     """Binary accuracy for one column, categorical accuracy for equal shapes, else sparse categorical accuracy."""
 
-    def __init__(self, name="accuracy"):
-        super().__init__(name)
-
     def check(self, y_true, y_pred):
         shape = y_pred.spec.shape
         several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
@@ -257,7 +225,9 @@ class AccuracyByShape(Metric):
 
 KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
-METRICS.update({snake_case(kind.__name__): kind for kind in KINDS}, accuracy=AccuracyByShape)
+METRICS.update(
+    {snake_case(kind.__name__): kind for kind in KINDS}, accuracy=functools.partial(AccuracyByShape, "accuracy")
+)
 
 
 def __getattr__(name):
