@@ -879,7 +879,14 @@ def pipeline(figure, dataset, element):
         width = 104 // across  # in characters of the smaller size
         filled = "\n".join(textwrap.fill(line, width) for line in holds.split("\n"))
         axes.text(x + 0.45, y + 0.24, name, weight="bold", size=8 if len(name) < 0.7 * width else 7, **look)
-        axes.text(x + 0.45, y + 0.62, filled, size=7.5 if across > 4 or filled.count("\n") > 1 else 8, linespacing=1.05, **look)
+        axes.text(
+            x + 0.45,
+            y + 0.62,
+            filled,
+            size=7.5 if across > 4 or filled.count("\n") > 1 else 8,
+            linespacing=1.05,
+            **look,
+        )
         if k + 1 < len(boxes) and x + 1 < across:
             axes.annotate("", (x + 1.03, y + 0.49), (x + 0.87, y + 0.49), arrowprops=dict(arrowstyle="->", color=GREY))
     finding = "each stage makes an element when the next one asks for it"

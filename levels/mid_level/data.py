@@ -74,9 +74,9 @@ def batched(rows, size, drop):
     return batches if drop or full == len(rows) else [*batches, rows[full:]]
 
 
-def part(rows, *bounds):
-    """Those from one number to another."""
-    return rows[slice(*bounds)] if isinstance(rows, np.ndarray) else islice(rows, *bounds)
+def part(rows, first, last=None):
+    """Those from one place up to another, or to the end."""
+    return rows[first:last] if isinstance(rows, np.ndarray) else islice(rows, first, last)
 
 
 def as_array(value):
@@ -148,29 +148,24 @@ class Pipeline:
 
     def batch(self, batch_size, drop_remainder=False):
         """So many elements as one. The last batch may be shorter, or is dropped."""
-        n, drop, whole = (
-            at_least(1, "batch: batch_size", batch_size),
-            drop_remainder,
-            (np.ceil, np.floor)[drop_remainder],
-        )
+        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
         if drop and self.arrays is not None and len(self) < n:
             raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
         make, arrays = (self.elements, None) if self.batches else (self.make, self.arrays)
+        count = np.floor if drop else np.ceil  # of a quotient, because an endless one stays endless
         return self.then(
-            f"batch({n})", lambda: batched(make(), n, drop), arrays, lambda: whole(self.length() / n), True
+            f"batch({n})", lambda: batched(make(), n, drop), arrays, lambda: count(self.length() / n), True
         )
 
     def take(self, count):
         """The first `count`."""
         n = at_least(0, "take: count", count)
-        return self.then(f"take({n})", lambda: part(self.make(), n), self.arrays, lambda: min(n, self.length()))
+        return self.then(f"take({n})", lambda: part(self.make(), 0, n), self.arrays, lambda: min(n, self.length()))
 
     def skip(self, count):
         """All but the first `count`."""
         n = at_least(0, "skip: count", count)
-        return self.then(
-            f"skip({n})", lambda: part(self.make(), n, None), self.arrays, lambda: max(0, self.length() - n)
-        )
+        return self.then(f"skip({n})", lambda: part(self.make(), n), self.arrays, lambda: max(0, self.length() - n))
 
     def elements(self):
         """A new pass over the elements, as NumPy arrays."""
@@ -185,9 +180,8 @@ class Pipeline:
         return (taken(self.arrays, constant(rows, np.int64)) for rows in self.make())
 
     def __len__(self):
-        if (
-            length := self.length()
-        ) == math.inf:  # no TypeError: list(…) takes that for "not known", and would never end
+        length = self.length()
+        if length == math.inf:  # no TypeError: list(…) takes that for "not known", and would never end
             raise ValueError(f"{self.stage} never ends; take(count) of it")
         return int(length)
 
@@ -283,7 +277,7 @@ def column(name, cells, na_value):
 
 
 class Dataset(Pipeline):
-    """A pipeline with all its stages and sources."""
+    """A pipeline with all stages and sources of `tf.data` that the course needs."""
 
     def map(self, function):
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
@@ -318,9 +312,8 @@ class Dataset(Pipeline):
         arrays, rows = in_rows((x, y))[0], packed(batches)
         parts = [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]
         if any(x.ndim != 2 or x.dtype.kind != "i" or not x.size or x.min() < 0 for x in parts):
-            raise ValueError(
-                f"from_batches: expected row numbers [steps, batch] from 0 on, got {reprlib.repr(batches)}"
-            )
+            given = reprlib.repr(batches)
+            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
         return cls("from_batches", lambda: rows, lambda: len(rows), arrays, True)
 
     @classmethod
@@ -340,9 +333,7 @@ class Dataset(Pipeline):
     @classmethod
     def zip(cls, *datasets):
         """Tuples of an element of each dataset, as long as all have one."""
-        return cls(
-            "zip", lambda: zip(*(data.elements() for data in datasets)), lambda: min(x.length() for x in datasets)
-        )
+        return cls("zip", lambda: zip(*(d.elements() for d in datasets)), lambda: min(d.length() for d in datasets))
 
 
 def unknown():
