@@ -934,7 +934,7 @@ except ValueError as error:
 
 # %% [markdown]
 # At the end the rows of a batch are taken: by `gather`, for the reader's loop, or by NumPy, for a stage that has to see them. And
-# a pass over row numbers is an array, [steps] or [steps, batch], or a list of batches, where the last is shorter.
+# a pass over row numbers is an array, [rows] or [steps, batch], or a list of batches, where the last is shorter.
 
 
 # %%
@@ -1089,9 +1089,9 @@ in_tensors = min(timeit.repeat(lambda: list(data), number=5, repeat=5)) / 5 / 40
 print(f"{in_numbers * 1e6:.1f} µs a batch of row numbers, {in_tensors * 1e6:.1f} µs a batch of tensors")
 
 # %% [markdown]
-# A compiled step of this net takes about a microsecond. To hand it row numbers costs as much again, nearly all of it for the
-# shuffling; to make the batches as tensors costs several times as much as to train on them. So where `rows` are to be had, `fit` on
-# level 5 takes them.
+# A compiled step on such a batch takes one or two microseconds. To hand it row numbers costs about as much again, nearly all of it
+# for the shuffling. To make tensors of the batch costs several times what the training does. So where there are `rows`, take them;
+# `fit` on level 5 will.
 #
 # ### A function in the pipeline
 #
@@ -1267,8 +1267,8 @@ for name, values in read_columns(tasks.DATA / "penguins.csv", "NA").items():
     print(f"{name:18} {str(values.dtype):8}", *values[:4].tolist())
 
 # %% [markdown]
-# With this the pipeline gets the methods that it still lacks. Here are the stages that have to see the elements: they are not given
-# the `arrays`, and go on without row numbers.
+# With this the pipeline gets the methods that it still lacks. A stage that has to see the elements, as `map` does, hands on no
+# `arrays`: after it, the pipeline goes on with elements.
 
 
 # %%
