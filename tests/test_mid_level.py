@@ -788,3 +788,32 @@ def test_the_tasks_are_the_same_with_layers_op_by_op_and_compiled():
     with eager():
         plain = mid_level.tasks.dnn_classifier(short.x, short.y, *short[4:7])
     same([compiled.losses, *compiled.weights], [plain.losses, *plain.weights])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mid_level.MeanSquaredError(reduction="sum"),
+        lambda: mid_level.MeanSquaredError([1.0], [2.0]),
+        lambda: mid_level.SGD(float("inf")),
+        lambda: mid_level.SGD(0.1, momentum=1.0),
+        lambda: mid_level.Adam(beta_1=1.0),
+        lambda: mid_level.Precision(thresholds=[0.3, 0.5]),
+        lambda: mid_level.Concatenate()(np.ones((2, 2), "f4")),
+        lambda: mid_level.Dense(1, kernel_regularizer="l3")(np.ones((2, 2), "f4")),
+        lambda: mid_level.SGD().apply_gradients([]),
+    ],
+)
+def test_what_would_be_a_wrong_number_is_refused(call):
+    with pytest.raises((TypeError, ValueError)):
+        call()
+
+
+def test_whole_numbers_are_labels_of_yes_and_no():
+    said = np.array([[0.2], [0.7]])
+    for loss in (mid_level.BinaryCrossentropy(), mid_level.MeanSquaredError()):
+        assert loss(np.array([[0], [1]]), said).numpy() == loss(np.array([[0.0], [1.0]]), said).numpy()
+
+
+def test_a_part_says_how_it_was_made():
+    assert repr(mid_level.Adam(0.1, beta_2=0.99)) == "Adam(0.1, beta_2=0.99)" and repr(mid_level.L2(0.5)) == "L2(0.5)"

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_starting_weights_are_what_their_maker_makes():
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    for file in tasks.DATA.iterdir():
+    for file in filter(Path.is_file, tasks.DATA.iterdir()):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.setattr(tasks, "DATA", tmp_path)
     for make in ALL:

@@ -16,8 +16,9 @@ from .feature_columns import (
     is_missing, numeric_column, row_by_row, values_of
 )
 from .layers import (
-    ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, SPREAD, TRAINING, Activation, BatchNormalization, Concatenate,
-    Dense, Dropout, Embedding, Flatten, Layer, Made, absolute, at_least, glorot_uniform, known, truncated_normal
+    ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, REGULARIZERS, SPREAD, TRAINING, Activation, BatchNormalization,
+    Concatenate, Dense, Dropout, Embedding, Flatten, Layer, Made, absolute, at_least, glorot_uniform, known,
+    truncated_normal
 )
 from .losses import (
     LOSSES, BinaryCrossentropy, CategoricalCrossentropy, Crossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
@@ -31,18 +32,19 @@ from .optimizers import SGD, Adam, AdamW, ExponentialDecay, Optimizer, Piecewise
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ACTIVATIONS", "AUC", "END", "INITIALIZERS", "KINDS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM", "SGD",
-    "SPREAD", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW", "BatchNormalization", "BinaryAccuracy",
-    "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy", "CategoricalColumn", "CategoricalCrossentropy",
-    "Concatenate", "Crossentropy", "DataLoader", "Dataset", "Dense", "DenseFeatures", "Dropout", "Embedding",
-    "EmbeddingColumn", "ExponentialDecay", "FeatureColumn", "Flatten", "IndicatorColumn", "Layer", "Loss", "Made",
-    "Mean", "MeanAbsoluteError", "MeanLoss", "MeanSquaredError", "Metric", "NumericColumn", "Optimizer",
-    "PiecewiseConstantDecay", "Pipeline", "Precision", "R2Score", "Recall", "RMSprop", "SparseCategoricalAccuracy",
-    "SparseCategoricalCrossentropy", "absolute", "as_array", "as_element", "at_least", "batched", "bucket_of",
-    "bucketized_column", "cached", "categorical_column_with_hash_bucket", "categorical_column_with_identity",
-    "categorical_column_with_vocabulary_list", "check_probabilities", "column", "crossed_column", "dnn_classifier",
-    "drawn", "draws_of", "each_array", "embedding_column", "filtered", "fingerprint", "glorot_uniform", "in_rows",
-    "indicator_column", "is_missing", "known", "linear_regression", "mapped", "numeric_column", "packed", "part",
-    "prefetched", "ratio", "read_columns", "repeated", "row_by_row", "shortened", "shuffled", "snake_case", "stack",
-    "stacked", "taken", "train", "truncated_normal", "unknown", "values_of", "weighted", "within"
+    "ACTIVATIONS", "AUC", "END", "INITIALIZERS", "KINDS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM",
+    "REGULARIZERS", "SGD", "SPREAD", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW",
+    "BatchNormalization", "BinaryAccuracy", "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy",
+    "CategoricalColumn", "CategoricalCrossentropy", "Concatenate", "Crossentropy", "DataLoader", "Dataset", "Dense",
+    "DenseFeatures", "Dropout", "Embedding", "EmbeddingColumn", "ExponentialDecay", "FeatureColumn", "Flatten",
+    "IndicatorColumn", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError", "MeanLoss", "MeanSquaredError", "Metric",
+    "NumericColumn", "Optimizer", "PiecewiseConstantDecay", "Pipeline", "Precision", "R2Score", "Recall", "RMSprop",
+    "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "absolute", "as_array", "as_element", "at_least",
+    "batched", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
+    "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_probabilities", "column",
+    "crossed_column", "dnn_classifier", "drawn", "draws_of", "each_array", "embedding_column", "filtered",
+    "fingerprint", "glorot_uniform", "in_rows", "indicator_column", "is_missing", "known", "linear_regression",
+    "mapped", "numeric_column", "packed", "part", "prefetched", "ratio", "read_columns", "repeated", "row_by_row",
+    "shortened", "shuffled", "snake_case", "stack", "stacked", "taken", "train", "truncated_normal", "unknown",
+    "values_of", "weighted", "within"
 ]

@@ -40,6 +40,7 @@ def glorot_uniform(shape):
 
 INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
 ACTIVATIONS = {"linear": lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
+REGULARIZERS = {}  # penalties for large weights, see below
 
 
 def known(what, table, name):
@@ -67,6 +68,10 @@ class Made:
         part = super().__new__(cls)
         part.again = functools.partial(cls, *args, **options)
         return part
+
+    def __repr__(self):
+        given = [*map(repr, self.again.args), *(f"{name}={value!r}" for name, value in self.again.keywords.items())]
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 TRAINING = [False]  # the last one says whether layers are called in order to be trained
@@ -112,7 +117,7 @@ class Layer(Made, Module):
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         variable, self.built = Variable(values.astype(self.dtype or "float32"), trainable=trainable), True
         if regularizer is not None:
-            self.penalties.append(functools.partial(regularizer, variable))
+            self.penalties.append(functools.partial(known("regularizer", REGULARIZERS, regularizer), variable))
         return variable
 
     @property
@@ -198,6 +203,9 @@ class L2(Made):
         return self.l2 * reduce_sum(w * w)
 
 
+REGULARIZERS.update(l1=L1(), l2=L2())
+
+
 class Activation(Layer):
     """A function by name, or one of your own, as a layer."""
 
@@ -224,6 +232,8 @@ class Concatenate(Layer):
         self.axis = axis
 
     def call(self, x):
+        if not isinstance(x, list):
+            raise TypeError(f"{self.name}: expected a list of inputs, got {x.spec}")
         return concat(x, self.axis)
 
 

@@ -2,7 +2,20 @@
 
 # Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
 
-from levels.low_level import Symbol, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
+from levels.low_level import (
+    Symbol,
+    as_tensor,
+    cast,
+    clip,
+    exp,
+    log,
+    maximum,
+    nn,
+    one_hot,
+    reduce_mean,
+    reduce_sum,
+    reshape,
+)
 
 from .layers import Made, absolute
 
@@ -18,11 +31,16 @@ def weighted(loss, each, sample_weight):
 class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
+    def __init__(self):
+        """No arguments; without this line Python would take any."""
+
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. `sample_weight` [batch] multiplies what each sample gives, before the mean."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
+        if y_true.spec.shape == y_pred.spec.shape and y_true.dtype.kind != "f":  # yes and no, as 1 and 0
+            y_true = cast(y_true, y_pred.dtype)
         each = self.call(y_true, y_pred)
         return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
 

@@ -85,6 +85,8 @@ class BinaryAccuracy(Metric):
 
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
+        if not isinstance(threshold, (float, np.ndarray)):
+            raise TypeError(f"{self.name}: the threshold is {threshold!r}; expected one number, such as 0.5")
         self.threshold = threshold
 
     def check(self, y_true, y_pred):

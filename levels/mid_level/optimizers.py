@@ -19,12 +19,16 @@ class Optimizer(Made, Module):
     memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
 
     def __init__(self, learning_rate=0.01, clipnorm=None, global_clipnorm=None):
-        given = dict(learning_rate=learning_rate, clipnorm=clipnorm, global_clipnorm=global_clipnorm)
-        for name, value in given.items():
-            if value is not None and not callable(value) and not value > 0:
-                raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number")
-        self.rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
-        self.owners = None  # the variables that it was built for, by their ids
+        self.owners = self.rate = None  # owners: the variables that it was built for, by their ids
+        self.learning_rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
+        for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm)):
+            self.positive(name, 1.0 if value is None else value)
+
+    def positive(self, name, value, limit=math.inf):
+        """Raise ValueError for a number that is not between 0 and the limit."""
+        if not 0.0 < value < limit:
+            below = "" if limit == math.inf else f" below {limit:g}"
+            raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number{below}")
 
     @property
     def learning_rate(self):
@@ -33,6 +37,8 @@ class Optimizer(Made, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
+        if not callable(value) and value != 0.0:  # 0 is allowed: nothing moves
+            self.positive("learning_rate", value)
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -49,7 +55,7 @@ class Optimizer(Made, Module):
 
     def apply_gradients(self, grads_and_vars):
         """Change the variable of each pair (gradient, variable). Each call gets the same variables, in the same order."""
-        gradients, variables = zip(*grads_and_vars)
+        gradients, variables = zip(*grads_and_vars, strict=True)
         if self.owners is None:
             self.build(variables)
         if self.owners != [*map(id, variables)]:
@@ -72,6 +78,7 @@ class SGD(Optimizer):
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
+        self.positive("momentum", momentum or 0.5, 1.0)
         self.momentum, self.nesterov, self.memory = momentum, nesterov, ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):
@@ -92,6 +99,8 @@ class Adam(Optimizer):
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **options):
         super().__init__(learning_rate, **options)
         self.betas, self.epsilon = (beta_1, beta_2), epsilon
+        for beta in self.betas:
+            self.positive("beta", beta, 1.0)
 
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations

@@ -18,7 +18,7 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
         layer.dtype = kernel.dtype
         layer.build(kernel.shape[:1])
         layer.set_weights([kernel, bias])
-    variables = [variable for layer in layers for variable in layer.variables]
+    variables = [variable for layer in layers for variable in layer.trainable_variables]
 
     def model(rows):
         for layer in layers:
