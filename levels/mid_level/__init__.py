@@ -5,9 +5,9 @@
 # isort: skip_file
 
 from .data import (
-    END, STAGES, DataLoader, Dataset, Pipeline, Stage, Stages, as_array, as_element, batched, batched_rows, cached,
-    column, drawn, drawn_rows, draws_of, each_array, filtered, mapped, number_of_batches, packed, pick, prefetched,
-    read_columns, repeated, stack
+    END, DataLoader, Dataset, Pipeline, as_array, as_element, batched, cached, column, drawn, draws_of, each_array,
+    filtered, in_rows, mapped, packed, part, prefetched, read_columns, repeated, shuffled, stack, stacked, taken,
+    unknown
 )
 from .feature_columns import (
     BucketizedColumn, CategoricalColumn, DenseFeatures, EmbeddingColumn, FeatureColumn, IndicatorColumn, NumericColumn,
@@ -33,18 +33,18 @@ from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
     "ACTIVATIONS", "AUC", "END", "INITIALIZERS", "KINDS", "L1", "L2", "LOSSES", "METRICS", "NORMAL", "RANDOM",
-    "REGULARIZERS", "SGD", "SPREAD", "STAGES", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW",
+    "REGULARIZERS", "SGD", "SPREAD", "TRAINING", "AccuracyByShape", "Activation", "Adam", "AdamW",
     "BatchNormalization", "BinaryAccuracy", "BinaryCrossentropy", "BucketizedColumn", "CategoricalAccuracy",
     "CategoricalColumn", "CategoricalCrossentropy", "Concatenate", "Crossentropy", "DataLoader", "Dataset", "Dense",
     "DenseFeatures", "Dropout", "Embedding", "EmbeddingColumn", "ExponentialDecay", "FeatureColumn", "Flatten",
     "IndicatorColumn", "Layer", "Loss", "Made", "Mean", "MeanAbsoluteError", "MeanLoss", "MeanSquaredError", "Metric",
     "NumericColumn", "Optimizer", "PiecewiseConstantDecay", "Pipeline", "Precision", "R2Score", "Recall", "RMSprop",
-    "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "Stage", "Stages", "absolute", "as_array",
-    "as_element", "at_least", "batched", "batched_rows", "bucket_of", "bucketized_column", "cached",
-    "categorical_column_with_hash_bucket", "categorical_column_with_identity",
-    "categorical_column_with_vocabulary_list", "check_probabilities", "column", "crossed_column", "dnn_classifier",
-    "drawn", "drawn_rows", "draws_of", "each_array", "embedding_column", "filtered", "fingerprint", "glorot_uniform",
-    "indicator_column", "is_missing", "known", "linear_regression", "mapped", "number_of_batches", "numeric_column",
-    "packed", "pick", "prefetched", "ratio", "read_columns", "repeated", "row_by_row", "shortened", "snake_case",
-    "stack", "train", "truncated_normal", "values_of", "weighted", "within"
+    "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "absolute", "as_array", "as_element", "at_least",
+    "batched", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
+    "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_probabilities", "column",
+    "crossed_column", "dnn_classifier", "drawn", "draws_of", "each_array", "embedding_column", "filtered",
+    "fingerprint", "glorot_uniform", "in_rows", "indicator_column", "is_missing", "known", "linear_regression",
+    "mapped", "numeric_column", "packed", "part", "prefetched", "ratio", "read_columns", "repeated", "row_by_row",
+    "shortened", "shuffled", "snake_case", "stack", "stacked", "taken", "train", "truncated_normal", "unknown",
+    "values_of", "weighted", "within"
 ]

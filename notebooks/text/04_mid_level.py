@@ -780,6 +780,8 @@ print(list(squares), list(squares))
 # %% [markdown]
 # The numbers never end, and that does no harm: a stage computes an element when somebody asks for it, and not before.
 #
+# So we write each stage as a generator, and try it on a plain list. At the end a class puts them around one another.
+#
 # ### Shuffled, but in how much memory?
 #
 # How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one of
@@ -792,17 +794,15 @@ print(list(squares), list(squares))
 import csv
 import itertools
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import NamedTuple
 
 from levels.low_level import DTYPES, Tensor, constant, gather
 
 
-def drawn(make, size, draws):
+def drawn(elements, size, draws):
     """Elements as they leave a buffer of `size`, from which one is drawn at random and replaced by the next."""
-    elements, draws = iter(make()), draws()
+    elements = iter(elements)
     buffer = list(islice(elements, size))
     for element in elements:
         place = int(draws.random_sample() * size)
@@ -823,7 +823,7 @@ def draws_of(seed, number):
 
 # %%
 def through(size):
-    return drawn(lambda: range(20), size, lambda: draws_of(0, 0))
+    return drawn(range(20), size, draws_of(0, 0))
 
 
 print(*through(20))
@@ -844,45 +844,10 @@ for size in (1, 3, 20):
 # %% [markdown]
 # With a buffer of three no number comes more than two places early. Only a buffer for all rows shuffles them all.
 #
-# ### In memory, a pipeline is only row numbers
+# ### Cut into batches
 #
-# Most data sets do fit into memory. Then no row has to move before it is used. To shuffle 4,000 rows is to shuffle the numbers 0 to
-# 3,999. To cut them into batches of 100 is a `reshape`. Only the end of the pipeline touches the data, with one `gather` for each
-# batch. So each stage has two rules, one for elements and one for row numbers. For `shuffle` the second is a permutation, where
-# the buffer has room for all, and for `batch` it is that `reshape`, unless the last batch is shorter:
-
-
-# %%
-#| export data
-def drawn_rows(make, size, draws):
-    """`drawn` for row numbers: for a buffer with room for all, the same order in a thirtieth of the time."""
-    rows = make()
-    if size < len(rows):
-        return rows[list(drawn(lambda: range(len(rows)), size, draws))]
-    return draws().permutation(rows)
-
-
-def batched_rows(make, size, drop):
-    """Row numbers, so many to a batch."""
-    rows = make()
-    full = len(rows) // size * size
-    batches = rows[:full].reshape(-1, size)
-    return batches if full == len(rows) or drop else packed([*batches, rows[full:]])
-
-
-def packed(batches):
-    """Batches of row numbers as one array [steps, batch] or, if they are not equally long, as an array of arrays."""
-    equal = len({len(rows) for rows in batches}) == 1
-    return np.array([*map(np.asarray, batches)], None if equal else object)
-
-
-# %%
-print(batched_rows(lambda: np.arange(6), 3, False).tolist())
-print(batched_rows(lambda: np.arange(7), 3, False))
-
-# %% [markdown]
 # An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an element
-# is done to its arrays:
+# is done to its arrays. To make a batch of elements is to stack them, array by array:
 
 
 # %%
@@ -897,46 +862,75 @@ def each_array(function, *elements):
     return function(*elements)
 
 
-def batched(make, size, drop):
-    """So many elements as one, their arrays stacked."""
-    elements = make()
+def stacked(elements, size, drop):
+    """So many elements as one. The last may be of fewer, or is dropped."""
+    elements = iter(elements)
     while part := list(islice(elements, size)):
         if len(part) == size or not drop:
             yield each_array(stack, *part)
 
 
 def stack(*arrays):
-    if len(shapes := {str(x.shape) for x in arrays}) > 1:
+    if len(shapes := {str(np.shape(x)) for x in arrays}) > 1:
         raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
     return np.stack(arrays)
 
 
 # %%
-next(batched(lambda: iter([(np.array([1, 2]), np.array(3)), (np.array([4, 5]), np.array(6))]), 2, False))
+print(next(stacked([(np.array([1, 2]), 3), (np.array([4, 5]), 6)], 2, False)))
+for batch in stacked(through(20), 8, False):
+    print(batch)
 
 # %% [markdown]
-# Stages compute with NumPy, and tensors are made of what comes out at the end. This is not for speed. Soon a stage will run in another
-# thread, and an open tape would write down what that thread does. So a function of the reader's that returns a tensor is told so.
-# And as it may fail in the thousandth element, the error says where:
+# Look at the last three lines. They may be data, or they may be the numbers of the rows to take next. The stages do not care. So
+# where all rows lie in memory, a pipeline moves row numbers, which are small. Only its end touches the data, with one `gather` for
+# each batch. And for row numbers in an array there are short cuts: to shuffle them all is a permutation, to cut them into batches
+# is a `reshape`.
 
 
 # %%
 #| export data
-def mapped(make, function, where):
-    """function of each element. An error of it comes back with the number of the element, counted from 0."""
-    for number, element in enumerate(make()):
-        try:
-            result = each_array(as_array, function(*element) if isinstance(element, tuple) else function(element))
-        except Exception as error:
-            raise RuntimeError(f"{where}: element {number}: {type(error).__name__}: {error}") from error
-        yield result
+def shuffled(rows, size, draws):
+    """`drawn`; where row numbers in an array all fit into the buffer, the same order in a thirtieth of the time."""
+    whole = isinstance(rows, np.ndarray) and size >= len(rows)
+    return draws.permutation(rows) if whole else drawn(rows, size, draws)
 
 
+def batched(rows, size, drop):
+    """`stacked`; row numbers in an array are not even copied."""
+    if not isinstance(rows, np.ndarray):
+        return stacked(rows, size, drop)
+    full = len(rows) // size * size
+    batches = rows[:full].reshape(-1, size)
+    return batches if drop or full == len(rows) else [*batches, rows[full:]]
+
+
+def part(rows, first, last=None):
+    """Those from one place up to another, or to the end."""
+    return rows[first:last] if isinstance(rows, np.ndarray) else islice(rows, first, last)
+
+
+# %%
+rows = np.arange(20)
+print(*shuffled(rows, 20, draws_of(0, 0)))
+print(batched(part(rows, 0, 6), 3, False).tolist(), batched(part(rows, 0, 7), 3, False))
+
+# %% [markdown]
+# Tensors come in at the beginning and go out at the end. In between stages compute with NumPy, and soon we see why. What is no array
+# of numbers or text is refused, at the door:
+
+
+# %%
+#| export data
 def as_array(value):
     """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`."""
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
-    array = np.asarray(value)
+    known = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
+    try:
+        array = np.asarray(value if known else None)  # through anything else NumPy might walk for ever
+    except ValueError:
+        raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":
         raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}")
     return array.astype(np.float32) if type(value) in (float, list) and array.dtype == np.float64 else array
@@ -947,226 +941,130 @@ def as_element(array):
     return constant(array) if array.dtype in DTYPES else array
 
 
+def in_rows(tensors):
+    """(array, or tuple or dict of arrays; how many rows each of them has)"""
+    arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
+    sizes = []
+    each_array(lambda x: sizes.append(len(x) if x.shape else 0), arrays)
+    if len({*sizes}) != 1 or not sizes[0]:
+        raise ValueError(f"arrays of {sizes} rows; expected as many in each, and at least one")
+    return arrays, sizes[0]
+
+
 # %%
-for function in (lambda n: 2 // n, lambda n: constant(n) + 1):
-    try:
-        print(list(mapped(lambda: range(2, -1, -1), function, "stage 2, map")))
-    except RuntimeError as error:
-        print(error)
+try:
+    in_rows((np.ones((3, 2)), [1.0, 2.0]))
+except ValueError as error:
+    print(error)
 
 # %% [markdown]
-# Each stage is a row of a table: its rule for elements; the one for row numbers, unless it has to see the elements; how many come out
-# of so many; and in words what it holds in its hands. `make()` begins a pass of the stage before.
+# At the end the rows of a batch are taken: by `gather`, for the reader's loop, or by NumPy, for a stage that has to see them. And
+# a pass over row numbers is an array, [rows] or [steps, batch], or a list of batches, where the last is shorter.
 
 
 # %%
 #| export data
-class Stage(NamedTuple):
-    """What a stage makes of a pass of elements, of one of row numbers, of a length; and what it holds meanwhile."""
-
-    elements: Callable
-    rows: Callable | None = None
-    length: Callable = lambda length, *_: length
-    holds: str = "{units}, one at a time"
+def taken(arrays, rows):
+    """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
+    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
 
 
-def number_of_batches(length, size, drop):
-    return length if length == math.inf else (length if drop else length + size - 1) // size
+def packed(rows):
+    """Row numbers, or batches of them, in one array; a list where batches are of different sizes."""
+    if isinstance(rows, np.ndarray):
+        return rows
+    rows = [*map(np.asarray, rows)]
+    return rows if len({x.shape for x in rows}) > 1 else np.array(rows) if rows else np.arange(0)
 
 
-STAGES = {
-    "take": Stage(lambda make, n: islice(make(), n), lambda make, n: make()[:n], min),
-    "skip": Stage(
-        lambda make, n: islice(make(), n, None), lambda make, n: make()[n:], lambda rows, n: max(0, rows - n)
-    ),
-    "shuffle": Stage(drawn, drawn_rows, holds="up to {0:,} {units}"),
-    "batch": Stage(batched, batched_rows, number_of_batches, "{0:,} {units} to a batch"),
-    "map": Stage(mapped),
-}
+# %%
+print(taken(constant([10.0, 20.0, 30.0]), np.array([2, 0])).numpy(), packed([[0, 1], [2, 0]]).shape)
 
 # %% [markdown]
-# Now the recipe itself. It has `make`, and the rows if they are in memory. A stage with a rule for row numbers stays in memory.
-# After any other the pipeline goes on with elements.
+# Now the recipe. Its `make()` begins a pass, over elements or, if it has `arrays`, over the numbers of their rows. You know the
+# methods from `tf.data`. Each checks what it is given, and puts a stage around the recipe that it belongs to. `length()` counts
+# without a pass, and `stages`, for pictures, is the way from the source to here.
 
 
 # %%
 #| export data
 class Pipeline:
-    """A recipe for passes: arrays of row numbers where `arrays` hold the rows, else iterators of elements."""
+    """Elements to go through as often as wished: tensors, or tuples or dicts of them. Each pass is a new one."""
 
-    def __init__(self, stage, holds, length, make, arrays=None, units="elements", source=None):
-        self.stage, self.holds, self.length, self.make = stage, holds, length, make  # length: None where not known
-        self.arrays, self.units, self.source = arrays, units, source
+    def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
+        self.make = make if arrays is None else lambda: packed(make())
+        self.stage, self.length, self.arrays, self.batches = stage, length, arrays, batches
+        self.stages = [*before, self]
 
-    def then(self, name, *given, units=None):
-        """One stage more, of this name in STAGES."""
-        elements, rows, length, holds = STAGES[name]
-        length = math.inf if math.inf in given else None if self.length is None else length(self.length, *given)
-        arrays = None if rows is None or length == math.inf or units == self.units else self.arrays
-        make = (lambda: elements(self.elements, *given)) if arrays is None else (lambda: rows(self.make, *given))
-        shown = ", ".join(getattr(x, "__name__", str(x)) for x in given[:1] if callable(x) or isinstance(x, int))
-        holds = holds.format(
-            *given, units="row numbers" if arrays is not None and self.units == "elements" else self.units
+    def then(self, stage, make, arrays=None, length=None, batches=False):
+        """One stage more. It goes on with row numbers if it is given the `arrays`."""
+        return type(self)(stage, make, length or self.length, arrays, batches or self.batches, self.stages)
+
+    @classmethod
+    def from_tensor_slices(cls, tensors):
+        """The rows of an array, or of all the arrays of a tuple or dict."""
+        arrays, count = in_rows(tensors)
+        return cls("from_tensor_slices", lambda: np.arange(count), lambda: count, arrays)
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
+        """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
+        n = at_least(1, "shuffle: buffer_size", buffer_size)
+        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
+        return self.then(f"shuffle({n})", lambda: shuffled(self.make(), n, draws_of(seed, next(passes))), self.arrays)
+
+    def batch(self, batch_size, drop_remainder=False):
+        """So many elements as one. The last batch may be shorter, or is dropped."""
+        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
+        if drop and self.arrays is not None and len(self) < n:
+            raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
+        make, arrays = (self.elements, None) if self.batches else (self.make, self.arrays)
+        count = np.floor if drop else np.ceil  # of a quotient, because an endless one stays endless
+        return self.then(
+            f"batch({n})", lambda: batched(make(), n, drop), arrays, lambda: count(self.length() / n), True
         )
-        return type(self)(f"{name}({shown})", holds, length, make, arrays, units or self.units, self)
+
+    def take(self, count):
+        """The first `count`."""
+        n = at_least(0, "take: count", count)
+        return self.then(f"take({n})", lambda: part(self.make(), 0, n), self.arrays, lambda: min(n, self.length()))
+
+    def skip(self, count):
+        """All but the first `count`."""
+        n = at_least(0, "skip: count", count)
+        return self.then(f"skip({n})", lambda: part(self.make(), n), self.arrays, lambda: max(0, self.length() - n))
 
     def elements(self):
         """A new pass over the elements, as NumPy arrays."""
         if self.arrays is None:
             return iter(self.make())
         arrays = each_array(np.asarray, self.arrays)
-        return (pick(arrays, rows) for rows in self.make())
+        return (taken(arrays, rows) for rows in self.make())
 
     def __iter__(self):
         if self.arrays is None:
             return (each_array(as_element, element) for element in self.make())
-        return (pick(self.arrays, constant(rows)) for rows in self.make())
+        return (taken(self.arrays, constant(rows, np.int64)) for rows in self.make())
+
+    def __len__(self):
+        length = self.length()
+        if length == math.inf:  # no TypeError: list(…) takes that for "not known", and would never end
+            raise ValueError(f"{self.stage} never ends; take(count) of it")
+        return int(length)
 
     @property
     def in_memory(self):
         """Whether there are `rows`: a compiled function can take a pass whole."""
-        return self.arrays is not None and self.units == "batches"
+        return self.arrays is not None and self.batches
 
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`: all the arrays, and row numbers [steps, batch]."""
         if not self.in_memory:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
-        arrays, batches = self.arrays, self.make()
-        arrays = arrays if isinstance(arrays, (tuple, dict)) else (arrays,)
-        return arrays, list(batches) if batches.dtype == object else batches
-
-    def __len__(self):
-        if self.length is None:
-            raise TypeError(f"{self.stage}: how many elements there are is known at the end of a pass")
-        if self.length == math.inf:  # not a TypeError: list(…) takes that for "not known", and would never end
-            raise ValueError(f"{self.stage} never ends; take(count) of it")
-        return self.length
-
-    @property
-    def stages(self):
-        """The datasets from the source to this one."""
-        return [*(() if self.source is None else self.source.stages), self]
+        return self.arrays if isinstance(self.arrays, (tuple, dict)) else (self.arrays,), self.make()
 
     def __repr__(self):
-        return "\n".join(f"{data.stage:20} {data.holds}" for data in self.stages)
-
-
-def pick(arrays, rows):
-    """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
-    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
-
-
-# %% [markdown]
-# The stages get methods with the names and arguments of `tf.data`, and here what comes in is checked.
-
-
-# %%
-#| export data
-class Stages(Pipeline):
-    """Datasets made from this one."""
-
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
-        """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
-        size = at_least(1, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
-        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
-        return self.then("shuffle", size, lambda: draws_of(seed, next(passes)))
-
-    def batch(self, batch_size, drop_remainder=False):
-        """So many elements as one. The last batch may be shorter, or is dropped."""
-        size = at_least(1, "batch: batch_size", batch_size)
-        if drop_remainder and self.length is not None and self.length < size:
-            raise ValueError(f"batch: {self.length} elements make no batch of {size}, and the remainder is dropped")
-        return self.then("batch", size, drop_remainder, units="batches")
-
-    def take(self, count):
-        """The first `count`."""
-        return self.then("take", at_least(0, "take: count", count))
-
-    def skip(self, count):
-        """All but the first `count`."""
-        return self.then("skip", at_least(0, "skip: count", count))
-
-    def repeat(self, count=None):
-        """So many passes, one after the other; without a count they never end."""
-        return self.then("repeat", math.inf if count is None else at_least(1, "repeat: count", count))
-
-    def map(self, function):
-        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
-        return self.then("map", function, f"stage {len(self.stages) + 1}, map")
-
-    def filter(self, predicate):
-        """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
-        return self.then("filter", predicate, f"stage {len(self.stages) + 1}, filter")
-
-    def cache(self):
-        """What the first whole pass gave, again in every pass."""
-        return self.then("cache", [])
-
-    def prefetch(self, buffer_size):
-        """Up to so many elements ahead, made by another thread. (In memory there is nothing to fetch.)"""
-        size = at_least(1, "prefetch: buffer_size", buffer_size)
-        return self.then("prefetch", size) if self.arrays is None else self
-
-
-# %% [markdown]
-# What is left are the sources. Each is a pipeline of one stage. Two are in memory. The others, a file, a generator, and several
-# datasets side by side, are shown at the end of this notebook.
-
-
-# %%
-#| export data
-class Dataset(Stages):
-    """Elements to go through as often as wished: tensors, or tuples or dicts of them. Each pass is a new one."""
-
-    @classmethod
-    def from_tensor_slices(cls, tensors, stage="from_tensor_slices"):
-        """The rows of an array, or of all the arrays of a tuple or dict."""
-        arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
-        every = []
-        each_array(every.append, arrays)
-        sizes, shapes = [len(x) for x in every], dict.fromkeys(str(x.shape[1:]) for x in every)
-        if len({*sizes}) != 1 or not sizes[0]:
-            raise ValueError(f"{stage}: arrays of {sizes} rows; expected as many in each, and at least one")
-        return cls(stage, f"{sizes[0]:,} rows: {' and '.join(shapes)}", sizes[0], lambda: np.arange(sizes[0]), arrays)
-
-    @classmethod
-    def from_batches(cls, x, y, batches):
-        """One batch (x, y) for each entry of `batches`, row numbers [steps, batch]. The last one may be shorter."""
-        data = cls.from_tensor_slices((x, y), "from_batches")
-        if not len(batches) or not all(map(len, batches)):
-            raise ValueError("from_batches: there is no batch, or an empty one")
-        batches = batches if isinstance(batches, np.ndarray) else packed(batches)
-        rows = np.concatenate(batches) if batches.dtype == object else batches
-        first, last = rows.min(), rows.max()
-        if rows.dtype.kind not in "iu" or first < 0 or last >= len(data):
-            given = f"{rows.dtype} from {first} to {last}"
-            raise ValueError(f"from_batches: {given}; expected rows from 0 to {len(data) - 1}")
-        holds = f"{data.holds}; {len(batches):,} batches of row numbers"
-        return cls("from_batches", holds, len(batches), lambda: batches, data.arrays, "batches")
-
-    @classmethod
-    def from_generator(cls, generator):
-        """What the iterators give that generator() makes, a new one for each pass."""
-        if not callable(generator):
-            raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
-        return cls(
-            "from_generator", "one at a time", None, lambda: (each_array(as_array, part) for part in generator())
-        )
-
-    @classmethod
-    def from_csv(cls, path, label_name=None, na_value=""):
-        """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
-        columns = read_columns(path, na_value)
-        known("column", columns, label_name)  # raises ValueError for a name that is not there
-        return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)), "from_csv")
-
-    @classmethod
-    def zip(cls, *datasets):
-        """Tuples of an element of each dataset, as long as all have one."""
-        lengths = [data.length for data in datasets]
-        length = None if None in lengths else min(lengths)
-        return cls("zip", "one element of each", length, lambda: zip(*(data.elements() for data in datasets)))
+        return " → ".join(data.stage for data in self.stages)
 
 
 # %% [markdown]
@@ -1177,11 +1075,11 @@ rings = tasks.rings()
 
 
 def in_batches():
-    return Dataset.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
+    return Pipeline.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
 
 
 data = in_batches()
-print(len(data), "batches")
+print(data, "gives", len(data), "batches")
 figures.pipeline(data, next(iter(data)))
 
 # %%
@@ -1190,9 +1088,12 @@ for _ in range(2):
     print(x.shape, y.shape, "the first y:", *y.numpy()[:12, 0].astype(int))
 
 # %% [markdown]
-# Each pass has an order of its own, and a program that gives the same seed sees the same orders. The data itself has not moved. So
-# a compiled function can take a whole pass at once: `rows` gives what `over` wants, all rows and the numbers of one pass. To the
-# last bit it computes what a walk computes batch by batch:
+# Each pass has an order of its own, and a program that gives the same seed sees the same orders.
+#
+# ### In memory, a pipeline is only row numbers
+#
+# The data itself has not moved. So a compiled function can take a whole pass at once: `rows` gives what `over` wants, all rows and
+# the numbers of one pass. To the last bit it computes what a walk computes batch by batch:
 
 # %%
 from levels.low_level import function
@@ -1213,11 +1114,38 @@ in_tensors = min(timeit.repeat(lambda: list(data), number=5, repeat=5)) / 5 / 40
 print(f"{in_numbers * 1e6:.1f} µs a batch of row numbers, {in_tensors * 1e6:.1f} µs a batch of tensors")
 
 # %% [markdown]
-# ### Fetched while you compute
+# A compiled step on such a batch takes one or two microseconds. To hand it row numbers costs about as much again, nearly all of it
+# for the shuffling. To make tensors of the batch costs several times what the training does. So where there are `rows`, take them;
+# `fit` on level 5 will.
 #
-# Not all data is in memory. Where a step waits for the disk, and then the disk for the step, each is idle half of the time.
-# `prefetch` lets another **thread** run the pipeline. `submit` puts a call into the thread's queue and gives a **future**, a
-# promise of the result. `result()` waits for it, and raises what the call raised. So errors arrive in their place.
+# ### A function in the pipeline
+#
+# Text has to be read, pictures have to be turned. A `map` calls a function of the reader's, and this may fail in the thousandth
+# element. So the error says where:
+
+
+# %%
+#| export data
+def mapped(elements, function, where):
+    """function of each element. An error of it comes back with the number of the element, counted from 0."""
+    for number, element in enumerate(elements):
+        try:
+            result = each_array(as_array, function(*element) if isinstance(element, tuple) else function(element))
+        except Exception as error:
+            raise RuntimeError(f"{where}: element {number}: {type(error).__name__}: {error}") from error
+        yield result
+
+
+# %%
+for change in (lambda n: 2 // n, lambda n: constant(n) + 1):
+    try:
+        print(list(mapped([2, 1, 0], change, "stage 2, map")))
+    except RuntimeError as error:
+        print(error)
+
+# %% [markdown]
+# Three more. `filter` keeps the elements for which a function is true, `repeat` begins again at the end, and `cache` remembers what
+# the first whole pass gave. Some of them begin passes themselves, so they take what makes them.
 
 
 # %%
@@ -1225,9 +1153,50 @@ print(f"{in_numbers * 1e6:.1f} µs a batch of row numbers, {in_tensors * 1e6:.1f
 END = object()  # what no element is
 
 
-def prefetched(make, size):
+def filtered(elements, predicate, where):
+    """The elements for which the predicate is true."""
+    elements, judged = itertools.tee(elements)
+    return itertools.compress(elements, mapped(judged, predicate, where))
+
+
+def repeated(make, passes):
+    """The elements of all passes. A pass that is empty is the last: else endless repetition might search for ever."""
+    for _ in passes:
+        element = END
+        for element in make():
+            yield element
+        if element is END:
+            return
+
+
+def cached(make, kept):
+    """What the first whole pass gave, in every pass; `kept` is where it is."""
+    elements = []
+    for element in kept or make():
+        elements.append(element)
+        yield each_array(np.array, element)  # a copy: what a later stage writes into it is not for the next pass
+    kept[:] = elements
+
+
+# %%
+kept, multiples = [], filtered(range(10), lambda n: n % 3 == 0, "stage 2, filter")
+print(*repeated(lambda: cached(lambda: multiples, kept), range(2)))
+
+# %% [markdown]
+# The multiples come twice, though the generator in the middle can be walked only once: the second pass found them in the cache.
+#
+# ### Fetched while you compute
+#
+# Where a step waits for the disk, and then the disk for the step, each is idle while the other works.
+# `prefetch` lets another **thread** run the pipeline. `submit` puts a call into the thread's queue and gives a **future**, a
+# promise of the result. `result()` waits for it, and raises what the call raised. So errors arrive in their place.
+
+
+# %%
+#| export data
+def prefetched(elements, size):
     """The elements of a pass that another thread goes through, up to `size` elements ahead."""
-    elements, worker = make(), ThreadPoolExecutor(1, "prefetch")
+    worker = ThreadPoolExecutor(1, "prefetch")
     try:
         ahead = deque(worker.submit(next, elements, END) for _ in range(size))
         while (element := ahead.popleft().result()) is not END:
@@ -1236,8 +1205,6 @@ def prefetched(make, size):
     finally:  # a loop that is left early comes here too: Python closes a generator that nobody has any more
         worker.shutdown(wait=False, cancel_futures=True)
 
-
-STAGES["prefetch"] = Stage(prefetched, holds="up to {0} {units}, ready")
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1265,8 +1232,8 @@ def spans_of(size):
         spans.append(("read", start, time.perf_counter()))
         return batch
 
-    data = Dataset.from_tensor_slices(np.arange(8)).map(read)
-    for _ in data.prefetch(size) if size else data:
+    batches = map(read, range(8))
+    for _ in prefetched(batches, size) if size else batches:
         start = time.perf_counter()
         while time.perf_counter() < start + 0.006:
             np.sqrt(ones, out=ones)
@@ -1282,8 +1249,121 @@ figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 
 # %% [markdown]
 # The reading has moved beneath the training, and the time is that of the longer of the two. Had reading been longer, the training
-# would be hidden. Where both are Python, nothing is. And a thread that reads far ahead holds much memory, so it stops as soon as
-# `buffer_size` elements are ready:
+# would be hidden. Two stages that both run Python would only take turns, and nothing is hidden. And now we see why stages compute
+# with NumPy: an open tape writes down every op that it hears, and it would hear the other thread's.
+#
+# ### The whole dataset
+#
+# One source more, because most data comes as one: a file of columns. The first cell of a column that is not missing decides: it is
+# a number, or else the column is text. Numbers become int64, if all are whole and none is missing, else float32, with NaN where
+# one is missing. Missing text is "".
+
+
+# %%
+#| export data
+def read_columns(path, na_value):
+    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
+    for line, row in lines.items():
+        if None in row or None in row.values():  # under no name, or for no cell
+            raise ValueError(f"{line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
+    return {name: column(name, {line: row[name] for line, row in lines.items()}, na_value) for name in names}
+
+
+def column(name, cells, na_value):
+    """The cells {line: text} under that name as an array."""
+    cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
+    for line, cell in cells.items():
+        try:
+            numbers.append(float(cell or "nan"))
+        except ValueError:
+            if all(map(math.isnan, numbers)):
+                return np.array([*cells.values()])
+            cure = "a missing one is empty or na_value"
+            raise ValueError(f"{line}, column {name}: {cell!r} among numbers; {cure}") from None
+    numbers = np.array(numbers)
+    return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
+
+
+# %%
+for name, values in read_columns(tasks.DATA / "penguins.csv", "NA").items():
+    print(f"{name:18} {str(values.dtype):8}", *values[:4].tolist())
+
+# %% [markdown]
+# With this the pipeline gets the methods that it still lacks. A stage that has to see the elements, as `map` does, hands on no
+# `arrays`: after it, the pipeline goes on with elements.
+
+
+# %%
+#| export data
+class Dataset(Pipeline):
+    """A pipeline with all stages and sources of `tf.data` that the course needs."""
+
+    def map(self, function):
+        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
+        where, name = f"stage {len(self.stages) + 1}, map", getattr(function, "__name__", "…")
+        return self.then(f"map({name})", lambda: mapped(self.elements(), function, where))
+
+    def filter(self, predicate):
+        """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
+        where, name = f"stage {len(self.stages) + 1}, filter", getattr(predicate, "__name__", "…")
+        return self.then(f"filter({name})", lambda: filtered(self.elements(), predicate, where), length=unknown)
+
+    def repeat(self, count=None):
+        """So many passes, one after the other; without a count they never end."""
+        if count is None:
+            return self.then("repeat()", lambda: repeated(self.elements, itertools.count()), length=lambda: math.inf)
+        n = at_least(1, "repeat: count", count)
+        return self.then(f"repeat({n})", lambda: repeated(self.make, range(n)), self.arrays, lambda: n * self.length())
+
+    def cache(self):
+        """What the first whole pass gave, again in every pass."""
+        return self.then("cache()", functools.partial(cached, self.make, []), self.arrays)
+
+    def prefetch(self, buffer_size):
+        """Up to so many elements ahead, made by another thread. (In memory there is nothing to fetch.)"""
+        n = at_least(1, "prefetch: buffer_size", buffer_size)
+        stage = self.then(f"prefetch({n})", lambda: prefetched(self.elements(), n))
+        return stage if self.arrays is None else self
+
+    @classmethod
+    def from_batches(cls, x, y, batches):
+        """One batch (x, y) for each entry of `batches`, row numbers [steps, batch]. The last one may be shorter."""
+        arrays, rows = in_rows((x, y))[0], packed(batches)
+        parts = [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]
+        if any(x.ndim != 2 or x.dtype.kind != "i" or not x.size or x.min() < 0 for x in parts):
+            given = reprlib.repr(batches)
+            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        return cls("from_batches", lambda: rows, lambda: len(rows), arrays, True)
+
+    @classmethod
+    def from_csv(cls, path, label_name=None, na_value=""):
+        """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
+        columns = read_columns(path, na_value)
+        known("column", columns, label_name)  # raises ValueError for a name that is not there
+        return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
+
+    @classmethod
+    def from_generator(cls, generator):
+        """What the iterators give that generator() makes, a new one for each pass."""
+        if not callable(generator):
+            raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
+        return cls("from_generator", lambda: (each_array(as_array, element) for element in generator()), unknown)
+
+    @classmethod
+    def zip(cls, *datasets):
+        """Tuples of an element of each dataset, as long as all have one."""
+        return cls("zip", lambda: zip(*(d.elements() for d in datasets)), lambda: min(d.length() for d in datasets))
+
+
+def unknown():
+    raise TypeError("how many elements there are is known at the end of a pass")
+
+
+# %% [markdown]
+# A thread that reads far ahead would hold much memory, so it stops as soon as `buffer_size` elements are ready:
 
 # %%
 slow = Dataset.from_tensor_slices(np.arange(100_000.0)).batch(1000).map(lambda x: x + 1.0).prefetch(2)
@@ -2312,89 +2392,27 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 # %% [markdown]
 # ### More of the pipeline
 #
-# More stages. `filter` keeps the elements for which a function is true, `cache` remembers what the first whole pass gave, and a
-# `repeat` without a count never ends.
-
-
-# %%
-#| export data
-def repeated(make, count):
-    """The elements of `count` passes. A pass that is empty is the last: else endless repetition might search for ever."""
-    for _ in itertools.count() if count == math.inf else range(count):
-        element = END
-        for element in make():
-            yield element
-        if element is END:
-            return
-
-
-def cached(make, kept):
-    """What the first whole pass gave, in every pass; `kept` is where it is."""
-    elements = []
-    for element in kept or make():
-        elements.append(element)
-        yield element
-    kept[:] = elements
-
-
-def filtered(make, predicate, where):
-    """The elements for which the predicate is true."""
-    elements, judged = itertools.tee(make())
-    return itertools.compress(elements, mapped(lambda: judged, predicate, where))
-
-
-STAGES.update(
-    repeat=Stage(repeated, lambda make, n: np.concatenate([make() for _ in range(n)]), lambda length, n: length * n),
-    cache=Stage(cached, lambda make, kept: (kept or kept.append(make()) or kept)[0], holds="all {units} of a pass"),
-    filter=Stage(filtered, length=lambda *_: None),
-)
-
-# %%
-numbers = Dataset.from_tensor_slices(np.arange(10))
-print(*map(int, numbers.filter(lambda n: n % 3 == 0).repeat(2)))
-print([batch.numpy().tolist() for batch in numbers.skip(3).batch(4)])
-print(*map(int, numbers.repeat().map(lambda n: n * n).take(12)))
-
-# %% [markdown]
 # The order of the stages says what is meant. `shuffle` before `batch` mixes rows. After it, batches stay as they are and change
 # places:
 
 # %%
+numbers = Dataset.from_tensor_slices(np.arange(10))
 for data in (numbers.shuffle(10, seed=3).batch(5).repeat(2), numbers.batch(5).shuffle(2, seed=3).repeat(2)):
     print([batch.numpy().tolist() for batch in data])
 
 # %% [markdown]
-# A file of columns. The first cell of a column that is not missing decides: it is a number, or else the column is text. Numbers
-# become int64, if all are whole and none is missing, else float32, with NaN where one is missing. Missing text is "".
-
+# A `repeat` without a count never ends, so somebody has to stop:
 
 # %%
-#| export data
-def read_columns(path, na_value):
-    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        names, lines = reader.fieldnames or (), [(reader.line_num, row) for row in reader]
-    for line, row in lines:
-        if None in row or None in row.values():  # under no name, or for no cell
-            raise ValueError(f"{path}, line {line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
-    return {name: column(path, name, lines, na_value) for name in names}
+print(*map(int, numbers.repeat().map(lambda n: n * n).take(12)))
+try:
+    list(numbers.repeat())
+except ValueError as error:
+    print(error)
 
-
-def column(path, name, lines, na_value):
-    """The cells under that name as an array."""
-    cells, numbers = {line: "" if row[name] == na_value else row[name] for line, row in lines}, []
-    for line, cell in cells.items():
-        try:
-            numbers.append(float(cell or "nan"))
-        except ValueError:
-            if all(map(math.isnan, numbers)):
-                return np.array([*cells.values()])
-            given = f"{cell!r} among numbers; a missing one is empty or na_value"
-            raise ValueError(f"{path}, line {line}, column {name}: {given}") from None
-    numbers = np.array(numbers)
-    return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
-
+# %% [markdown]
+# A line of a file is a dict of its columns. With a `label_name` it is a pair, of the other columns and the label. A mistake in the
+# file is found by line and column:
 
 # %%
 table = Dataset.from_csv(tasks.DATA / "penguins.csv", "body_mass_g", na_value="NA")
@@ -2426,22 +2444,25 @@ for element in Dataset.zip(Dataset.from_generator(countdown), numbers.repeat()):
     print(*map(float, element))
 
 # %% [markdown]
-# PyTorch has two things for this, a dataset and a `DataLoader`. The second is a few lines around the first:
+# PyTorch has two things for this, a dataset and a `DataLoader`. Its dataset is whatever has a length and gives the element of a
+# number. The second is a few lines around the first:
 
 
 # %%
 #| export data
 def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
     """As in PyTorch: the batches of a dataset, or of arrays; all rows are shuffled anew in every pass, if asked for."""
-    data = dataset if isinstance(dataset, Dataset) else Dataset.from_tensor_slices(dataset)
-    data = data.shuffle(len(data)) if shuffle else data
-    return data.batch(batch_size, drop_last)
+    if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
+        dataset = Dataset.from_tensor_slices(dataset)
+    data = dataset
+    if not isinstance(dataset, Dataset):
+        data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
+    return (data.shuffle(len(dataset)) if shuffle else data).batch(batch_size, drop_last)
 
 
 # %%
 loader = DataLoader((rings.x, rings.y), batch_size=64, shuffle=True)
-print(len(loader), "batches,", sum(len(x) for x, y in loader), "rows")
-loader
+print(loader, "gives", len(loader), "batches,", sum(len(x) for x, y in loader), "rows")
 
 # %% [markdown]
 # ### More columns
