@@ -1654,7 +1654,7 @@ def matmul_tiles(program, turned_x, turned_w, out, x, w):
 
 
 # %% [markdown]
-# ### Small and skinny products
+# ### Small and skinny products (optional)
 #
 # To pack pays where each number is used many times. Under ten million products, or with few rows or columns, it is quicker to
 # read `x` and `w` where they lie. Only a `w` that is given transposed has to be packed, for a vector takes neighbours. Under

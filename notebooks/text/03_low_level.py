@@ -1968,7 +1968,7 @@ print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batch
 # %% [markdown]
 # The same hundred losses as before, to the last bit.
 #
-# ## When a step does not split (8 min)
+# ## When a step does not split (8 min, optional)
 #
 # A net with hundreds of units is too much to write out number by number, and a big matrix product is better left to the tiles of
 # level 2. Such a graph stays a list of launches. But elementwise ops that follow each other become one loop, written with the

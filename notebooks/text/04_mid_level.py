@@ -1252,7 +1252,7 @@ figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 # would be hidden. Two stages that both run Python would only take turns, and nothing is hidden. And now we see why stages compute
 # with NumPy: an open tape writes down every op that it hears, and it would hear the other thread's.
 #
-# ### The whole dataset
+# ### The whole dataset (optional)
 #
 # One source more, because most data comes as one: a file of columns. The first cell of a column that is not missing decides: it is
 # a number, or else the column is text. Numbers become int64, if all are whole and none is missing, else float32, with NaN where

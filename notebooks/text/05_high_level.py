@@ -1206,7 +1206,7 @@ for file in sorted((folder / "net").iterdir()):
     print(f"{file.name:22} {file.stat().st_size:5,} bytes")
 
 # %% [markdown]
-# ### Taken from a stranger
+# ### Taken from a stranger (optional)
 #
 # Whatever is wrong with a file, we want one sentence: which file, what was found, what to do. And a file must not ask
 # for more than it brings. A trillion units are quickly written. So while a model is read, no variable may hold more
@@ -1536,7 +1536,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## In the company of scikit-learn (6 min)
+# ## In the company of scikit-learn (6 min, optional)
 #
 # scikit-learn is the other great library of the field: its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
