@@ -1289,7 +1289,7 @@ def column(name, cells, na_value):
 
 # %%
 for name, values in read_columns(tasks.DATA / "penguins.csv", "NA").items():
-    print(f"{name:18} {str(values.dtype):8}", *values[:4].tolist())
+    print(f"{name:18} {str(values.dtype):8}", *values[:4])
 
 # %% [markdown]
 # With this the pipeline gets the methods that it still lacks. A stage that has to see the elements, as `map` does, hands on no
