@@ -345,6 +345,6 @@ def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)
     data = dataset
-    if not isinstance(dataset, Dataset):
+    if not isinstance(dataset, Pipeline):
         data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
     return (data.shuffle(len(dataset)) if shuffle else data).batch(batch_size, drop_last)

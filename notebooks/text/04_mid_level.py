@@ -1289,7 +1289,7 @@ def column(name, cells, na_value):
 
 # %%
 for name, values in read_columns(tasks.DATA / "penguins.csv", "NA").items():
-    print(f"{name:18} {str(values.dtype):8}", *values[:4].tolist())
+    print(f"{name:18} {str(values.dtype):8}", *values[:4])
 
 # %% [markdown]
 # With this the pipeline gets the methods that it still lacks. A stage that has to see the elements, as `map` does, hands on no
@@ -2455,7 +2455,7 @@ def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)
     data = dataset
-    if not isinstance(dataset, Dataset):
+    if not isinstance(dataset, Pipeline):
         data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
     return (data.shuffle(len(dataset)) if shuffle else data).batch(batch_size, drop_last)
 
