@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import dis
 import re
 import subprocess
 import sys
@@ -156,3 +157,34 @@ def test_sanitizer_hides_times_but_no_result():
     assert sanitize("<Tensor at 0x7f00a1b2c3d4> in 1.23 s, 45 µs, 6 ms") == "<Tensor at ADDRESS> in TIME, TIME, TIME"
     last = f"8,000 steps in a fresh process, last loss 4.06421 ({(4.06421).hex()}), the same; w = [2.00012, -2.99979]"
     assert sanitize(last) == last
+
+
+def named_by(code, *operations) -> set[str]:
+    """The names in these bytecode instructions."""
+    return {each.argval for each in dis.get_instructions(code) if each.opname in operations}
+
+
+def read_by(code) -> set[str]:
+    """The globals that a function reads, and those inside it."""
+    inner = [const for const in code.co_consts if hasattr(const, "co_code")]
+    return named_by(code, "LOAD_GLOBAL").union(*map(read_by, inner))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_slider_draws_keeps_its_meaning(name):
+    """A slider is moved after all cells ran: no later cell gives another meaning to a name that its functions read."""
+    cells = [cell.source for cell in build.from_text(build.ROOT, name).cells if cell.cell_type == "code"]
+    codes, reads = [compile(source, "cell", "exec") for source in cells], {}  # reads: {function: the globals it reads}
+    bound = [named_by(code, "STORE_NAME") - named_by(code, "IMPORT_FROM", "IMPORT_NAME") for code in codes]
+    for number, code in enumerate(codes):
+        reads |= {const.co_name: read_by(const) for const in code.co_consts if hasattr(const, "co_code")}
+        if "widgets.explore(" in cells[number]:
+            read, waiting = set(), [each for each in named_by(code, "LOAD_NAME") if each in reads]
+            while waiting:
+                each = waiting.pop()
+                waiting += reads.get(each, set()) - read
+                read |= reads.get(each, set()) | {each}
+            read &= set().union(*bound[: number + 1])
+            for later, source in zip(bound[number + 1 :], cells[number + 1 :], strict=True):
+                again = later & read
+                assert not again, f"{name}: {sorted(again)} is read by a slider, and bound again by:\n{source}"

@@ -581,8 +581,8 @@ for rate in (0.1, 0.1, 0.001):
 
 # %%
 rows = np.array([row[:4] for row in tasks.penguins() if None not in row[:4]])
-measures, mass = rows[:, :3], rows[:, 3:] / 1000
-print("one penguin:", measures[0], "mm,", mass[0], "kg")
+millimetres, kilograms = rows[:, :3], rows[:, 3:] / 1000
+print("one penguin:", millimetres[0], "mm,", kilograms[0], "kg")
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -597,7 +597,7 @@ checks.predict(
 
 # %%
 model, mean_squared, sgd = Dense(1, kernel_initializer="zeros"), MeanSquaredError(), SGD(0.001)
-model(measures)  # now it has its variables
+model(millimetres)  # now it has its variables
 
 
 @function
@@ -608,7 +608,7 @@ def step(x, y):
     return loss
 
 
-losses = step.over(measures, mass, [range(len(mass))] * 100).numpy()
+losses = step.over(millimetres, kilograms, [range(len(kilograms))] * 100).numpy()
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", losses[-1])
 
 # %% [markdown]
@@ -627,9 +627,9 @@ def curvatures(x):
 
 
 # %%
-depth = measures[:, 1:2]
+depth = millimetres[:, 1:2]
 depths = {"raw": depth, "standardised": tasks.standardise(depth, depth)[0]}
-three = {"raw": measures, "standardised": tasks.standardise(measures, measures)[0]}
+three = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
 print("                              flattest  steepest     ratio  largest rate")
 for title, columns in {"three measures": three, "bill depth alone": depths}.items():
     for name, x in columns.items():
@@ -668,7 +668,7 @@ def run(optimizer, x, y, updates=1000):
 
 
 # %%
-losses, path = run(SGD(0.002), depth, mass)
+losses, path = run(SGD(0.002), depth, kilograms)
 print(f"loss {losses[0]:.3f}, then {losses[-1]:.3f}; slope {1000 * path[-1, 0]:+.0f} g per mm of bill depth")
 
 # %% [markdown]
@@ -690,7 +690,7 @@ RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 def draw(inputs, rate, momentum):
     x = depths[inputs]
     racers = {"SGD": SGD(rate), f"momentum {momentum}": SGD(rate, momentum), "Adam": Adam(rate)}
-    return race.drawn(inputs, rate, x, mass, {name: run(racer, x, mass) for name, racer in racers.items()})
+    return race.drawn(inputs, rate, x, kilograms, {name: run(racer, x, kilograms) for name, racer in racers.items()})
 
 
 widgets.explore(
@@ -709,8 +709,8 @@ widgets.explore(
 # %%
 def fewest(optimizer, x):
     """(updates, rate): the fewest updates in which it arrives at one of RATES. None if 1,000 are never enough."""
-    best = race.valley(x, mass).loss
-    times = [(race.arrival(run(optimizer(rate), x, mass)[0], best), rate) for rate in RATES]
+    best = race.valley(x, kilograms).loss
+    times = [(race.arrival(run(optimizer(rate), x, kilograms)[0], best), rate) for rate in RATES]
     return min((time for time in times if time[0] is not None), default=None)
 
 
@@ -726,9 +726,9 @@ for inputs, x in depths.items():
 # the flattest curvature. The formula, and the run:
 
 # %%
-best, (flat, _) = race.valley(depth, mass).loss, curvatures(depth)
+best, (flat, _) = race.valley(depth, kilograms).loss, curvatures(depth)
 formula = 1000 + np.log(0.01 / (losses[-1] / best - 1)) / np.log((1 - 0.002 * flat) ** 2)
-print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, mass, 50_000)[0], best):,}")
+print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, kilograms, 50_000)[0], best):,}")
 
 # %% [markdown]
 # Some 48,000. Momentum 0.99 saves a factor of 57, Adam one of 146. Standardising, a single line, saves all but one: in a
