@@ -258,10 +258,10 @@ def by_heart(figure, history, best, patience):
     for epoch, what in ((best, "best"), (stop, "stop")):
         axes.axvline(epoch + 1, color=GREY, linewidth=1, zorder=0)
         axes.text(epoch + 1.5, 0.98, what, color=GREY, va="top", transform=axes.get_xaxis_transform())
-    found = f"after epoch {best + 1} it learns by heart"
+    found = f"the loss on held-out penguins is lowest after epoch {best + 1}"
     plain(axes.yaxis, (1, 2, 5))
     axes.set(xlabel="epoch", ylabel="loss", title=found, xlim=(1, None))
-    return f"The loss on seen penguins falls for {len(losses)} epochs; on held-out ones {found}. It stops at epoch {stop + 1}."
+    return f"The loss on seen penguins falls for {len(losses)} epochs; {found}. Training stops at epoch {stop + 1}."
 
 
 def short(x):

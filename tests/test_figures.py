@@ -350,4 +350,4 @@ def test_the_best_epoch_and_the_end_are_marked():
     (axes,) = axes_of(figures.by_heart, history, 1, 2)
     assert [line.get_xdata()[0] for line in axes.lines[2:]] == [2, 2, 4]  # the point, best, stop
     picture = figures.by_heart(history, 1, 2)
-    assert "after epoch 2 it learns by heart" in picture.text and picture.text.endswith("at epoch 4.")
+    assert "lowest after epoch 2" in picture.text and picture.text.endswith("at epoch 4.")

@@ -317,7 +317,7 @@ net = lambda **options: compiled(Dense(1), **options)  # noqa: E731
         (lambda: net().fit(x, y * np.nan), "the loss is nan after epoch 0; .* look for NaN in the data"),
         (lambda: net(loss="binary_crossentropy").fit(x, -y), "y_true holds -1; expected probabilities"),
         (lambda: net(loss="categorical_crossentropy").fit(x, 3 * y), "y_true holds 3; expected probabilities"),
-        (lambda: net(loss="sparse_categorical_crossentropy").fit(x, np.arange(4)), "out of range"),
+        (lambda: net(loss="sparse_categorical_crossentropy").fit(x, np.arange(4)), "there are 1 classes"),
         (lambda: net(loss=["mse", "mse"]).fit(x, y), "1 outputs, with 1 targets and 2 losses"),
         (lambda: net().fit(x, [y, y]), "1 outputs, with 2 targets and 1 losses"),
         (lambda: compiled(Flatten()).fit(x, y), "no variable to train"),
@@ -352,3 +352,25 @@ def test_an_error_in_the_data_comes_through_and_nothing_is_lost():
     other.fit(TASK.x[:100], TASK.y[:100], batch_size=50, shuffle=False, verbose=0)
     np.testing.assert_allclose(net.history.losses, other.history.losses)
     assert [w.tolist() for w in net.get_weights()] == [w.tolist() for w in other.get_weights()]
+
+
+def test_answers_that_are_no_probabilities_are_refused_before_training():
+    for loss, units, y in (
+        ("binary_crossentropy", 1, np.ones((8, 1))),
+        ("sparse_categorical_crossentropy", 2, np.arange(8) % 2),
+    ):
+        net = Sequential([Dense(units, kernel_initializer="ones")])
+        net.compile("sgd", loss)
+        with pytest.raises(ValueError, match="expected probabilities"):
+            net.fit(np.full((8, 3), 2.0), y, verbose=0)
+
+
+def test_a_hook_that_nobody_calls_is_refused():
+    class Listener(Callback):
+        def on_batch_end(self, batch, logs):
+            raise AssertionError
+
+    net = Sequential([Dense(1)])
+    net.compile("sgd", "mse")
+    with pytest.raises(TypeError, match="nobody calls on_batch_end"):
+        net.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[Listener()])

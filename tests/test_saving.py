@@ -338,11 +338,15 @@ def test_nothing_but_a_model_is_replaced(tmp_path):
     (tmp_path / "Documents" / "letter.txt").write_text("dear reader")
     with pytest.raises(FileExistsError, match="a folder with other things in it"):
         model.save(tmp_path / "Documents")
-    model.save(tmp_path / "m")
+    with pytest.raises(FileExistsError, match="is a file"):
+        model.save(tmp_path / "Documents" / "letter.txt")
+    model.save(tmp_path / "m.onnx")
     with pytest.raises(FileExistsError):
-        model.export(tmp_path / "m")
+        model.export(tmp_path / "m.onnx")
+    with pytest.raises(ValueError, match="ends in .onnx"):
+        model.export(tmp_path / "Documents" / "letter.txt")
     assert (tmp_path / "Documents" / "letter.txt").read_text() == "dear reader"
-    load_model(tmp_path / "m")
+    load_model(tmp_path / "m.onnx")
 
 
 # What a stranger might send -------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 # Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -105,6 +107,8 @@ def export(model, path):
     Raises ValueError for a model that is not built, and for an op that has no form in ONNX.
     """
     check_built(model, "export")
+    if Path(path).suffix != ".onnx":
+        raise ValueError(f"export: the path is {path}; expected a name that ends in .onnx")
     edition = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8, "producer_name": "levels"}
     made = helper.make_model(onnx_graph(model), **edition)
     onnx.checker.check_model(made, full_check=True)

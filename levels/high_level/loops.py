@@ -40,7 +40,9 @@ class Training(Made):
     def __init__(self, optimizer, loss, metrics):
         self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
         self.losses = [made("loss", LOSSES, one) for one in listed(loss)]
-        self.metrics = [made("metric", METRICS, metric) for metric in metrics]
+        self.metrics = [made("metric", METRICS, metric) for metric in listed(metrics)]
+        if None in (self.optimizer, *self.losses):
+            raise TypeError("compile: None is no optimizer and no loss")
         self.pace = 1  # steps in a call; see `pieces`
 
     def loss(self, model, y, predicted):
@@ -169,6 +171,10 @@ def attach(callbacks, model):
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
+        for name in dir(callback):
+            if name.startswith("on_") and not hasattr(Callback, name):
+                heard = ", ".join(each for each in dir(Callback) if each.startswith("on_"))
+                raise TypeError(f"{type(callback).__name__}: nobody calls {name}; a callback hears {heard}")
         callback.model = model
     return any(type(callback).on_train_batch_end is not Callback.on_train_batch_end for callback in callbacks)
 

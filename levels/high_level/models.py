@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from levels.low_level import DEVICES, Operators, constant, function, trace
-from levels.mid_level import Dataset, Layer, Loss, Made, SparseCategoricalCrossentropy, at_least
+from levels.mid_level import Crossentropy, Dataset, Layer, Loss, Made, SparseCategoricalCrossentropy, at_least
 
 from .loops import Training, alone, compiled, listed, one_pass, run_epochs, train_step
 
@@ -19,19 +19,24 @@ def arrays_of(x):
     return [constant(a).numpy() for a in (x if several else [x])]
 
 
-def rows_of(training, x, y):
+def rows_of(model, x, y):
     """A Dataset of the rows of arrays x, y, or of lists of them, with targets as the losses want them."""
     if y is None:
         raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
     x, y = arrays_of(x), arrays_of(y)
-    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
-    for k, loss in zip(range(len(y)), training.losses * len(y)):
-        if isinstance(loss, SparseCategoricalCrossentropy):
-            continue  # these stay whole numbers
-        y[k] = y[k].astype(dtype)
-        if isinstance(loss, Loss):
-            loss.check(constant(y[k]), constant(y[k]))
-    return Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
+    dtype, losses = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4")), model.training.losses
+    sparse = [isinstance(loss, SparseCategoricalCrossentropy) for loss in losses] * len(y)
+    y = [a if whole else a.astype(dtype) for a, whole in zip(y, sparse)]
+    rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
+    for loss, target, whole in zip(losses * len(y), y, sparse):
+        if isinstance(loss, Loss) and not whole:
+            loss.check(constant(target), constant(target))
+    if any(isinstance(loss, Crossentropy) for loss in losses):
+        answers = listed(model.predict(alone([a[:32] for a in x])))
+        for loss, target, answer in zip(losses * len(y), y, answers):
+            if isinstance(loss, Crossentropy):
+                loss.check(constant(target[:32]), constant(answer))
+    return rows
 
 
 def parted(rows, share):
@@ -91,7 +96,7 @@ class Model(Layer):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
-        data = x if isinstance(x, Dataset) else rows_of(self.training, x, y)
+        data = x if isinstance(x, Dataset) else rows_of(self, x, y)
         validation = None if validation_data is None else self.batches(*listed(validation_data))
         if validation_split and validation is None:
             if data is x:
@@ -105,7 +110,7 @@ class Model(Layer):
 
     def batches(self, x, y=None, batch_size=1024):
         """Arrays x, y as a Dataset of batches. A Dataset stays as it is."""
-        return x if isinstance(x, Dataset) else rows_of(self.training, x, y).batch(batch_size)
+        return x if isinstance(x, Dataset) else rows_of(self, x, y).batch(batch_size)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows, and each metric}"""
@@ -114,7 +119,7 @@ class Model(Layer):
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows: a NumPy array, or a list of them."""
         self.predictor = self.predictor or function(lambda *rows: self(alone(rows)))
-        x = arrays_of(x)
+        x, batch_size = arrays_of(x), at_least(1, "predict: batch_size", batch_size)
         starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
         parts = [listed(self.predictor(*(a[k : k + batch_size] for a in x))) for k in starts]
         return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts)])

@@ -103,6 +103,8 @@ def replaced(path, files=()):
     Raises FileExistsError where `path` is a folder with anything else in it than these files.
     """
     path = Path(path).resolve()
+    if path.is_file() and files:
+        raise FileExistsError(f"{path.as_posix()} is a file, and a model is a folder; choose another name")
     if path.is_dir() and {file.name for file in path.iterdir()} - {*files, ".DS_Store"}:
         raise FileExistsError(f"{path.as_posix()} is a folder with other things in it; choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,8 +160,9 @@ def blamed(file):
         yield
     except Exception as error:
         found = " ".join(f"{type(error).__name__}: {error}"[:300].split())
-        kind, cure = OSError if isinstance(error, OSError) else ValueError, "was the file changed, or cut off?"
-        raise kind(f"{file.as_posix()}: {found}; {cure}") from error
+        kind = OSError if isinstance(error, OSError) else ValueError
+        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off?"
+        raise kind(f"{file.as_posix()}: {found}{cure}") from error
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from .layers import (
 )
 from .losses import (
     LOSSES, BinaryCrossentropy, CategoricalCrossentropy, Crossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
-    SparseCategoricalCrossentropy, check_probabilities, weighted, within
+    SparseCategoricalCrossentropy, check_classes, check_probabilities, weighted, within
 )
 from .metrics import (
     AUC, KINDS, METRICS, AccuracyByShape, BinaryAccuracy, CategoricalAccuracy, Mean, MeanLoss, Metric, Precision,
@@ -41,10 +41,10 @@ __all__ = [
     "NumericColumn", "Optimizer", "PiecewiseConstantDecay", "Pipeline", "Precision", "R2Score", "Recall", "RMSprop",
     "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "absolute", "as_array", "as_element", "at_least",
     "batched", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
-    "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_probabilities", "column",
-    "crossed_column", "dnn_classifier", "drawn", "draws_of", "each_array", "embedding_column", "filtered",
-    "fingerprint", "glorot_uniform", "in_rows", "indicator_column", "is_missing", "known", "linear_regression",
-    "mapped", "numeric_column", "packed", "part", "prefetched", "ratio", "read_columns", "repeated", "row_by_row",
-    "shortened", "shuffled", "snake_case", "stack", "stacked", "taken", "train", "truncated_normal", "unknown",
-    "values_of", "weighted", "within"
+    "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_classes",
+    "check_probabilities", "column", "crossed_column", "dnn_classifier", "drawn", "draws_of", "each_array",
+    "embedding_column", "filtered", "fingerprint", "glorot_uniform", "in_rows", "indicator_column", "is_missing",
+    "known", "linear_regression", "mapped", "numeric_column", "packed", "part", "prefetched", "ratio", "read_columns",
+    "repeated", "row_by_row", "shortened", "shuffled", "snake_case", "stack", "stacked", "taken", "train",
+    "truncated_normal", "unknown", "values_of", "weighted", "within"
 ]

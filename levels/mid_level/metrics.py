@@ -10,7 +10,7 @@ import numpy as np
 from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
 
 from .layers import Made, at_least
-from .losses import LOSSES, Loss, SparseCategoricalCrossentropy, check_probabilities, weighted
+from .losses import LOSSES, Loss, check_classes, check_probabilities, weighted
 
 
 def snake_case(name):
@@ -133,7 +133,7 @@ class CategoricalAccuracy(Metric):
 class SparseCategoricalAccuracy(Metric):
     """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
 
-    check = SparseCategoricalCrossentropy.check  # whole numbers, one a sample, below the number of classes
+    check = check_classes
 
     def parts(self, y_true, y_pred):
         return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)

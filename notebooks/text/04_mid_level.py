@@ -311,7 +311,10 @@ class Loss(Made):
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
-            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes")
+            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
+            raise ValueError(
+                f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}"
+            )
 
     def __repr__(self):
         return type(self).__name__
@@ -2263,17 +2266,24 @@ class CategoricalCrossentropy(Crossentropy):
         return -reduce_sum(y_true * log(within(y_pred / reduce_sum(y_pred, -1, keepdims=True))), -1)
 
 
+def check_classes(loss, y_true, y_pred):
+    """Raise ValueError unless y_true [batch] or [batch, 1] holds numbers of classes of y_pred [batch, classes]."""
+    classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
+    if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
+        given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
+        raise ValueError(f"{loss}: {given}; expected whole numbers {samples}")
+    if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
+        wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
+        raise ValueError(f"{loss}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
+
+
 class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     """The same for y_true [batch] or [batch, 1], the numbers of the classes."""
 
     def check(self, y_true, y_pred):
-        classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
-        if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
-            given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected whole numbers {samples}")
-        if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
-            wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
-            raise ValueError(f"{self}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
+        check_classes(self, y_true, y_pred)
+        if not self.from_logits:
+            check_probabilities(self, y_pred=y_pred)
 
     def call(self, y_true, y_pred):
         *samples, classes = y_pred.spec.shape
@@ -2654,7 +2664,7 @@ class CategoricalAccuracy(Metric):
 class SparseCategoricalAccuracy(Metric):
     """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
 
-    check = SparseCategoricalCrossentropy.check  # whole numbers, one a sample, below the number of classes
+    check = check_classes
 
     def parts(self, y_true, y_pred):
         return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
