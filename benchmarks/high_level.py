@@ -53,7 +53,7 @@ class InPlace:
             np.matmul(h[k], w[2 * k], h[k + 1])
             h[k + 1] += w[2 * k + 1]
             if k < 2:
-                np.maximum(h[k + 1], 0, h[k + 1])
+                np.maximum(h[k + 1], 0, out=h[k + 1])
         p, q, y = self.p, self.q, self.y
         np.negative(h[3], p)
         np.exp(p, p)

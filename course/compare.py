@@ -174,9 +174,7 @@ def launches_of(row):
     """14, or, of a program that takes all steps in one launch, 1 in 8,000."""
     if row.launches >= 1:
         return f"{row.launches:,.0f}"
-    return (
-        f"{'few' if row.level == 5 else 1} in {1 / row.launches:,.0f}"  # `fit` cuts the run into pieces, by the clock
-    )
+    return "few" if row.level == 5 else f"1 in {1 / row.launches:,.0f}"  # `fit` cuts the run into pieces, by the clock
 
 
 def loss_of(row):
