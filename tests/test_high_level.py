@@ -8,7 +8,20 @@ import pytest
 from course import tasks
 from levels.high_level import Callback, EarlyStopping, Input, Model, Sequential
 from levels.low_level import GradientTape, Variable, constant, maximum, reduce_max
-from levels.mid_level import L2, SGD, Adam, Concatenate, Dataset, Dense, Dropout, Flatten, Layer, MeanSquaredError
+from levels.mid_level import (
+    L2,
+    SGD,
+    Adam,
+    BinaryCrossentropy,
+    Concatenate,
+    Dataset,
+    Dense,
+    Dropout,
+    Flatten,
+    Layer,
+    MeanSquaredError,
+    Pipeline,
+)
 
 TASK = tasks.linear()
 
@@ -374,3 +387,12 @@ def test_a_hook_that_nobody_calls_is_refused():
     net.compile("sgd", "mse")
     with pytest.raises(TypeError, match="nobody calls on_batch_end"):
         net.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[Listener()])
+
+
+def test_fit_takes_a_pipeline_and_asks_no_logits():
+    """The notebook's own `Pipeline` is as good as a `Dataset`; numbers in front of a sigmoid are no probabilities."""
+    x, y = np.full((8, 3), 2.0), (np.arange(8.0) % 2)[:, None]
+    net = Sequential([Dense(1, kernel_initializer="ones")])
+    net.compile("sgd", BinaryCrossentropy(from_logits=True))
+    assert len(net.fit(Pipeline.from_tensor_slices((x, y)).batch(4), verbose=0).losses) == 2
+    assert len(net.fit(x, y, 4, verbose=0).losses) == 2

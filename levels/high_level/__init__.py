@@ -15,8 +15,8 @@ from .loops import (
     pieces, progress, run_epochs, tell, train_step
 )
 from .models import (
-    Call, Functional, Input, Model, Placeholder, Sequential, arrays_of, dry_run, in_order, later, parted, rows_of,
-    summary
+    Call, Functional, Input, Model, Placeholder, Sequential, arrays_of, check_targets, dry_run, in_order, later,
+    parted, rows_of, spec_of, summary
 )
 from .tasks import dnn_classifier, linear_regression, train
 
@@ -25,11 +25,11 @@ __all__ = [
     "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping", "Estimator", "Functional", "History", "Input",
     "LearningRateScheduler", "LinearRegressor", "Model", "ModelCheckpoint", "Monitor", "OnnxWriter", "Placeholder",
     "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN", "Training", "alone", "arg_max_row",
-    "arrays_of", "attach", "attributes_of", "blamed", "both", "check_built", "compiled", "dnn_classifier", "dry_run",
-    "export", "fill", "graph_of", "in_order", "info", "later", "linear_regression", "listed", "load_model", "made",
-    "noted_interrupts", "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted", "pieces", "progress", "reader",
-    "reduction_row", "replaced", "rows_of", "run_epochs", "save", "slice_row", "sum_row", "summary", "tell", "traced",
-    "train", "train_step", "write", "written", "written_part"
+    "arrays_of", "attach", "attributes_of", "blamed", "both", "check_built", "check_targets", "compiled",
+    "dnn_classifier", "dry_run", "export", "fill", "graph_of", "in_order", "info", "later", "linear_regression",
+    "listed", "load_model", "made", "noted_interrupts", "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted",
+    "pieces", "progress", "reader", "reduction_row", "replaced", "rows_of", "run_epochs", "save", "slice_row",
+    "spec_of", "sum_row", "summary", "tell", "traced", "train", "train_step", "write", "written", "written_part"
 ]
 
 LAZY = {

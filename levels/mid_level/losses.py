@@ -64,12 +64,11 @@ class MeanSquaredError(Loss):
         return error * error
 
 
-def check_probabilities(loss, **given):
+def check_probabilities(loss, name, x):
     """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    for name, x in given.items():
-        if not isinstance(x, Symbol) and ((x.data < 0.0) | (x.data > 1.0)).any():
-            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
-            raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+    if not isinstance(x, Symbol) and ((x.data < 0.0) | (x.data > 1.0)).any():
+        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
 def within(p):
@@ -85,7 +84,9 @@ class Crossentropy(Loss):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+        check_probabilities(self, "y_true", y_true)
+        if not self.from_logits:
+            check_probabilities(self, "y_pred", y_pred)
 
 
 class BinaryCrossentropy(Crossentropy):
@@ -138,7 +139,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         check_classes(self, y_true, y_pred)
         if not self.from_logits:
-            check_probabilities(self, y_pred=y_pred)
+            check_probabilities(self, "y_pred", y_pred)
 
     def call(self, y_true, y_pred):
         *samples, classes = y_pred.spec.shape

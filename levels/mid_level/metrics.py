@@ -91,7 +91,7 @@ class BinaryAccuracy(Metric):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true)
+        check_probabilities(self, "y_true", y_true)
 
     def said(self, y_pred):
         return cast(y_pred > self.threshold, y_pred.dtype)

@@ -22,7 +22,8 @@ class Optimizer(Made, Module):
         self.owners = self.rate = None  # owners: the variables that it was built for, by their ids
         self.learning_rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
         for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm)):
-            self.positive(name, 1.0 if value is None else value)
+            if value is not None:
+                self.positive(name, value)
 
     def positive(self, name, value, limit=math.inf):
         """Raise ValueError for a number that is not between 0 and the limit."""
@@ -78,7 +79,8 @@ class SGD(Optimizer):
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
-        self.positive("momentum", momentum or 0.5, 1.0)
+        if momentum:
+            self.positive("momentum", momentum, 1.0)
         self.momentum, self.nesterov, self.memory = momentum, nesterov, ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):

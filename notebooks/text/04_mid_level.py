@@ -351,12 +351,11 @@ checks.predict(
 
 # %%
 #| export losses
-def check_probabilities(loss, **given):
+def check_probabilities(loss, name, x):
     """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    for name, x in given.items():
-        if not isinstance(x, Symbol) and ((x.data < 0.0) | (x.data > 1.0)).any():
-            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
-            raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+    if not isinstance(x, Symbol) and ((x.data < 0.0) | (x.data > 1.0)).any():
+        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
 def within(p):
@@ -372,7 +371,9 @@ class Crossentropy(Loss):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true, **{} if self.from_logits else {"y_pred": y_pred})
+        check_probabilities(self, "y_true", y_true)
+        if not self.from_logits:
+            check_probabilities(self, "y_pred", y_pred)
 
 
 class BinaryCrossentropy(Crossentropy):
@@ -429,7 +430,8 @@ class Optimizer(Made, Module):
         self.owners = self.rate = None  # owners: the variables that it was built for, by their ids
         self.learning_rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
         for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm)):
-            self.positive(name, 1.0 if value is None else value)
+            if value is not None:
+                self.positive(name, value)
 
     def positive(self, name, value, limit=math.inf):
         """Raise ValueError for a number that is not between 0 and the limit."""
@@ -494,7 +496,8 @@ class SGD(Optimizer):
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
-        self.positive("momentum", momentum or 0.5, 1.0)
+        if momentum:
+            self.positive("momentum", momentum, 1.0)
         self.momentum, self.nesterov, self.memory = momentum, nesterov, ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):
@@ -929,9 +932,9 @@ def as_array(value):
     """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`."""
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
-    known = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
+    readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
     try:
-        array = np.asarray(value if known else None)  # through anything else NumPy might walk for ever
+        array = np.asarray(value if readable else None)  # through anything else NumPy might walk for ever
     except ValueError:
         raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":
@@ -1861,7 +1864,7 @@ class BinaryAccuracy(Metric):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_probabilities(self, y_true=y_true)
+        check_probabilities(self, "y_true", y_true)
 
     def said(self, y_pred):
         return cast(y_pred > self.threshold, y_pred.dtype)
@@ -2283,7 +2286,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         check_classes(self, y_true, y_pred)
         if not self.from_logits:
-            check_probabilities(self, y_pred=y_pred)
+            check_probabilities(self, "y_pred", y_pred)
 
     def call(self, y_true, y_pred):
         *samples, classes = y_pred.spec.shape

@@ -391,7 +391,7 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
 """Models that own their training loop."""
 
 from levels.low_level import Operators, constant
-from levels.mid_level import Crossentropy, Dataset, Loss, SparseCategoricalCrossentropy, at_least
+from levels.mid_level import Crossentropy, Loss, Pipeline, SparseCategoricalCrossentropy, at_least
 
 
 def arrays_of(x):
@@ -405,19 +405,23 @@ def rows_of(model, x, y):
     if y is None:
         raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
     x, y = arrays_of(x), arrays_of(y)
-    dtype, losses = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4")), model.training.losses
-    sparse = [isinstance(loss, SparseCategoricalCrossentropy) for loss in losses] * len(y)
-    y = [a if whole else a.astype(dtype) for a, whole in zip(y, sparse)]
-    rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
-    for loss, target, whole in zip(losses * len(y), y, sparse):
-        if isinstance(loss, Loss) and not whole:
-            loss.check(constant(target), constant(target))
-    if any(isinstance(loss, Crossentropy) for loss in losses):
-        answers = listed(model.predict(alone([a[:32] for a in x])))
-        for loss, target, answer in zip(losses * len(y), y, answers):
-            if isinstance(loss, Crossentropy):
-                loss.check(constant(target[:32]), constant(answer))
+    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
+    losses = (model.training.losses * len(y))[: len(y)]
+    y = [a if isinstance(loss, SparseCategoricalCrossentropy) else a.astype(dtype) for a, loss in zip(y, losses)]
+    rows = Pipeline.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
+    check_targets(model, [a[:32] for a in x], y, losses)
     return rows
+
+
+def check_targets(model, x, y, losses):
+    """Raise ValueError for targets, or for answers of the model to the first rows, that a loss has no meaning for."""
+    probabilities = [isinstance(loss, Crossentropy) and not loss.from_logits for loss in losses]
+    answers = listed(model.predict(alone(x))) if any(probabilities) else y
+    for loss, target, answer, asked in zip(losses, y, answers, probabilities):
+        if isinstance(loss, Loss) and not isinstance(loss, SparseCategoricalCrossentropy):
+            loss.check(constant(target), constant(target))
+        if asked:
+            loss.check(constant(target[: len(answer)]), constant(answer))
 
 
 def parted(rows, share):
@@ -430,7 +434,7 @@ def parted(rows, share):
 
 
 # %% [markdown]
-# Two small helpers. A model can be built without any data, by a run on level 3's symbols. And what the rooms `saving`
+# Small helpers. A model can be built without any data, by a run on level 3's symbols. And what the rooms `saving`
 # and `exporting` define, further down, is looked up when it is needed.
 
 
@@ -445,6 +449,11 @@ from levels.mid_level import Layer
 def dry_run(layer, specs):
     """Call a layer on symbols: this builds it, and runs nothing. Returns the symbols that it gives."""
     return trace(lambda *x: layer(alone(x)), specs)[1]
+
+
+def spec_of(shape, dtype):
+    """The Spec of a batch of rows of this shape: two of them stand for any number."""
+    return DEVICES[-1].spec((2, *shape), np.dtype(dtype))
 
 
 def later(name):
@@ -472,7 +481,7 @@ class Model(Layer):
     def build(self, shape, dtype="float32"):
         """Make all variables, for inputs of this shape [rows, …], or of a list of shapes."""
         shapes = shape if isinstance(shape, list) else [shape]
-        dry_run(self, [DEVICES[-1].spec((2, *shape[1:]), np.dtype(dtype)) for shape in shapes])
+        dry_run(self, [spec_of(shape[1:], dtype) for shape in shapes])
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
         """Choose how to train, by names or objects. With several outputs there is one loss for all, or a list."""
@@ -496,7 +505,7 @@ class Model(Layer):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
-        data = x if isinstance(x, Dataset) else rows_of(self, x, y)
+        data = x if isinstance(x, Pipeline) else rows_of(self, x, y)
         validation = None if validation_data is None else self.batches(*listed(validation_data))
         if validation_split and validation is None:
             if data is x:
@@ -510,7 +519,7 @@ class Model(Layer):
 
     def batches(self, x, y=None, batch_size=1024):
         """Arrays x, y as a Dataset of batches. A Dataset stays as it is."""
-        return x if isinstance(x, Dataset) else rows_of(self, x, y).batch(batch_size)
+        return x if isinstance(x, Pipeline) else rows_of(self, x, y).batch(batch_size)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows, and each metric}"""
@@ -662,7 +671,7 @@ class Input(Placeholder):
     """A place for rows of that shape."""
 
     def __init__(self, shape, dtype="float32"):
-        self.spec, self.layer = DEVICES[-1].spec((2, *shape), np.dtype(dtype)), None
+        self.spec, self.layer = spec_of(shape, dtype), None
 
 
 class Call(Placeholder):
@@ -1789,6 +1798,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 """The two tasks as models: compile, fit."""
 
 from levels.hardware.tasks import Fit, check_inputs, check_task
+from levels.mid_level import Dataset
 
 
 def train(model, loss, x, y, weights, batches, learning_rate):
