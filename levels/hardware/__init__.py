@@ -11,8 +11,8 @@ from .assembler import (
     together, trimmed, word
 )
 from .device import (
-    GAP, LINE, MEASURES, PAGE, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_features, host_lanes,
-    host_memory, pool
+    DEVICES, GAP, LINE, MAKERS, MEASURES, PAGE, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_features,
+    host_lanes, host_memory, make_cpu, placed_on, pool
 )
 from .elementary import DOUBLE, EXP, FORMAT, LOG, SINGLE, exp, exponent, log, make_exp, make_log, rint, scaled, sqrt
 from .roofline import (
@@ -26,15 +26,15 @@ from .tasks import (
 )
 
 __all__ = [
-    "CACHE", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MEASURES", "PAGE", "POOL", "REAL", "SINGLE",
-    "Array", "Assembler", "Buffer", "Condition", "Device", "Fit", "Index", "Pool", "Program", "Spec", "Sum", "Value",
-    "aligned", "amount", "arithmetic", "array", "as_word", "backward", "chase_program", "check_array", "check_inputs",
-    "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison", "copy", "count", "dense",
-    "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp", "exponent", "forward", "host_features",
-    "host_lanes", "host_memory", "index", "laned", "linear_predict_program", "linear_program", "linear_regression",
-    "live", "load", "load_weights", "log", "loop", "machine_code", "make_exp", "make_log", "measure_bandwidth",
-    "measure_latency", "measure_launch", "measure_sums", "memory_of", "named", "net_arrays", "number", "numeric",
-    "object_code", "operators", "optimised", "peak_program", "place", "pool", "read_program", "relu", "rint",
-    "run_programs", "scaled", "seconds", "select", "size", "spread", "sqrt", "store", "target_machine", "through_relu",
-    "together", "trimmed", "weight_names", "word"
+    "CACHE", "DEVICES", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MAKERS", "MEASURES", "PAGE", "POOL",
+    "REAL", "SINGLE", "Array", "Assembler", "Buffer", "Condition", "Device", "Fit", "Index", "Pool", "Program", "Spec",
+    "Sum", "Value", "aligned", "amount", "arithmetic", "array", "as_word", "backward", "chase_program", "check_array",
+    "check_inputs", "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison", "copy", "count",
+    "dense", "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp", "exponent", "forward",
+    "host_features", "host_lanes", "host_memory", "index", "laned", "linear_predict_program", "linear_program",
+    "linear_regression", "live", "load", "load_weights", "log", "loop", "machine_code", "make_cpu", "make_exp",
+    "make_log", "measure_bandwidth", "measure_latency", "measure_launch", "measure_sums", "memory_of", "named",
+    "net_arrays", "number", "numeric", "object_code", "operators", "optimised", "peak_program", "place", "placed_on",
+    "pool", "read_program", "relu", "rint", "run_programs", "scaled", "seconds", "select", "size", "spread", "sqrt",
+    "store", "target_machine", "through_relu", "together", "trimmed", "weight_names", "word"
 ]

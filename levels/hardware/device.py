@@ -4,6 +4,8 @@
 
 import math
 import os
+import reprlib
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ class Spec:
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.hasobject:
             raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
-        self.device, self.shape, self.dtype = device, shape, dtype
+        self.device, self.shape, self.dtype, self.empty = device, shape, dtype, device.empty
         self.nbytes = math.prod(shape) * dtype.itemsize
 
     spec = property(lambda self: self)  # so that who asks only for these may be given a buffer or its Spec
@@ -26,7 +28,7 @@ class Spec:
 
 
 class Buffer:
-    """Memory of one device, C-contiguous, with a shape and a dtype. `data` holds the host's view of it."""
+    """Memory of one device, C-contiguous, with a shape and a dtype. `data` is the array that the device's programs see."""
 
     __slots__ = ("spec", "data", "rows")
 
@@ -45,7 +47,7 @@ class Buffer:
         """A copy of the numbers as a NumPy array."""
         if self.data is None:
             raise ValueError(f"{self}: used after it was freed; allocate a new one")
-        return self.data.copy()
+        return self.device.read(self.data)
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
@@ -70,6 +72,9 @@ MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the devic
 
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
+
+    empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
+    read, write = staticmethod(np.copy), staticmethod(np.copyto)
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
@@ -96,7 +101,7 @@ class Device:
         """A new buffer that holds the numbers of a NumPy array."""
         array = np.asarray(array)
         buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
-        np.copyto(buffer.data, array)
+        self.write(buffer.data, array)
         return buffer
 
     def free(self, buffer):
@@ -124,6 +129,20 @@ class Device:
     def cost(self, launches, flops, nbytes):
         """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
         return launches * self.launch_time + self.roofline(flops, nbytes)
+
+    def facts(self):
+        """What the pool's table says of this device: {name of the row: text}."""
+
+        def measured(what, unit):
+            return f"{amount(self.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
+
+        return {
+            "CPUs": str(os.cpu_count() or "unknown"),
+            "lanes": f"{host_lanes()} float32",
+            "peak of one": measured("peak", "flop/s"),
+            "bandwidth": measured("bandwidth", "B/s"),
+            "a launch": measured("launch_time", "s"),
+        }
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
@@ -167,38 +186,51 @@ class Pool(dict):
 
     def column(self, device):
         """What the table says of a device."""
-
-        def measured(what, unit):
-            return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
-
         return {
             "": device.name,
             "kind": device.kind + " (simulated)" * device.simulated,
             "memory": amount(device.memory, "iB", 1024) if device.memory else "unknown",
             "in use": f"{device.used:,} B",
-            "CPUs": str(os.cpu_count() or "unknown"),
-            "lanes": f"{host_lanes()} float32",
-            "peak of one": measured("peak", "flop/s"),
-            "bandwidth": measured("bandwidth", "B/s"),
-            "a launch": measured("launch_time", "s"),
-        }
+        } | device.facts()
 
     def __repr__(self):
-        columns = [self.column(device) for device in self.values()]
+        columns = [self.column(device) for _, device in sorted(self.items())]
         widths = [2 + max(map(len, column.values())) for column in columns]
-        rows = ([column[name].ljust(width) for column, width in zip(columns, widths)] for name in columns[0])
-        return "\n".join(f"{name:12}{''.join(row)}".rstrip() for name, row in zip(columns[0], rows))
+        names = dict.fromkeys(name for column in columns for name in column)
+        rows = ([column.get(name, "").ljust(width) for column, width in zip(columns, widths)] for name in names)
+        return "\n".join(f"{name:12}{''.join(row)}".rstrip() for name, row in zip(names, rows))
 
 
-POOL = Pool()
+def make_cpu(name):
+    """The computer's own CPUs as one device, cpu:0, or a simulated one with 1 GiB."""
+    return Device(name, host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
 
 
-def pool(cpus=1):
-    """The devices of this computer: {"cpu:0": Device}. With cpus=2 a simulated cpu:1 joins, with memory of its own."""
-    for i in range(cpus):
-        if f"cpu:{i}" not in POOL:
-            POOL[f"cpu:{i}"] = Device(f"cpu:{i}", host_memory() if i == 0 else 2**30, simulated=i > 0)
+POOL, MAKERS = Pool(), {"cpu": make_cpu}  # kind -> what makes a device of that name
+
+
+def pool(cpus=1, gpus=1, tpus=1):
+    """The devices of this computer: {"cpu:0": Device, …}. With cpus=2 a simulated cpu:1 joins, with memory of its own."""
+    for kind, count in (("cpu", cpus), ("gpu", gpus), ("tpu", tpus)):
+        for name in (f"{kind}:{i}" for i in range(count)):
+            if name not in POOL and kind in MAKERS:
+                POOL[name] = MAKERS[kind](name)
     return POOL
+
+
+DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
+
+
+@contextmanager
+def placed_on(name):
+    """Inside this `with` block, that device is where numbers are placed."""
+    if name not in pool():
+        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
+    DEVICES.append(pool()[name])
+    try:
+        yield
+    finally:
+        DEVICES.pop()
 
 
 def copy(buffer, device):

@@ -23,21 +23,20 @@ from .module import Module, parts
 from .nn import log_softmax, relu, sigmoid, softmax
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    DEVICES, DTYPES, ENGINES, NUMBER, TAPES, VARIABLES, Operators, Protocols, Tensor, Variable, apply, arg_max,
-    as_tensor, as_tensors, at_once, backward, blank, cast, cat, clip, concat, constant, device, empty, exp, gather,
-    in_range, innermost, log, matmul, maximum, method, minimum, moved, new_tensor, number_tensor, one_hot, reduce_max,
-    reduce_mean, reduce_min, reduce_sum, renamed, reshape, slice_of, sqrt, tanh, tensor, transpose, where, whole,
-    without_dots
+    DTYPES, ENGINES, NUMBER, TAPES, VARIABLES, Operators, Protocols, Tensor, Variable, apply, arg_max, as_tensor,
+    as_tensors, at_once, backward, blank, cast, cat, clip, concat, constant, device, exp, gather, in_range, innermost,
+    log, matmul, maximum, method, minimum, moved, new_tensor, number_tensor, one_hot, reduce_max, reduce_mean,
+    reduce_min, reduce_sum, renamed, reshape, slice_of, sqrt, tanh, tensor, transpose, where, whole, without_dots
 )
 
 __all__ = [
-    "ALONE", "DEVICES", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NUMBER", "OWN", "PASSES", "TAPES", "VARIABLES", "VJPS",
+    "ALONE", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NUMBER", "OWN", "PASSES", "TAPES", "VARIABLES", "VJPS",
     "WRAPPERS", "Call", "Function", "GradientTape", "Graph", "Launches", "Module", "Node", "NotByRows", "Operators",
     "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer", "Variable", "Writer", "address", "addressof",
     "adds_rows", "apply", "arg_max", "argument", "as_tensor", "as_tensors", "at_once", "backward", "blank", "built",
     "cast", "cat", "check_fits", "check_results", "clip", "computed", "concat", "constant", "depth", "device", "dnn",
-    "dnn_classifier", "each", "eager", "elementwise_values", "empty", "exp", "folded", "function", "fused", "gather",
-    "grad", "in_programs", "in_range", "innermost", "inside", "keeps_rows", "leaf_name", "linear_regression", "log",
+    "dnn_classifier", "each", "eager", "elementwise_values", "exp", "folded", "function", "fused", "gather", "grad",
+    "in_programs", "in_range", "innermost", "inside", "keeps_rows", "leaf_name", "linear_regression", "log",
     "log_softmax", "loop_of", "loop_program", "matmul", "matmul_vjp_w", "matmul_vjp_x", "maximum", "method", "minimum",
     "moved", "new_tensor", "nothing_at", "number_tensor", "numbers_of", "of_the_reader", "on_duty", "one_hot",
     "packed_like", "part_of_join", "parts", "placed", "printed", "product_values", "read_outside", "rebuilt",

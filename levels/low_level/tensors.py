@@ -6,11 +6,10 @@ import functools
 import math
 import reprlib
 import weakref
-from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import Buffer, pool
+from levels.hardware import DEVICES, Buffer, placed_on, pool
 from levels.kernels import data_of, planned
 
 
@@ -168,19 +167,7 @@ def in_range(array, dtype):
     return result
 
 
-DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
-
-
-@contextmanager
-def device(name):
-    """Inside this `with` block, new tensors and variables are placed on that device."""
-    if name not in pool():
-        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
-    try:
-        yield
-    finally:
-        DEVICES.pop()
+device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 
 
 def as_tensor(value, like=None):
@@ -218,7 +205,7 @@ def number_tensor(value, kind, name, spec):
 
 
 TAPES = []  # who listens: each hears of every op, in order
-blank, empty = object.__new__, np.empty  # a global is found sooner than an attribute of one
+blank = object.__new__  # a global is found sooner than an attribute of one
 
 
 def new_tensor(spec):
@@ -227,7 +214,7 @@ def new_tensor(spec):
     if place.memory is not None and spec.nbytes > place.memory - place.used:
         place.new(spec)  # which says that there is no room
     y = blank(Tensor)
-    y.spec, y.data, y.rows = spec, empty(spec.shape, spec.dtype), None
+    y.spec, y.data, y.rows = spec, spec.empty(spec.shape, spec.dtype), None
     place.used += spec.nbytes
     return y
 

@@ -66,7 +66,7 @@ class MeanSquaredError(Loss):
 
 def check_probabilities(loss, name, x):
     """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    if not isinstance(x, Symbol) and ((x.data < 0.0) | (x.data > 1.0)).any():
+    if not isinstance(x, Symbol) and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
         wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
@@ -128,7 +128,7 @@ def check_classes(loss, y_true, y_pred):
     if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
         given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
         raise ValueError(f"{loss}: {given}; expected whole numbers {samples}")
-    if not isinstance(y_true, Symbol) and ((y_true.data < 0) | (y_true.data >= classes)).any():
+    if not isinstance(y_true, Symbol) and ((y_true.numpy() < 0) | (y_true.numpy() >= classes)).any():
         wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
         raise ValueError(f"{loss}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
 

@@ -1833,6 +1833,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #| export tasks
 """The two tasks as launches: every op on a whole batch, gradients by hand."""
 
+from levels.hardware import DEVICES
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
@@ -1852,15 +1853,15 @@ def linear_forward(prediction, xw, x, w, b):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    cpu, dtype, (batch, features), losses = pool()["cpu:0"], x.dtype, (len(batches[0]), x.shape[1]), []
-    x_, y_, w, b = map(cpu.put, (x, y, *weights))
-    n, g = (cpu.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
+    place, dtype, (batch, features), losses = DEVICES[-1], x.dtype, (len(batches[0]), x.shape[1]), []
+    x_, y_, w, b = map(place.put, (x, y, *weights))
+    n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
     rows, target, xw, prediction, error, squared, ge, de = (
-        cpu.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
+        place.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
     )
-    dw, db, total, loss = (cpu.alloc(shape, dtype) for shape in ((features, 1), (1, 1), (1, 1), (1, 1)))
+    dw, db, total, loss = (place.alloc(shape, dtype) for shape in ((features, 1), (1, 1), (1, 1), (1, 1)))
     for numbers in np.asarray(batches, np.int64):
-        i = cpu.put(numbers)
+        i = place.put(numbers)
         launch("gather", rows, x_, i)
         launch("gather", target, y_, i)
         linear_forward(prediction, xw, rows, w, b)  # forward
@@ -1874,12 +1875,12 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
         launch("reduce_sum", db, de, axis=0, keepdims=True)
         launch("sgd", w, dw, rate=float(learning_rate))  # update
         launch("sgd", b, db, rate=float(learning_rate))
-        losses.append(loss.data[0, 0])
+        losses.append(loss.numpy()[0, 0])
 
     def predict(x):
         check_inputs(x, dtype, features)
-        xw, prediction = (cpu.alloc((len(x), 1), dtype) for _ in "12")
-        linear_forward(prediction, xw, cpu.put(x), w, b)
+        xw, prediction = (place.alloc((len(x), 1), dtype) for _ in "12")
+        linear_forward(prediction, xw, place.put(x), w, b)
         return prediction.numpy()
 
     return Fit(np.array(losses), [w.numpy(), b.numpy()], predict)
@@ -1955,11 +1956,11 @@ CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    cpu, dtype, batch, losses = pool()["cpu:0"], x.dtype, len(batches[0]), []
-    x_, y_, *weights = map(cpu.put, (x, y, *weights))
-    n, g, one = (cpu.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
+    x_, y_, *weights = map(place.put, (x, y, *weights))
+    n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
     for numbers in np.asarray(batches, np.int64):
-        i = cpu.put(numbers)
+        i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
         c = launch("clip", None, prediction, **CLIP)
@@ -1976,11 +1977,11 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update
             launch("sgd", w, dw, rate=float(learning_rate))
-        losses.append(loss.data[0, 0])
+        losses.append(loss.numpy()[0, 0])
 
     def predict(x):
-        check_inputs(x, dtype, len(weights[0].data))
-        return dnn_forward(cpu.put(x), weights)[-1].numpy()
+        check_inputs(x, dtype, weights[0].shape[0])
+        return dnn_forward(place.put(x), weights)[-1].numpy()
 
     return Fit(np.array(losses), [w.numpy() for w in weights], predict)
 

@@ -81,11 +81,10 @@ import functools
 import math
 import reprlib
 import weakref
-from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import Buffer, pool
+from levels.hardware import DEVICES, Buffer, placed_on, pool
 from levels.kernels import data_of, planned
 
 
@@ -272,7 +271,7 @@ tensor = constant  # PyTorch's name
 
 # %% [markdown]
 # A number may be too large for float32, and is refused. And a tensor lies on the device of the moment, cpu:0 unless another is
-# named:
+# named with level 1's `placed_on`. TensorFlow and PyTorch call it `device`:
 
 
 # %%
@@ -286,19 +285,7 @@ def in_range(array, dtype):
     return result
 
 
-DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
-
-
-@contextmanager
-def device(name):
-    """Inside this `with` block, new tensors and variables are placed on that device."""
-    if name not in pool():
-        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
-    try:
-        yield
-    finally:
-        DEVICES.pop()
+device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 
 
 # %%
@@ -361,7 +348,7 @@ def number_tensor(value, kind, name, spec):
 # %%
 #| export tensors
 TAPES = []  # who listens: each hears of every op, in order
-blank, empty = object.__new__, np.empty  # a global is found sooner than an attribute of one
+blank = object.__new__  # a global is found sooner than an attribute of one
 
 
 def new_tensor(spec):
@@ -370,7 +357,7 @@ def new_tensor(spec):
     if place.memory is not None and spec.nbytes > place.memory - place.used:
         place.new(spec)  # which says that there is no room
     y = blank(Tensor)
-    y.spec, y.data, y.rows = spec, empty(spec.shape, spec.dtype), None
+    y.spec, y.data, y.rows = spec, spec.empty(spec.shape, spec.dtype), None
     place.used += spec.nbytes
     return y
 
@@ -1210,7 +1197,7 @@ print(f"{launches} launches and {nbytes:,} bytes a step")
 #| export graph
 """A function of tensors, run once on symbols, becomes a graph; passes make the graph smaller."""
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from levels.hardware import Spec
 from levels.kernels import COMPILERS, ELEMENTWISE, KERNELS, PLANS
