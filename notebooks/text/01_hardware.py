@@ -2706,7 +2706,8 @@ def seen_by(kernel, name, value, run, view):
         return view(value, name, run.cells, run.past)
     if isinstance(value, int | float | np.number | np.bool_):
         return value
-    raise GpuError(f"{kernel.__name__}: {name} is {type(value).__name__}; expected a number, or an array of numbers")
+    what = f"{type(value).__name__}{f' of {value.dtype}' if isinstance(value, np.ndarray) else ''}"
+    raise GpuError(f"{kernel.__name__}: {name} is {what}; expected a number, or an array of numbers")
 
 
 def simulate(kernel, grid, block, arguments, order=None, view=View):
@@ -2731,17 +2732,18 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
         if isinstance(error, Endless):
             what = f"{kernel.__name__} does not end within {LIMITS['seconds']} seconds"
         what = what if ours else f"{type(error).__name__}: {error}"
-        raise (type(error) if ours else GpuError)(f"{what}\n  {cuda.thread} in {last_line(error)}") from error
+        raise (type(error) if ours else GpuError)(f"{what}\n  {cuda.thread} {last_line(error)}") from error
     finally:
         vars(cuda).clear()
     return run
 
 
 def last_line(error):
-    """The line of a kernel, or of a function that it calls, where an error came up."""
+    """The line of a kernel, or of a function that it calls, where an error came up; or where the thread waits."""
     ours = {function.__code__.co_filename for function in (View.locate, address_of, part_of, shared_array, Run.block)}
     steps = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    return source_line(*[step for step in steps if step[0].co_filename not in ours][-1])
+    steps = [source_line(*step) for step in steps if step[0].co_filename not in ours]
+    return f"in {steps[-1]}" if steps else standing(cuda.thread)
 
 
 WATCHERS = []  # the one thread that ends launches
