@@ -24,17 +24,23 @@ from .tasks import (
     dnn_program, dot, forward, linear_predict_program, linear_program, linear_regression, load_weights, net_arrays,
     relu, run_programs, through_relu, weight_names
 )
+from .tpu import (
+    ACTIVATIONS, SIDE, Activate, Chip, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, part, run_program,
+    systolic, tiles
+)
 
 __all__ = [
-    "CACHE", "DEVICES", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MAKERS", "MEASURES", "PAGE", "POOL",
-    "REAL", "SINGLE", "Array", "Assembler", "Buffer", "Condition", "Device", "Fit", "Index", "Pool", "Program", "Spec",
-    "Sum", "Value", "aligned", "amount", "arithmetic", "array", "as_word", "backward", "chase_program", "check_array",
+    "ACTIVATIONS", "CACHE", "DEVICES", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MAKERS", "MEASURES",
+    "PAGE", "POOL", "REAL", "SIDE", "SINGLE", "Activate", "Array", "Assembler", "Buffer", "Chip", "Condition",
+    "Device", "Fit", "Index", "Multiply", "Pool", "Program", "ReadWeights", "Spec", "Sum", "Tpu", "Value", "Write",
+    "aligned", "amount", "arithmetic", "array", "as_word", "backward", "bfloat16", "chase_program", "check_array",
     "check_inputs", "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison", "copy", "count",
-    "dense", "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp", "exponent", "forward",
-    "host_features", "host_lanes", "host_memory", "index", "laned", "linear_predict_program", "linear_program",
-    "linear_regression", "live", "load", "load_weights", "log", "loop", "machine_code", "make_cpu", "make_exp",
-    "make_log", "measure_bandwidth", "measure_latency", "measure_launch", "measure_sums", "memory_of", "named",
-    "net_arrays", "number", "numeric", "object_code", "operators", "optimised", "peak_program", "place", "placed_on",
-    "pool", "read_program", "relu", "rint", "run_programs", "scaled", "seconds", "select", "size", "spread", "sqrt",
-    "store", "target_machine", "through_relu", "together", "trimmed", "weight_names", "word"
+    "dense", "dense_program", "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp", "exponent",
+    "forward", "host_features", "host_lanes", "host_memory", "index", "laned", "linear_predict_program",
+    "linear_program", "linear_regression", "live", "load", "load_weights", "log", "loop", "machine_code", "make_cpu",
+    "make_exp", "make_log", "measure_bandwidth", "measure_latency", "measure_launch", "measure_sums", "memory_of",
+    "named", "net_arrays", "number", "numeric", "object_code", "operators", "optimised", "part", "peak_program",
+    "place", "placed_on", "pool", "read_program", "relu", "rint", "run_program", "run_programs", "scaled", "seconds",
+    "select", "size", "spread", "sqrt", "store", "systolic", "target_machine", "through_relu", "tiles", "together",
+    "trimmed", "weight_names", "word"
 ]

@@ -2348,9 +2348,8 @@ def systolic(x, w):
     (r, i), (row, j) = np.ogrid[:m, :k], np.ogrid[:m, :n]
     entering, sums = np.zeros((k, last + n), np.float32), np.zeros((last + k, n), np.float32)
     entering[i, last - r - i] = x  # skewed: each row of the array gets its numbers a cycle after the row above
-    with np.errstate(all="ignore"):  # an idle cell may hold an infinity, and what it computes is not kept
-        for place in range(last, -1, -1):
-            sums[place : place + k] += w * entering[:, place : place + n]
+    for place in range(last, -1, -1):
+        sums[place : place + k] += w * entering[:, place : place + n]
     return sums[last - row - j, j]
 
 
@@ -2412,16 +2411,23 @@ for text in ("1 + 2**-9", "1 + 2**-8", "1 + 3 * 2**-8", "0.1", "3.4e38", "-0.0",
 SIDE = 128  # rows and columns of the array
 
 
+def tiles(size):
+    """The numbers of the tiles that cover a size."""
+    return range(-(-size // SIDE))
+
+
+def part(tile):
+    """The rows or columns of that tile."""
+    return slice(SIDE * tile, SIDE * tile + SIDE)
+
+
 class Chip:
     """What a program finds: arrays by name, a tile of weights that waits, sums by column of tiles; and when each is ready."""
 
     def __init__(self, given):
         self.given, self.made, self.written, self.waiting, self.sums = given, {}, {}, None, {}
-        self.free, self.ready = (
-            Counter(),
-            Counter(),
-        )  # the cycle from which a unit is free, from which an array is there
-        self.busy, self.drained, self.products = 0, 0, 0
+        self.free, self.ready = Counter(), Counter()  # from which cycle on a unit is free, an array is there
+        self.busy, self.drained, self.products = 0, 0, 0  # of the array: its cycles so far, when it is empty, its work
 
     def array(self, name):
         """The array of that name. Raises LookupError if nothing has written it."""
@@ -2437,9 +2443,8 @@ class Chip:
 
 
 # %% [markdown]
-# The first two instructions. Each cell has a second register for a weight. There the next tile slides in, behind the rows that
-# still need the one before. `Multiply` sends x after it, and adds what comes out to the **accumulators** of its
-# column of tiles. They hold float32.
+# The first instruction. Each cell has a second register for a weight. There the next tile slides in, while rows still need the
+# one before.
 
 
 # %%
@@ -2455,14 +2460,21 @@ class ReadWeights(NamedTuple):
         w = chip.array(self.w)
         if chip.waiting:
             raise ValueError(f"{chip.waiting[0]} still waits in the cells; put a Multiply in between")
-        if self.row not in range(-(-w.shape[0] // SIDE)) or self.column not in range(-(-w.shape[1] // SIDE)):
+        if self.row not in tiles(w.shape[0]) or self.column not in tiles(w.shape[1]):
             raise LookupError(f"{self.w} is {w.shape}, and has no such tile of {SIDE} x {SIDE}")
-        top, left = SIDE * self.row, SIDE * self.column
         done = chip.reserve("weights", SIDE, chip.ready[self.w])
-        chip.waiting = self, bfloat16(w[top : top + SIDE, left : left + SIDE]), w.shape, done[-1]
+        chip.waiting = self, bfloat16(w[part(self.row), part(self.column)]), w.shape, done[-1]
         return done
 
 
+# %% [markdown]
+# `Multiply` sends the x that meet this tile after it, and adds what comes out below to the **accumulators**, float32 sums for each
+# row and each unit. Two times matter. When its rows have entered, the next `Multiply` may start. And 254 cycles later the last
+# of its sums is out.
+
+
+# %%
+#| export tpu
 class Multiply(NamedTuple):
     """Send the columns of x that meet the waiting tile through the array, and add to the sums of the tile's column."""
 
@@ -2477,10 +2489,8 @@ class Multiply(NamedTuple):
             raise ValueError(f"x is {x.shape} and w is {(inner, units)}: inner sizes {x.shape[1]} and {inner} differ")
         sums, filled, _ = chip.sums.get(column, (0.0, (len(x), units), 0))
         if filled != (len(x), units):
-            raise ValueError(
-                f"the sums of column {column} are of {filled}, not of {(len(x), units)}; Activate them first"
-            )
-        product = systolic(bfloat16(x[:, SIDE * row : SIDE * row + SIDE]), tile)
+            raise ValueError(f"sums of column {column} are {filled}, these {(len(x), units)}; Activate those first")
+        product = systolic(bfloat16(x[:, part(row)]), tile)
         _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
         done = entered + 2 * SIDE - 2  # the rows that follow need not wait for that
         chip.sums[column], chip.waiting, chip.free["weights"] = (sums + product, filled, done), None, start
@@ -2523,14 +2533,24 @@ class Activate(NamedTuple):
             b = chip.array(self.b)
             if b.shape != (1, units):
                 raise ValueError(f"{self.b} is {b.shape}; expected {(1, units)}")
-            sums = sums + b[:, SIDE * self.column : SIDE * self.column + SIDE]
-        with np.errstate(over="ignore"):  # exp of a large number is infinite, and 1 / infinity the right 0
-            chip.made.setdefault(self.y, []).append(ACTIVATIONS[self.function](sums))
-        done = chip.reserve("activation", len(sums), ready)
+            sums = sums + b[:, part(self.column)]
+        columns = chip.made.setdefault(self.y, [])
+        if len(columns) != self.column:
+            raise ValueError(
+                f"{self.y} has {len(columns)} columns of tiles; go on with the next, or name another array"
+            )
+        columns.append(ACTIVATIONS[self.function](sums))
+        done = chip.reserve("activation", len(sums), ready, chip.ready[self.b])
         chip.ready[self.y] = done[-1]
         return done
 
 
+# %% [markdown]
+# `Write` hands a result to the host:
+
+
+# %%
+#| export tpu
 class Write(NamedTuple):
     """Write an array to the host's memory, 128 numbers a cycle."""
 
@@ -2538,7 +2558,7 @@ class Write(NamedTuple):
 
     def execute(self, chip):
         y = chip.written[self.y] = chip.array(self.y)
-        return chip.reserve("host", len(y) * -(-y.shape[1] // SIDE), chip.ready[self.y])
+        return chip.reserve("host", len(y) * len(tiles(y.shape[1])), chip.ready[self.y])
 
 
 # %% [markdown]
@@ -2551,8 +2571,8 @@ class Write(NamedTuple):
 def dense_program(inputs, units, function="identity", x="x", w="w", b=None, y="y"):
     """The instructions for y = function(x @ w + b), with w[inputs, units] in tiles, for any number of rows."""
     program = []
-    for column in range(-(-units // SIDE)):
-        for row in range(-(-inputs // SIDE)):
+    for column in tiles(units):
+        for row in tiles(inputs):
             program += [ReadWeights(w, row, column), Multiply(x)]
         program.append(Activate(column, function, b, y))
     return program
@@ -2575,14 +2595,17 @@ def run_program(name, program, arrays):
     for key, array in arrays.items():
         if getattr(array, "dtype", None) != np.float32 or array.ndim != 2 or not array.size:
             found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
-            raise TypeError(f"{name}: {key} is {found}; expected float32[rows, columns]: x.astype('float32')")
+            raise TypeError(
+                f"{name}: {key} is {found}; expected float32[rows, columns], none of them 0: x.astype('float32')"
+            )
     chip, timeline = Chip(arrays), []
     for number, instruction in enumerate(program):
         where = f"{name}, instruction {number}, {instruction}"
         if not isinstance(instruction, ReadWeights | Multiply | Activate | Write):
             raise TypeError(f"{where}: expected ReadWeights, Multiply, Activate or Write")
         try:
-            timeline.append((*instruction.execute(chip), instruction))
+            with np.errstate(all="ignore"):  # infinities and NaN flow through the array without a word
+                timeline.append((*instruction.execute(chip), instruction))
         except (LookupError, TypeError, ValueError) as error:
             raise type(error)(f"{where}: {error}") from None
     return chip, timeline
@@ -2616,9 +2639,7 @@ class Tpu(Device):
         """The Spec of a buffer on this device. Raises TypeError for a dtype that it does not have."""
         if np.dtype(dtype) not in self.dtypes:
             names = ", ".join(map(str, self.dtypes))
-            raise TypeError(
-                f"{self.name}: it has no {np.dtype(dtype)}, only {names}; convert first: x.astype('float32')"
-            )
+            raise TypeError(f"{self.name} has {names}, and no {np.dtype(dtype)}; convert first: x.astype('float32')")
         return super().spec(shape, dtype)
 
     def measure(self, what):
@@ -2646,7 +2667,8 @@ class Tpu(Device):
 
     def matmul(self, x, w):
         """x[m, k] @ w[k, n] in float32, none empty: sums of 128 products, added up in ascending order."""
-        return self.run([*dense_program(*np.shape(w)), Write("y")], x=x, w=w)["y"]
+        program = dense_program(*w.shape) if np.ndim(w) == 2 else []  # else `run` says what is wrong
+        return self.run([*program, Write("y")], x=x, w=w)["y"]
 
     @property
     def utilisation(self):
@@ -2757,7 +2779,7 @@ widgets.explore(
 # %%
 square = np.ones((256, 256), "f4")
 tpu.matmul(square, square)
-tpu_figures.timeline(tpu.timeline, rows=256, side=SIDE)
+tpu_figures.timeline(tpu.timeline, rows=256)
 
 # %%
 spans = [(begin, end) for unit, begin, end, _ in tpu.timeline if unit == "array"]
