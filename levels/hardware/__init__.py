@@ -25,7 +25,7 @@ from .tasks import (
     relu, run_programs, through_relu, weight_names
 )
 from .tpu import (
-    ACTIVATIONS, SIDE, Activate, Chip, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, part, run_program,
+    ACTIVATIONS, SIDE, Activate, Chip, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, run_program, span,
     systolic, tiles
 )
 
@@ -39,8 +39,8 @@ __all__ = [
     "forward", "host_features", "host_lanes", "host_memory", "index", "laned", "linear_predict_program",
     "linear_program", "linear_regression", "live", "load", "load_weights", "log", "loop", "machine_code", "make_cpu",
     "make_exp", "make_log", "measure_bandwidth", "measure_latency", "measure_launch", "measure_sums", "memory_of",
-    "named", "net_arrays", "number", "numeric", "object_code", "operators", "optimised", "part", "peak_program",
-    "place", "placed_on", "pool", "read_program", "relu", "rint", "run_program", "run_programs", "scaled", "seconds",
-    "select", "size", "spread", "sqrt", "store", "systolic", "target_machine", "through_relu", "tiles", "together",
+    "named", "net_arrays", "number", "numeric", "object_code", "operators", "optimised", "peak_program", "place",
+    "placed_on", "pool", "read_program", "relu", "rint", "run_program", "run_programs", "scaled", "seconds", "select",
+    "size", "span", "spread", "sqrt", "store", "systolic", "target_machine", "through_relu", "tiles", "together",
     "trimmed", "weight_names", "word"
 ]

@@ -42,7 +42,7 @@ def tiles(size):
     return range(-(-size // SIDE))
 
 
-def part(tile):
+def span(tile):
     """The rows or columns of that tile."""
     return slice(SIDE * tile, SIDE * tile + SIDE)
 
@@ -82,7 +82,7 @@ class ReadWeights(NamedTuple):
         if self.row not in tiles(w.shape[0]) or self.column not in tiles(w.shape[1]):
             raise LookupError(f"{self.w} is {w.shape}, and has no such tile of {SIDE} x {SIDE}")
         done = chip.reserve("weights", SIDE, chip.ready[self.w])
-        chip.waiting = self, bfloat16(w[part(self.row), part(self.column)]), w.shape, done[-1]
+        chip.waiting = self, bfloat16(w[span(self.row), span(self.column)]), w.shape, done[-1]
         return done
 
 
@@ -101,7 +101,7 @@ class Multiply(NamedTuple):
         sums, filled, _ = chip.sums.get(column, (0.0, (len(x), units), 0))
         if filled != (len(x), units):
             raise ValueError(f"sums of column {column} are {filled}, these {(len(x), units)}; Activate those first")
-        product = systolic(bfloat16(x[:, part(row)]), tile)
+        product = systolic(bfloat16(x[:, span(row)]), tile)
         _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
         done = entered + 2 * SIDE - 2  # the rows that follow need not wait for that
         chip.sums[column], chip.waiting, chip.free["weights"] = (sums + product, filled, done), None, start
@@ -135,7 +135,7 @@ class Activate(NamedTuple):
             b = chip.array(self.b)
             if b.shape != (1, units):
                 raise ValueError(f"{self.b} is {b.shape}; expected {(1, units)}")
-            sums = sums + b[:, part(self.column)]
+            sums = sums + b[:, span(self.column)]
         columns = chip.made.setdefault(self.y, [])
         if len(columns) != self.column:
             raise ValueError(

@@ -2264,13 +2264,13 @@ widgets.explore(
 # ## Another machine: the TPU (25 min, optional)
 #
 # Google's Tensor Processing Unit does one thing: it multiplies matrices. In this section you build one that runs cycle by
-# cycle, with the numbers of the second one, TPU v2, and train on it. It is a simulation, but its clock is honest: every cycle
-# that we count is a step that really happened.
+# cycle, after the second one, TPU v2, and train on it. It is a simulation, and a slow one. But its answers come out of the
+# array as they do in the machine, and its clock counts what the machine's would.
 #
 # ### Why a machine for one thing
 #
-# A program is loads, arithmetic and stores. In what does the energy of a multiplication go? These are figures for a
-# processor of 45 nm ([Horowitz, "Computing's energy problem", 2014](https://doi.org/10.1109/ISSCC.2014.6757323)):
+# A program is loads, arithmetic and stores. Where does the energy of a multiplication go? These are figures for a processor
+# of 45 nm ([Horowitz, "Computing's energy problem", 2014](https://doi.org/10.1109/ISSCC.2014.6757323)):
 #
 # | | picojoules |
 # |---|---|
@@ -2279,7 +2279,7 @@ widgets.explore(
 # | add two float32 | 0.9 |
 # | read 64 bits from a cache of 8 KiB | 10 |
 # | read 64 bits from memory | 1,300 to 2,600 |
-# | fetch, decode and track any one instruction | about 70 in all |
+# | one instruction, all told: fetch it, read registers, keep track | about 70 |
 #
 # Arithmetic is the smallest part. So let one instruction do thousands of multiplications, and let each number, once it was
 # loaded, be used many times. In x @ w every x meets every column of w, and every weight meets every row of x. A
@@ -2416,7 +2416,7 @@ def tiles(size):
     return range(-(-size // SIDE))
 
 
-def part(tile):
+def span(tile):
     """The rows or columns of that tile."""
     return slice(SIDE * tile, SIDE * tile + SIDE)
 
@@ -2463,7 +2463,7 @@ class ReadWeights(NamedTuple):
         if self.row not in tiles(w.shape[0]) or self.column not in tiles(w.shape[1]):
             raise LookupError(f"{self.w} is {w.shape}, and has no such tile of {SIDE} x {SIDE}")
         done = chip.reserve("weights", SIDE, chip.ready[self.w])
-        chip.waiting = self, bfloat16(w[part(self.row), part(self.column)]), w.shape, done[-1]
+        chip.waiting = self, bfloat16(w[span(self.row), span(self.column)]), w.shape, done[-1]
         return done
 
 
@@ -2490,7 +2490,7 @@ class Multiply(NamedTuple):
         sums, filled, _ = chip.sums.get(column, (0.0, (len(x), units), 0))
         if filled != (len(x), units):
             raise ValueError(f"sums of column {column} are {filled}, these {(len(x), units)}; Activate those first")
-        product = systolic(bfloat16(x[:, part(row)]), tile)
+        product = systolic(bfloat16(x[:, span(row)]), tile)
         _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
         done = entered + 2 * SIDE - 2  # the rows that follow need not wait for that
         chip.sums[column], chip.waiting, chip.free["weights"] = (sums + product, filled, done), None, start
@@ -2533,7 +2533,7 @@ class Activate(NamedTuple):
             b = chip.array(self.b)
             if b.shape != (1, units):
                 raise ValueError(f"{self.b} is {b.shape}; expected {(1, units)}")
-            sums = sums + b[:, part(self.column)]
+            sums = sums + b[:, span(self.column)]
         columns = chip.made.setdefault(self.y, [])
         if len(columns) != self.column:
             raise ValueError(
@@ -2712,7 +2712,7 @@ print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers 
 
 # %% [markdown]
 # The second tile of weights slides in while the first one multiplies. The second `Multiply` starts at cycle 1128, when the
-# last row of the first has entered and not when its last sum has left. The error is that of bfloat16: about one part in 400 for
+# last row of the first has entered and not when its last sum has left. The error is that of bfloat16: up to one part in 256 for
 # each x and each weight.
 #
 # ### How many cycles?
@@ -2744,8 +2744,8 @@ for batch in (1, 10, 100, 1000):
 
 # %% [markdown]
 # So a TPU wants large batches. With one row it is a very expensive way to multiply by a vector. A layer with more weights helps
-# too: with eight tiles one behind the other the array fills and drains only once. But a new tile takes 128 cycles to slide in, so a batch
-# under 128 rows waits for its weights.
+# too: with eight tiles one behind the other the array fills and drains only once. But a new tile takes 128 cycles to slide in,
+# so a batch under 128 rows waits for its weights.
 
 # %%
 batches = {1: (1, 10, 100, 1000, 4000), 8: (1, 10, 100, 1000)}
@@ -2757,10 +2757,10 @@ tpu_figures.utilisation(SIDE, {(m, t): try_batch(m, t).utilisation for t, ms in 
 #
 # ### No gap between tiles
 #
-# Why may the next tile follow at once? In the array it is not one moment at which the weights change. Each cell changes
-# when the first row of the new tile reaches it: the change travels as a **wavefront** through the array, down and to the right,
-# ahead of that row. Before it all cells hold the old weights, behind it the new ones. Watch the cells with the new weights, in
-# bold type:
+# Why may the next tile follow at once? The weights do not all change at one moment. Each cell takes its new weight when the first
+# row of the new product reaches it. So the change travels through the array as a **wavefront**, down and to the right, together
+# with that row. Behind it are the new weights, here in bold type; ahead of it the old ones, which the last rows of the old product
+# still need:
 
 # %%
 new_w = np.array([[5, 6, 7, 8], [6, 7, 8, 9], [7, 8, 9, 5]], "f4")
@@ -2777,8 +2777,8 @@ widgets.explore(
 # along the lower one.
 
 # %%
-square = np.ones((256, 256), "f4")
-tpu.matmul(square, square)
+ones = np.ones((256, 256), "f4")
+tpu.matmul(ones, ones)
 tpu_figures.timeline(tpu.timeline, rows=256)
 
 # %%
@@ -2787,8 +2787,8 @@ print("the array is busy for", spans[-1][1] - spans[0][0], "cycles; T·m + 2·12
 print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 
 # %% [markdown]
-# The first tile of weights, the activation of the last sums and the write come before and after. They are the price of a program
-# that does nothing else.
+# The first tile of weights comes before, the last activation and the write come after. A longer program hides them too, behind
+# the products of others.
 #
 # ### What is modelled, and what is not
 #
@@ -2823,6 +2823,10 @@ p = tpu.run([*layers, Write("p")], x=rings.x_test.astype("f4"), **named_weights)
 for unit, begin, end, instruction in tpu.timeline:
     print(f"cycles {begin:5} to {end:5}  {unit:11}{instruction}")
 
+# %% [markdown]
+# A layer has to wait for the one before, but its weights need not: `w2` slides in while the first layer multiplies. How far are
+# these probabilities from those in float64?
+
 # %%
 exact = ring_fit.predict(rings.x_test)
 print(f"probabilities differ by up to {np.abs(p - exact).max():.2f}")
@@ -2832,10 +2836,12 @@ print(
 )
 
 # %% [markdown]
+# One point in 170 changes sides: those that lie on the edge anyway. For an answer of yes or no, eight bits are enough.
+#
 # ### The line, trained
 #
-# In training, two of three multiplications are products of matrices: forward x @ w, backward xᵀ @ de. Both go through the
-# array. The update does not.
+# A step of training has two products of matrices: forward x @ w, backward xᵀ @ de. Both go through the array. The update does
+# not.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -2877,13 +2883,13 @@ for epoch in (1, 2, 10, 50):
 print(f"w {w[0, 0]:.2f}, {w[1, 0]:.2f}   b {b[0, 0]:.2f}   {trainer.cycles:,} cycles, {trainer.utilisation:.5%} useful")
 
 # %% [markdown]
-# The losses agree to two or three digits. A bfloat16 has eight significant bits, so each x and each w that enters is off by up to one part in
-# 512, and at every step the prediction differs by about that much. Training corrects its own errors, so they do not add up: both
-# runs find the same line. That is why eight bits are enough for the products, and why float32 is needed for the sums and the
-# update, where small numbers meet large ones.
+# The losses agree to two or three digits. A bfloat16 has eight significant bits, so each x and each w that enters the array is
+# off by up to one part in 256, and so is about each prediction, at every step. But these errors do not add up. The next step
+# starts from where the weights really are, and goes down from there: both runs find the same line. That is why eight
+# bits are enough for the products. The sums and the update need float32, because there small numbers meet large ones.
 #
-# And the array is nearly idle. It has room for 16,384 weights; our line has two. This machine wants models a thousand times as large
-# and batches a hundred times as large.
+# And the array is nearly idle. It has room for 16,384 weights; our line has two. This machine wants layers of hundreds of units,
+# and batches of hundreds of rows.
 #
 # ## More of the same kind (optional)
 #
