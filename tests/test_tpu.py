@@ -148,7 +148,7 @@ def test_infinities_and_nan_stay_in_their_rows_and_columns():
     x, w = random(6, 4), random(4, 5, seed=1)
     x[2, 1], w[3, 0] = np.inf, np.nan
     product = Tpu("tpu:0").matmul(x, w)
-    assert (np.isfinite(product) == np.isfinite(x @ w)).all() and np.isfinite(product).sum() == 20
+    assert np.isnan(product[:, 0]).all() and np.isinf(product[2, 1:]).all() and np.isfinite(product).sum() == 20
     big = np.full((2, 2), 3e38, "f4")
     assert (Tpu("tpu:0").matmul(big, big) == np.inf).all()
 
@@ -261,9 +261,10 @@ def test_a_wrong_instruction_is_named(error, number, words, program, arrays):
     "x", [np.ones((2, 3)), np.ones(3, "f4"), np.ones((2, 3, 1), "f4"), [[1.0]], np.ones((0, 3), "f4"), np.ones((2, 3), int)]
 )  # fmt: skip
 def test_only_matrices_of_float32_enter(x):
-    for x, w in ((x, np.ones((3, 3), "f4")), (np.ones((3, 3), "f4"), x)):
-        with pytest.raises(TypeError, match=r"^tpu:0: [xw] is .*expected float32\[rows, columns\]"):
-            Tpu("tpu:0").matmul(x, w)
+    good = np.ones((3, 3), "f4")
+    for name, pair in (("x", (x, good)), ("w", (good, x))):
+        with pytest.raises(TypeError, match=rf"^tpu:0: {name} is .*expected float32\[rows, columns\]"):
+            Tpu("tpu:0").matmul(*pair)
 
 
 def test_a_program_that_fails_counts_nothing_and_changes_nothing():

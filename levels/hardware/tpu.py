@@ -237,7 +237,7 @@ class Tpu(Device):
 
     def matmul(self, x, w):
         """x[m, k] @ w[k, n] in float32, none empty: sums of 128 products, added up in ascending order."""
-        program = dense_program(*w.shape) if np.ndim(w) == 2 else []  # else `run` says what is wrong
+        program = dense_program(*np.shape(w)) if np.ndim(w) == 2 else []  # else `run` says what is wrong
         return self.run([*program, Write("y")], x=x, w=w)["y"]
 
     @property
