@@ -175,6 +175,7 @@ def test_the_cycles_of_several_tiles(m, down, across):
     tpu, count = Tpu("tpu:0"), down * across
     tpu.matmul(np.ones((m, down * SIDE), "f4"), np.ones((down * SIDE, across * SIDE), "f4"))
     assert tpu.busy == (count - 1) * max(m, SIDE) + m + 2 * SIDE - 2
+    assert [end - start for unit, start, end, _ in tpu.timeline if unit == "host"] == [m * across]
     if m >= SIDE:
         assert tpu.busy == count * m + 2 * SIDE - 2  # no gap
     assert tpu.utilisation == pytest.approx(tpu_figures.useful(m, count, SIDE))

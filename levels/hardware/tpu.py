@@ -138,9 +138,7 @@ class Activate(NamedTuple):
             sums = sums + b[:, span(self.column)]
         columns = chip.made.setdefault(self.y, [])
         if len(columns) != self.column:
-            raise ValueError(
-                f"{self.y} has {len(columns)} columns of tiles; go on with the next, or name another array"
-            )
+            raise ValueError(f"{self.y} has {len(columns)} columns of tiles; activate the next, or name another array")
         columns.append(ACTIVATIONS[self.function](sums))
         done = chip.reserve("activation", len(sums), ready, chip.ready[self.b])
         chip.ready[self.y] = done[-1]
@@ -176,7 +174,7 @@ def run_program(name, program, arrays):
         if getattr(array, "dtype", None) != np.float32 or array.ndim != 2 or not array.size:
             found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
             raise TypeError(
-                f"{name}: {key} is {found}; expected float32[rows, columns], none of them 0: x.astype('float32')"
+                f"{name}: {key} is {found}; expected float32[rows, columns], not empty; try .astype('float32')"
             )
     chip, timeline = Chip(arrays), []
     for number, instruction in enumerate(program):

@@ -2391,8 +2391,8 @@ def bfloat16(x):
 
 
 # %%
-for text in ("1 + 2**-9", "1 + 2**-8", "1 + 3 * 2**-8", "0.1", "3.4e38", "-0.0", "float('nan')"):
-    print(f"{text:14} becomes {bfloat16(eval(text)):.10g}")
+for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
+    print(f"{number:<11.10g} becomes {bfloat16(number):.10g}")
 
 # %% [markdown]
 # 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and so is 1 + 3·2⁻⁸ between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32 are too large
@@ -2403,7 +2403,7 @@ for text in ("1 + 2**-9", "1 + 2**-8", "1 + 3 * 2**-8", "0.1", "3.4e38", "-0.0",
 # A TPU has four **units** that work side by side. One slides a tile of 128 x 128 weights into the cells; one is the array;
 # one adds the bias and applies the activation; one writes results to memory. A program is a list of instructions, each for one
 # unit. An instruction starts when its unit is free and its operands are there. `Chip` keeps these times, and what the program
-# has made so far.
+# has made so far. (Skim it: the instructions show what it is for.)
 
 
 # %%
@@ -2536,9 +2536,7 @@ class Activate(NamedTuple):
             sums = sums + b[:, span(self.column)]
         columns = chip.made.setdefault(self.y, [])
         if len(columns) != self.column:
-            raise ValueError(
-                f"{self.y} has {len(columns)} columns of tiles; go on with the next, or name another array"
-            )
+            raise ValueError(f"{self.y} has {len(columns)} columns of tiles; activate the next, or name another array")
         columns.append(ACTIVATIONS[self.function](sums))
         done = chip.reserve("activation", len(sums), ready, chip.ready[self.b])
         chip.ready[self.y] = done[-1]
@@ -2596,7 +2594,7 @@ def run_program(name, program, arrays):
         if getattr(array, "dtype", None) != np.float32 or array.ndim != 2 or not array.size:
             found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
             raise TypeError(
-                f"{name}: {key} is {found}; expected float32[rows, columns], none of them 0: x.astype('float32')"
+                f"{name}: {key} is {found}; expected float32[rows, columns], not empty; try .astype('float32')"
             )
     chip, timeline = Chip(arrays), []
     for number, instruction in enumerate(program):
@@ -2738,9 +2736,8 @@ def try_batch(batch, tiles=1):
 
 
 for batch in (1, 10, 100, 1000):
-    print(
-        f"batch {batch:5}: busy for {try_batch(batch).busy:5} cycles, {100 * try_batch(batch).utilisation:.1f} % of it useful"
-    )
+    fresh = try_batch(batch)
+    print(f"batch {batch:5}: {fresh.busy:5} cycles in the array, {fresh.utilisation:.1%} useful")
 
 # %% [markdown]
 # So a TPU wants large batches. With one row it is a very expensive way to multiply by a vector. A layer with more weights helps
@@ -2802,7 +2799,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # | weights | 128 cycles to slide in, hidden behind the tile before | v1: 256 cycles for its 256 rows, hidden in the same way [2] |
 # | weight queue | never empty: a tile of 32 KiB in 128 cycles is 179 GB/s | v1: four tiles deep [2] |
 # | accumulators | as many as asked for | v1: 4,096 rows [2] |
-# | activation | 128 numbers a cycle, after the last sum | v2: a vector unit with 128 lanes of its own [3] |
+# | activation | 128 numbers a cycle, once the last sum is out | v2: a vector unit with 128 lanes [1], [3] |
 # | writing | 128 numbers a cycle, beside all else | by DMA [2] |
 # | calling from the host | takes no time | not published |
 #
