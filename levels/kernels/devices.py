@@ -184,7 +184,8 @@ def matmul_threads(out, x, w):
 
 @kernel("matmul", "tpu")
 def matmul_array(tpu, turned_x, turned_w, out, x, w):
-    out[...] = tpu.matmul(x.T if turned_x else x, w.T if turned_w else w)
+    x, w = x.T if turned_x else x, w.T if turned_w else w
+    out[...] = tpu.matmul(x, w) if x.size and w.size else 0.0
 
 
 def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):

@@ -443,7 +443,7 @@ def placed(units, kept):
         for x in unit:
             if x not in kept and last[x] > n:
                 again = free.get(x.spec.nbytes)
-                buffers[x] = again.pop() if again else x.spec.device.alloc((x.spec.nbytes,), np.uint8)
+                buffers[x] = again.pop() if again else x.spec.device.alloc((x.spec.nbytes,), np.bool_)
         for x in dict.fromkeys(x for node in unit for x in node.inputs):
             if x in buffers and last[x] == n:
                 free.setdefault(x.spec.nbytes, []).append(buffers[x])

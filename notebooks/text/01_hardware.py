@@ -2943,6 +2943,631 @@ MAKERS["gpu"] = make_gpu
 # %% [markdown]
 # ## Another machine: the TPU (25 min, optional)
 #
+# Google's Tensor Processing Unit does one thing: it multiplies matrices. In this section you build one that runs cycle by
+# cycle, after the second one, TPU v2, and train on it. It is a simulation, and a slow one. But its answers come out of the
+# array as they do in the machine, and its clock counts what the machine's would.
+#
+# ### Why a machine for one thing
+#
+# A program is loads, arithmetic and stores. Where does the energy of a multiplication go? These are figures for a processor
+# of 45 nm ([Horowitz, "Computing's energy problem", 2014](https://doi.org/10.1109/ISSCC.2014.6757323)):
+#
+# | | picojoules |
+# |---|---|
+# | multiply two float16 | 1.1 |
+# | multiply two float32 | 3.7 |
+# | add two float32 | 0.9 |
+# | read 64 bits from a cache of 8 KiB | 10 |
+# | read 64 bits from memory | 1,300 to 2,600 |
+# | one instruction, all told: fetch it, read registers, keep track | about 70 |
+#
+# Arithmetic is the smallest part. So let one instruction do thousands of multiplications, and let each number, once it was
+# loaded, be used many times. In x @ w every x meets every column of w, and every weight meets every row of x. A
+# **systolic array** puts a small **cell** at each place of w ([Kung, "Why systolic architectures?",
+# 1982](https://doi.org/10.1109/MC.1982.1653825)). The weight stays in its cell, and numbers flow past it, from
+# neighbour to neighbour, over wires that are as short as wires can be. Nothing is loaded or stored on the way.
+#
+# ### One cell, then many
+#
+# In each cycle a cell does three things:
+#
+# 1. add its weight times the x from the left to the sum from above;
+# 2. hand the x to the right;
+# 3. hand the sum down.
+#
+# So a sum that has gone down column j has met every weight of that column. It must meet the right x in every row. Therefore
+# row i of the array gets its numbers i cycles later than row 0: the x enter **skewed**. Here x has four rows of three
+# numbers, a colour each. Move the slider, and follow one colour through the twelve cells.
+
+# %%
+from course import tpu_figures, widgets
+
+flow_x = np.array([[1, 2, 0], [3, -1, 2], [0, 1, 1], [-2, 0, 3]], "f4")
+flow_w = np.array([[2, 0, 1, -1], [1, 3, 0, 2], [-1, 1, 2, 0]], "f4")
+widgets.explore(
+    lambda cycle: tpu_figures.flow(flow_x, [flow_w], cycle),
+    cycle=range(9),
+    start={"cycle": 4},
+    text="Four rows of x flow to the right through an array of 3 x 4 weights; their sums flow down and collect below.",
+)
+
+# %% [markdown]
+# Cell (i, j) works on row r of x in cycle r + i + j. The last one to work is the corner at the bottom right, on the last row.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "An array of 3 x 4 takes four rows of x. How many cycles is it from the first x that enters to the last sum that leaves?",
+    choices=[4, 9, 12, 48],
+    answer=9,
+    because="The last row enters in cycle 3, the corner works 2 + 3 cycles later, in cycle 8, and we count from 0: "
+    "m + k + n - 2 cycles for m rows and an array of k by n.",
+)
+
+# %% [markdown]
+# Now a program that does this for any sizes. In each cycle all numbers move by one place, and a computer would copy them all.
+# It need not. Think of the x on a **tape** that slides to the right through the array, and of the sums on one that slides down.
+# A tape that slides past a resting array is the same as an array that slides along a resting tape. So each cycle is one
+# line: the window of the array moves by one place on both tapes, and all cells multiply and add.
+
+
+# %%
+#| export tpu
+"""A TPU, cycle by cycle: an array of cells that multiply and add, and the instructions that feed it."""
+
+from collections import Counter
+from typing import NamedTuple
+
+
+def systolic(x, w):
+    """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n] that come out below.
+
+    In cycle r + i + j, cell (i, j) adds w[i, j] · x[r, i] to the sum of row r. So each sum runs over ascending i.
+    """
+    (m, k), n = x.shape, w.shape[1]
+    last = m + k + n - 3  # the cycle in which the last sum is done; the first is 0
+    (r, i), (row, j) = np.ogrid[:m, :k], np.ogrid[:m, :n]
+    entering, sums = np.zeros((k, last + n), np.float32), np.zeros((last + k, n), np.float32)
+    entering[i, last - r - i] = x  # skewed: each row of the array gets its numbers a cycle after the row above
+    for place in range(last, -1, -1):
+        sums[place : place + k] += w * entering[:, place : place + n]
+    return sums[last - row - j, j]
+
+
+# %%
+print(systolic(flow_x, flow_w))
+print("equal to x @ w:", bool((systolic(flow_x, flow_w) == flow_x @ flow_w).all()))
+
+# %% [markdown]
+# ### bfloat16
+#
+# Half the bits are half the wires, and a multiplier's area grows with the square of the bits it multiplies. So the x and the
+# weights enter in **bfloat16**, the upper half of a float32: eight bits of exponent, eight significant bits
+# ([Jouppi et al., "A domain-specific supercomputer for training deep neural networks", 2020](https://doi.org/10.1145/3360307)).
+# The sums are float32. That loses less than it seems: two numbers of eight bits have a product of at most sixteen, which
+# float32 holds exactly. Only the additions round.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "What is 1 + 2⁻⁹ in bfloat16?",
+    choices=["1 + 2⁻⁹", "1 + 2⁻⁷", "1 + 2⁻⁸", "1"],
+    answer="1",
+    because="With eight significant bits the number after 1 is 1 + 2⁻⁷. 1 + 2⁻⁹ lies a quarter of the way to it.",
+)
+
+# %% [markdown]
+# Rounding to the nearest is an addition. 0x7FFF is just under half of the last bit that stays. In a tie, the bit that stays
+# decides whether one more is added, so that it becomes 0. A carry runs into the exponent, as it should.
+
+
+# %%
+#| export tpu
+def bfloat16(x):
+    """float32 numbers rounded to bfloat16: to the nearest, in a tie to the one whose last bit is 0. Returned as float32."""
+    x = np.asarray(x, np.float32)
+    bits = x.view(np.uint32)
+    last = bits >> np.uint32(16) & np.uint32(1)  # the last bit that stays
+    rounded = bits + np.uint32(0x7FFF) + last & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(x), np.float32(np.nan), rounded.view(np.float32))
+
+
+# %%
+for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
+    print(f"{number:<11.10g} becomes {bfloat16(number):.10g}")
+
+# %% [markdown]
+# 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and so is 1 + 3·2⁻⁸ between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32 are too large
+# for bfloat16.
+#
+# ### Instructions
+#
+# A TPU has four **units** that work side by side. One slides a tile of 128 x 128 weights into the cells; one is the array;
+# one adds the bias and applies the activation; one writes results to memory. A program is a list of instructions, each for one
+# unit. An instruction starts when its unit is free and its operands are there. `Chip` keeps these times, and what the program
+# has made so far. (Skim it: the instructions show what it is for.)
+
+
+# %%
+#| export tpu
+SIDE = 128  # rows and columns of the array
+
+
+def tiles(size):
+    """The numbers of the tiles that cover a size."""
+    return range(-(-size // SIDE))
+
+
+def span(tile):
+    """The rows or columns of that tile."""
+    return slice(SIDE * tile, SIDE * tile + SIDE)
+
+
+class Chip:
+    """What a program finds: arrays by name, a tile of weights that waits, sums by column of tiles; and when each is ready."""
+
+    def __init__(self, given):
+        self.given, self.made, self.written, self.waiting, self.sums = given, {}, {}, None, {}
+        self.free, self.ready = Counter(), Counter()  # from which cycle on a unit is free, an array is there
+        self.busy, self.drained, self.products = 0, 0, 0  # of the array: its cycles so far, when it is empty, its work
+
+    def array(self, name):
+        """The array of that name. Raises LookupError if nothing has written it."""
+        if name not in self.made and name not in self.given:
+            raise LookupError(f"{name} was never written; there are {', '.join([*self.given, *self.made])}")
+        return np.hstack(self.made[name]) if name in self.made else self.given[name]
+
+    def reserve(self, unit, cycles, *ready):
+        """Give a unit that many cycles, once it is free and its operands are ready: (unit, first cycle, cycle after)."""
+        start = max(self.free[unit], *ready)
+        self.free[unit] = start + cycles
+        return unit, start, start + cycles
+
+
+# %% [markdown]
+# The first instruction. Each cell has a second register for a weight. There the next tile slides in, while rows still need the
+# one before.
+
+
+# %%
+#| export tpu
+class ReadWeights(NamedTuple):
+    """Slide a tile of w into the cells, from above, a row a cycle. `row` and `column` count tiles."""
+
+    w: str
+    row: int
+    column: int
+
+    def execute(self, chip):
+        w = chip.array(self.w)
+        if chip.waiting:
+            raise ValueError(f"{chip.waiting[0]} still waits in the cells; put a Multiply in between")
+        if self.row not in tiles(w.shape[0]) or self.column not in tiles(w.shape[1]):
+            raise LookupError(f"{self.w} is {w.shape}, and has no such tile of {SIDE} x {SIDE}")
+        done = chip.reserve("weights", SIDE, chip.ready[self.w])
+        chip.waiting = self, bfloat16(w[span(self.row), span(self.column)]), w.shape, done[-1]
+        return done
+
+
+# %% [markdown]
+# `Multiply` sends the x that meet this tile after it, and adds what comes out below to the **accumulators**, float32 sums for each
+# row and each unit. Two times matter. When its rows have entered, the next `Multiply` may start. And 254 cycles later the last
+# of its sums is out.
+
+
+# %%
+#| export tpu
+class Multiply(NamedTuple):
+    """Send the columns of x that meet the waiting tile through the array, and add to the sums of the tile's column."""
+
+    x: str
+
+    def execute(self, chip):
+        x = chip.array(self.x)
+        if not chip.waiting:
+            raise LookupError("no weights wait in the cells; put a ReadWeights before it")
+        (_, row, column), tile, (inner, units), ready = chip.waiting
+        if x.shape[1] != inner:
+            raise ValueError(f"x is {x.shape} and w is {(inner, units)}: inner sizes {x.shape[1]} and {inner} differ")
+        sums, filled, _ = chip.sums.get(column, (0.0, (len(x), units), 0))
+        if filled != (len(x), units):
+            raise ValueError(f"sums of column {column} are {filled}, these {(len(x), units)}; Activate those first")
+        product = systolic(bfloat16(x[:, span(row)]), tile)
+        _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
+        done = entered + 2 * SIDE - 2  # the rows that follow need not wait for that
+        chip.sums[column], chip.waiting, chip.free["weights"] = (sums + product, filled, done), None, start
+        chip.busy, chip.drained = chip.busy + done - max(start, chip.drained), done
+        chip.products += len(x) * tile.size
+        return "array", start, done
+
+
+# %% [markdown]
+# We compute only the corner of the array that holds weights: all other cells hold zeros, and add zeros. But we count the
+# cycles of the whole array: m + 2·128 - 2, whatever the size of the tile.
+#
+# The other two instructions take the sums out.
+
+
+# %%
+#| export tpu
+ACTIVATIONS = {
+    "identity": lambda z: z,
+    "relu": lambda z: np.where(z > 0, z, np.float32(0)),
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+}
+
+
+class Activate(NamedTuple):
+    """Add the bias b[1, units] to the sums of a column of tiles and append function(sums) to the columns of y."""
+
+    column: int
+    function: str
+    b: str | None
+    y: str
+
+    def execute(self, chip):
+        if self.function not in ACTIVATIONS:
+            raise LookupError(f"there is no activation {self.function!r}; there are {', '.join(ACTIVATIONS)}")
+        if self.column not in chip.sums:
+            raise LookupError(f"the sums of column {self.column} were never written; put a Multiply before it")
+        sums, (_, units), ready = chip.sums.pop(self.column)
+        if self.b is not None:
+            b = chip.array(self.b)
+            if b.shape != (1, units):
+                raise ValueError(f"{self.b} is {b.shape}; expected {(1, units)}")
+            sums = sums + b[:, span(self.column)]
+        columns = chip.made.setdefault(self.y, [])
+        if len(columns) != self.column:
+            raise ValueError(f"{self.y} has {len(columns)} columns of tiles; activate the next, or name another array")
+        columns.append(ACTIVATIONS[self.function](sums))
+        done = chip.reserve("activation", len(sums), ready, chip.ready[self.b])
+        chip.ready[self.y] = done[-1]
+        return done
+
+
+# %% [markdown]
+# `Write` hands a result to the host:
+
+
+# %%
+#| export tpu
+class Write(NamedTuple):
+    """Write an array to the host's memory, 128 numbers a cycle."""
+
+    y: str
+
+    def execute(self, chip):
+        y = chip.written[self.y] = chip.array(self.y)
+        return chip.reserve("host", len(y) * len(tiles(y.shape[1])), chip.ready[self.y])
+
+
+# %% [markdown]
+# A layer of a net is a program. Its weights are cut into tiles. Each column of tiles collects its sums tile by tile, then is
+# activated:
+
+
+# %%
+#| export tpu
+def dense_program(inputs, units, function="identity", x="x", w="w", b=None, y="y"):
+    """The instructions for y = function(x @ w + b), with w[inputs, units] in tiles, for any number of rows."""
+    program = []
+    for column in tiles(units):
+        for row in tiles(inputs):
+            program += [ReadWeights(w, row, column), Multiply(x)]
+        program.append(Activate(column, function, b, y))
+    return program
+
+
+# %%
+dense_program(inputs=200, units=100, function="relu", b="b")
+
+# %% [markdown]
+# And a program runs instruction by instruction. What cannot be run is told with its number.
+
+
+# %%
+#| export tpu
+def run_program(name, program, arrays):
+    """Run instructions on {name: float32[rows, columns]}. Returns the Chip and [(unit, start, end, instruction)].
+
+    Raises TypeError, ValueError or LookupError, with the number of the instruction, for what cannot be run.
+    """
+    for key, array in arrays.items():
+        if getattr(array, "dtype", None) != np.float32 or array.ndim != 2 or not array.size:
+            found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+            raise TypeError(
+                f"{name}: {key} is {found}; expected float32[rows, columns], not empty; try .astype('float32')"
+            )
+    chip, timeline = Chip(arrays), []
+    for number, instruction in enumerate(program):
+        where = f"{name}, instruction {number}, {instruction}"
+        if not isinstance(instruction, ReadWeights | Multiply | Activate | Write):
+            raise TypeError(f"{where}: expected ReadWeights, Multiply, Activate or Write")
+        try:
+            with np.errstate(all="ignore"):  # infinities and NaN flow through the array without a word
+                timeline.append((*instruction.execute(chip), instruction))
+        except (LookupError, TypeError, ValueError) as error:
+            raise type(error)(f"{where}: {error}") from None
+    return chip, timeline
+
+
+# %% [markdown]
+# ### The device
+#
+# A TPU v2 chip has two cores, and each has one such array. Our device is one core: a `Device` as all others in the pool, with
+# memory and dtypes of its own. What it has no number for, it refuses. Its speed is not measured, since there is nothing to
+# measure. It was published, and the table says so.
+
+
+# %%
+#| export tpu
+class Tpu(Device):
+    """One core of a TPU v2, simulated cycle by cycle: bfloat16 into the array, float32 out of it (Jouppi et al., 2020).
+
+    It counts the `cycles` of all its programs. `timeline` lists the instructions of the last one, as `run_program` does.
+    """
+
+    size, clock = SIDE, 700e6  # cells in a row and in a column; cycles a second
+    published = {"peak": 2 * SIDE * SIDE * clock, "bandwidth": 350e9}  # half a chip's 46 Tflop/s and 700 GB/s
+    dtypes = tuple(map(np.dtype, ("float32", "int64", "bool")))
+
+    def __init__(self, name):
+        super().__init__(name, memory=8 * 2**30, simulated=True)
+        self.cycles, self.busy, self.products, self.timeline = 0, 0, 0, []
+
+    def spec(self, shape, dtype):
+        """The Spec of a buffer on this device. Raises TypeError for a dtype that it does not have."""
+        if np.dtype(dtype) not in self.dtypes:
+            names = ", ".join(map(str, self.dtypes))
+            raise TypeError(f"{self.name} has {names}, and no {np.dtype(dtype)}; convert first: x.astype('float32')")
+        return super().spec(shape, dtype)
+
+    def measure(self, what):
+        """The published figure: there is nothing to measure. Raises LookupError where none was published."""
+        if what not in self.published:
+            raise LookupError(f"{self.name}: no program measures {what} of a simulated device; count its cycles")
+        return self.published[what]
+
+    def facts(self):
+        """What the pool's table says of this device: {name of the row: text}."""
+        return {
+            "array": f"{self.size} x {self.size} cells",
+            "clock": f"{amount(self.clock, 'Hz')}, published",
+            "peak of one": f"{amount(self.peak, 'flop/s')}, published",
+            "bandwidth": f"{amount(self.bandwidth, 'B/s')}, published",
+            "a launch": "not modelled",
+        }
+
+    def run(self, program, **arrays):
+        """Run instructions on arrays [rows, columns] of float32 and count; returns what they wrote, {name: array}."""
+        chip, self.timeline = run_program(self.name, program, arrays)
+        self.cycles += max((end for _, _, end, _ in self.timeline), default=0)
+        self.busy, self.products = self.busy + chip.busy, self.products + chip.products
+        return chip.written
+
+    def matmul(self, x, w):
+        """x[m, k] @ w[k, n] in float32, none empty: sums of 128 products, added up in ascending order."""
+        program = dense_program(*np.shape(w)) if np.ndim(w) == 2 else []  # else `run` says what is wrong
+        return self.run([*program, Write("y")], x=x, w=w)["y"]
+
+    @property
+    def utilisation(self):
+        """The share of the cells that did useful work, over the cycles in which rows were under way in the array."""
+        return self.products / (self.busy * SIDE * SIDE) if self.busy else 0.0
+
+
+MAKERS["tpu"] = Tpu
+
+# %% [markdown]
+# It joins the pool by its entry in `MAKERS`, and refuses what it does not have:
+
+# %%
+tpu = pool()["tpu:0"]
+print(Pool({tpu.name: tpu}))
+
+# %%
+attempts = {
+    "float64": lambda: tpu.put(np.ones((2, 2))),
+    "shapes": lambda: tpu.matmul(np.ones((10, 3), "f4"), np.ones((2, 1), "f4")),
+    "no weights": lambda: tpu.run([Multiply("x")], x=np.ones((10, 3), "f4")),
+    "no sums": lambda: tpu.run([Activate(0, "relu", None, "y")]),
+    "a wish": lambda: tpu.run(["Train"]),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except (LookupError, TypeError, ValueError) as error:
+        print(f"{name}: {type(error).__name__}: {error}")
+
+# %% [markdown]
+# And it multiplies. We send a thousand rows through two tiles of weights, one above the other:
+
+# %%
+random_numbers = np.random.default_rng(0)
+tall_x, tall_w = (random_numbers.standard_normal(shape).astype("f4") for shape in ((1000, 200), (200, 100)))
+product = tpu.matmul(tall_x, tall_w)
+for unit, begin, end, instruction in tpu.timeline:
+    print(f"cycles {begin:5} to {end:5}  {unit:11}{instruction}")
+print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers up to {np.abs(product).max():.0f}")
+
+# %% [markdown]
+# The second tile of weights slides in while the first one multiplies. The second `Multiply` starts at cycle 1128, when the
+# last row of the first has entered and not when its last sum has left. The error is that of bfloat16: up to one part in 256 for
+# each x and each weight.
+#
+# ### How many cycles?
+#
+# One tile takes m + 2·128 - 2 cycles from the first x to the last sum: 254 of them only to fill the array and to drain it.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Ten rows go through a full tile of 128 x 128 weights. Of all that the cells could do in these cycles, how much is useful?",
+    slider=(0, 100, 0.1),
+    unit="%",
+    answer=3.8,
+    because="10 of 10 + 254 cycles: each cell works on ten rows, and waits for the other 254 cycles.",
+)
+
+
+# %%
+def try_batch(batch, tiles=1):
+    """A new TPU after one product with a batch of rows, its weights in that many tiles side by side."""
+    fresh = Tpu("tpu:0")
+    fresh.matmul(np.ones((batch, SIDE), "f4"), np.ones((SIDE, tiles * SIDE), "f4"))
+    return fresh
+
+
+for batch in (1, 10, 100, 1000):
+    fresh = try_batch(batch)
+    print(f"batch {batch:5}: {fresh.busy:5} cycles in the array, {fresh.utilisation:.1%} useful")
+
+# %% [markdown]
+# So a TPU wants large batches. With one row it is a very expensive way to multiply by a vector. A layer with more weights helps
+# too: with eight tiles one behind the other the array fills and drains only once. But a new tile takes 128 cycles to slide in,
+# so a batch under 128 rows waits for its weights.
+
+# %%
+batches = {1: (1, 10, 100, 1000, 4000), 8: (1, 10, 100, 1000)}
+tpu_figures.utilisation(SIDE, {(m, t): try_batch(m, t).utilisation for t, ms in batches.items() for m in ms})
+
+# %% [markdown]
+# The lines are the closed form for T tiles, T·m / ((T - 1)·max(m, 128) + m + 254). The markers are what the simulated array
+# counted.
+#
+# ### No gap between tiles
+#
+# Why may the next tile follow at once? The weights do not all change at one moment. Each cell takes its new weight when the first
+# row of the new product reaches it. So the change travels through the array as a **wavefront**, down and to the right, together
+# with that row. Behind it are the new weights, here in bold type; ahead of it the old ones, which the last rows of the old product
+# still need:
+
+# %%
+new_w = np.array([[5, 6, 7, 8], [6, 7, 8, 9], [7, 8, 9, 5]], "f4")
+widgets.explore(
+    lambda cycle: tpu_figures.flow(flow_x, [flow_w, new_w], cycle),
+    cycle=range(13),
+    start={"cycle": 6},
+    text="The same rows flow twice, with new weights the second time: the weights change along a wavefront.",
+)
+
+# %% [markdown]
+# Two products of four rows take 2·4 + 5 cycles instead of twice 4 + 5. Here is the product of two matrices of 256 x 256, four
+# tiles, on the units of the simulated chip. A slanted box is a `Multiply`: its rows enter along the upper edge and its sums leave
+# along the lower one.
+
+# %%
+ones = np.ones((256, 256), "f4")
+tpu.matmul(ones, ones)
+tpu_figures.timeline(tpu.timeline, rows=256)
+
+# %%
+spans = [(begin, end) for unit, begin, end, _ in tpu.timeline if unit == "array"]
+print("the array is busy for", spans[-1][1] - spans[0][0], "cycles; T·m + 2·128 - 2 is", 4 * 256 + 2 * 128 - 2)
+print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
+
+# %% [markdown]
+# The first tile of weights comes before, the last activation and the write come after. A longer program hides them too, behind
+# the products of others.
+#
+# ### What is modelled, and what is not
+#
+# | | here | published |
+# |---|---|---|
+# | array | one of 128 x 128 | TPU v2: one a core, two cores a chip [1]; v1: one of 256 x 256, in 8-bit integers [2] |
+# | clock | 700 MHz | 700 MHz [1], [2] |
+# | peak | 2 · 128² · 700 MHz = 22.9 Tflop/s | 46 Tflop/s for the two cores [1] |
+# | numbers | bfloat16 in, float32 sums | the same [1], [3] |
+# | memory | 8 GiB, 350 GB/s | 16 GiB, 700 GB/s for the two cores [1], [3] |
+# | weights | 128 cycles to slide in, hidden behind the tile before | v1: 256 cycles for its 256 rows, hidden in the same way [2] |
+# | weight queue | never empty: a tile of 32 KiB in 128 cycles is 179 GB/s | v1: four tiles deep [2] |
+# | accumulators | as many as asked for | v1: 4,096 rows [2] |
+# | activation | 128 numbers a cycle, once the last sum is out | v2: a vector unit with 128 lanes [1], [3] |
+# | writing | 128 numbers a cycle, beside all else | by DMA [2] |
+# | calling from the host | takes no time | not published |
+#
+# 1. [Jouppi et al., "A domain-specific supercomputer for training deep neural networks", 2020](https://doi.org/10.1145/3360307)
+# 2. [Jouppi et al., "In-datacenter performance analysis of a tensor processing unit", 2017](https://doi.org/10.1145/3079856.3080246)
+# 3. [Norrie et al., "The design process for Google's training chips: TPUv2 and TPUv3", 2021](https://doi.org/10.1109/MM.2021.3058217)
+#
+# ### The net, forward
+#
+# The three layers of the net are one program. What a layer makes, the next one multiplies, without a way through the host.
+
+# %%
+layers = dense_program(2, 4, "relu", x="x", w="w1", b="b1", y="h1")
+layers += dense_program(4, 8, "relu", x="h1", w="w2", b="b2", y="h2")
+layers += dense_program(8, 1, "sigmoid", x="h2", w="w3", b="b3", y="p")
+named_weights = {name: v.astype("f4") for name, v in zip(weight_names(ring_fit.weights), ring_fit.weights)}
+p = tpu.run([*layers, Write("p")], x=rings.x_test.astype("f4"), **named_weights)["p"]
+for unit, begin, end, instruction in tpu.timeline:
+    print(f"cycles {begin:5} to {end:5}  {unit:11}{instruction}")
+
+# %% [markdown]
+# A layer has to wait for the one before, but its weights need not: `w2` slides in while the first layer multiplies. How far are
+# these probabilities from those in float64?
+
+# %%
+exact = ring_fit.predict(rings.x_test)
+print(f"probabilities differ by up to {np.abs(p - exact).max():.2f}")
+print(f"on the other side of one half: {((p > 0.5) != (exact > 0.5)).sum()} of {len(p)} points")
+print(
+    f"right: {figures.accuracy(rings.y_test, p):.1%} on the TPU, {figures.accuracy(rings.y_test, exact):.1%} in float64"
+)
+
+# %% [markdown]
+# One point in 170 changes sides: those that lie on the edge anyway. For an answer of yes or no, eight bits are enough.
+#
+# ### The line, trained
+#
+# A step of training has two products of matrices: forward x @ w, backward xᵀ @ de. Both go through the array. The update does
+# not.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A weight is 2, and the learning rate times its gradient is 0.003. What is 2 - 0.003 if weights are kept in bfloat16?",
+    choices=["1.997", "1.9921875", "2", "1.984375"],
+    answer="2",
+    because="Below 2, numbers of eight significant bits are 2⁻⁷ = 0.0078 apart: 1.997 is nearer to 2 than to 1.9921875. "
+    "The weight would never move.",
+)
+
+# %% [markdown]
+# Therefore weights stay in float32, and only the copies that enter the array are rounded
+# ([Micikevicius et al., "Mixed precision training", 2018](https://arxiv.org/abs/1710.03740), did so with float16).
+
+
+# %%
+def train_on_tpu(device, x, y, weights, batches, learning_rate):
+    """The linear regression, its two products on the array: the losses and the weights."""
+    (w, b), losses = weights, []
+    for rows in batches:
+        prediction = device.matmul(x[rows], w) + b  # forward
+        error = prediction - y[rows]
+        losses.append(float(np.mean(error * error)))  # loss
+        de = 2 * error / len(rows)  # backward
+        dw, db = device.matmul(x[rows].T, de), de.sum(axis=0, keepdims=True)
+        w, b = w - learning_rate * dw, b - learning_rate * db  # update
+    return losses, [w, b]
+
+
+# %%
+steps_of_epoch, trainer, line_x, line_y, line_start, *_ = 40, Tpu("tpu:0"), *single_task
+tpu_losses, (w, b) = train_on_tpu(trainer, line_x, line_y, line_start, task.batches[: 50 * steps_of_epoch], 0.0005)
+cpu_losses = linear_regression(*single_task).losses
+for epoch in (1, 2, 10, 50):
+    each = slice(steps_of_epoch * (epoch - 1), steps_of_epoch * epoch)
+    print(
+        f"epoch {epoch:2}: loss {np.mean(tpu_losses[each]):7.3f} on the TPU, {np.mean(cpu_losses[each]):7.3f} on the CPU"
+    )
+print(f"w {w[0, 0]:.2f}, {w[1, 0]:.2f}   b {b[0, 0]:.2f}   {trainer.cycles:,} cycles, {trainer.utilisation:.5%} useful")
+
+# %% [markdown]
+# The losses agree to two or three digits. A bfloat16 has eight significant bits, so each x and each w that enters the array is
+# off by up to one part in 256, and so is about each prediction, at every step. But these errors do not add up. The next step
+# starts from where the weights really are, and goes down from there: both runs find the same line. That is why eight
+# bits are enough for the products. The sums and the update need float32, because there small numbers meet large ones.
+#
+# And the array is nearly idle. It has room for 16,384 weights; our line has two. This machine wants layers of hundreds of units,
+# and batches of hundreds of rows.
+#
 # ## More of the same kind (optional)
 #
 # **Neighbours are row numbers too.** An index is a counter or a row number, nothing else: `i + 1` is no index. A program whose
