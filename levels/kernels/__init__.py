@@ -9,9 +9,9 @@ from .cache import (
     rebound, specialised, watched
 )
 from .devices import (
-    LAYOUTS, NUMBER, ON_GPU, WIDTH, as_on_cpu, by_numbers, compile_gpu, each_row, gather_threads, halves, kernel_for,
-    matmul_array, matmul_threads, mover, normal_threads, one_block_each, plan_products, reduce_block, reduce_thread,
-    rows_checked, scatter_threads, split, thread, threads_for, tiled, to_even, uniform_threads, view_of
+    LAYOUTS, NUMBER, ON_GPU, WIDTH, as_on_cpu, by_numbers, compile_gpu, each_row, exponent_as, gather_threads, halves,
+    kernel_for, matmul_array, matmul_threads, mover, normal_threads, one_block_each, plan_products, reduce_block,
+    reduce_thread, rows_checked, scatter_threads, split, thread, threads_for, tiled, to_even, uniform_threads, view_of
 )
 from .elementwise import (
     AROUND, ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, compiled_loop, exponent_bits,
@@ -50,18 +50,18 @@ __all__ = [
     "broadcast", "by_numbers", "by_views", "check_results", "clip", "clip_grad", "combine", "compile_cpu",
     "compile_gpu", "compiled_for", "compiled_loop", "compiled_reduction", "cos_sin", "counted", "counter_example",
     "data_of", "described", "dnn_backward", "dnn_classifier", "dnn_forward", "drawn", "each_row", "enter_move",
-    "execute", "exponent_bits", "fill_columns", "gather", "gather_threads", "globals_read", "halves", "identity",
-    "inside", "intrinsic", "kernel", "kernel_for", "larger", "launch", "ldexp", "linear_forward", "linear_regression",
-    "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_array", "matmul_ikj",
-    "matmul_rows", "matmul_small", "matmul_threads", "matmul_tiles", "maximum", "merged_axes", "minimum", "momentum",
-    "mover", "nest", "new_results", "normal", "normal_threads", "on_rows", "one_block_each", "one_hot", "outcome",
-    "pack", "pack_square", "philox", "pieces", "plan", "plan_arg_max", "plan_cast", "plan_concat", "plan_elementwise",
-    "plan_gather", "plan_matmul", "plan_mean", "plan_moves", "plan_one_hot", "plan_products", "plan_random",
-    "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad", "plan_tiles",
-    "plan_transpose", "planned", "random_normal", "random_uniform", "rebound", "reduce_block", "reduce_columns",
-    "reduce_rows", "reduce_sum", "reduce_thread", "reduced", "reduction", "relu", "relu_grad", "rows_checked",
-    "same_dtype", "scalar", "scaled_bits", "scatter_add", "scatter_threads", "sgd", "sigmoid", "sliced", "smaller",
-    "softmax", "softmax_grad", "spec_of", "specialised", "split", "tanh", "thread", "threads_for", "tile_shape",
-    "tiled", "to_even", "try_kernel", "two_uniform", "uniform", "uniform_threads", "use", "vectors", "view_of",
-    "watched", "write_tile"
+    "execute", "exponent_as", "exponent_bits", "fill_columns", "gather", "gather_threads", "globals_read", "halves",
+    "identity", "inside", "intrinsic", "kernel", "kernel_for", "larger", "launch", "ldexp", "linear_forward",
+    "linear_regression", "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_array",
+    "matmul_ikj", "matmul_rows", "matmul_small", "matmul_threads", "matmul_tiles", "maximum", "merged_axes", "minimum",
+    "momentum", "mover", "nest", "new_results", "normal", "normal_threads", "on_rows", "one_block_each", "one_hot",
+    "outcome", "pack", "pack_square", "philox", "pieces", "plan", "plan_arg_max", "plan_cast", "plan_concat",
+    "plan_elementwise", "plan_gather", "plan_matmul", "plan_mean", "plan_moves", "plan_one_hot", "plan_products",
+    "plan_random", "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad",
+    "plan_tiles", "plan_transpose", "planned", "random_normal", "random_uniform", "rebound", "reduce_block",
+    "reduce_columns", "reduce_rows", "reduce_sum", "reduce_thread", "reduced", "reduction", "relu", "relu_grad",
+    "rows_checked", "same_dtype", "scalar", "scaled_bits", "scatter_add", "scatter_threads", "sgd", "sigmoid",
+    "sliced", "smaller", "softmax", "softmax_grad", "spec_of", "specialised", "split", "tanh", "thread", "threads_for",
+    "tile_shape", "tiled", "to_even", "try_kernel", "two_uniform", "uniform", "uniform_threads", "use", "vectors",
+    "view_of", "watched", "write_tile"
 ]

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from levels.hardware import DOUBLE, EXP, LOG, cuda, exp, exponent, launch_kernel, log, rint, scaled, sqrt
+from levels.hardware import DOUBLE, EXP, LOG, cuda, exp, exponent, launch_kernel, log, rint, scaled, select, sqrt
 
 from .cache import PROGRAMS, compile_cpu, described, globals_read, inside, specialised
 from .elementwise import AROUND, nest
@@ -54,6 +54,10 @@ def split(x):
     return (m, e) if m >= 0.7071067811865476 else (2.0 * m, e - 1)
 
 
+def exponent_as(number):
+    return lambda x: number(split(x)[1])
+
+
 def halves(x, n):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too large."""
     half = int(n) // 2
@@ -69,9 +73,10 @@ ON_GPU = {  # what stands there for the functions of level 1
     exp: EXP.get,
     log: LOG.get,
     scaled: lambda dtype: halves,
-    exponent: lambda dtype: lambda x: 1.0 * split(x)[1],
+    exponent: lambda dtype: exponent_as(dtype.type),
     rint: lambda dtype: to_even(1.5 * 2.0 ** (52 if dtype == DOUBLE else 23)),
-    sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else x - x + math.nan,
+    sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else (x - x) / (x - x),
+    select: lambda dtype: lambda condition, x, y: x if condition else y,
 }
 
 

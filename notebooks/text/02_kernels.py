@@ -2681,6 +2681,10 @@ def split(x):
     return (m, e) if m >= 0.7071067811865476 else (2.0 * m, e - 1)
 
 
+def exponent_as(number):
+    return lambda x: number(split(x)[1])
+
+
 def halves(x, n):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too large."""
     half = int(n) // 2
@@ -2696,9 +2700,10 @@ ON_GPU = {  # what stands there for the functions of level 1
     exp: EXP.get,
     log: LOG.get,
     scaled: lambda dtype: halves,
-    exponent: lambda dtype: lambda x: 1.0 * split(x)[1],
+    exponent: lambda dtype: exponent_as(dtype.type),
     rint: lambda dtype: to_even(1.5 * 2.0 ** (52 if dtype == DOUBLE else 23)),
-    sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else x - x + math.nan,
+    sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else (x - x) / (x - x),
+    select: lambda dtype: lambda condition, x, y: x if condition else y,
 }
 
 
