@@ -5,6 +5,7 @@ import copy
 import dis
 import threading
 import time
+import types
 from _thread import interrupt_main
 from collections.abc import Callable
 from typing import NamedTuple
@@ -54,12 +55,13 @@ def verdict(key, function, seed=0) -> Verdict:
     if key not in EXERCISES:
         raise LookupError(f"no exercise is called {key!r}: there are {', '.join(EXERCISES)}")
     lines, check = EXERCISES[key]
-    mine = Candidate(function)
+    function = getattr(function, "py_func", function)  # of one that numba compiled: what was written
     try:
-        if not callable(function):
-            raise Wrong(f"expected a function, got {brief(function)}")
+        if not isinstance(function, types.FunctionType):
+            raise Wrong(f"expected a function, written with `def`, got {brief(function)}")
         if is_blank(function):
             raise Blank
+        mine = Candidate(function)
         check(mine, np.random.default_rng(seed))
     except Blank:
         return Verdict("still blank", f"about {lines} lines")
@@ -70,8 +72,6 @@ def verdict(key, function, seed=0) -> Verdict:
 
 def is_blank(function):
     """Whether all that a function does is to return None or `...`, which is what a stub does."""
-    if not hasattr(function, "__code__"):
-        return False
     code = list(dis.get_instructions(function))
     same = [each.opname for each in code] == [each.opname for each in dis.get_instructions(lambda: None)]
     return same and next(each.argval for each in code if "CONST" in each.opname) in (None, ...)
@@ -81,11 +81,12 @@ class Candidate:
     """A reader's function. Whatever goes wrong in it becomes a `Wrong` that says on which arguments."""
 
     def __init__(self, function):
-        self.function, self.cases = function, 0
-        self.name = getattr(function, "__name__", "your function")
+        self.function, self.name, self.cases = function, function.__name__, 0
 
     def __getitem__(self, name):
         """A name of the notebook in which the function was written: its own Assembler, not that of a built level."""
+        if name not in self.function.__globals__:
+            raise Wrong(f"{self.name} is tried with the notebook's own `{name}`: run the cell that defines it")
         return self.function.__globals__[name]
 
     def spelled(self, arguments):

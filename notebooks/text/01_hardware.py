@@ -2331,7 +2331,7 @@ exercises.check("01-1", sum_in_pairs)
 # ### 01-2 · A program of two loops
 #
 # Take from each column its mean: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its arrays,
-# `[rows, columns]`, and write the program. A mean is a sum over the rows, divided by their number, as in the record. (About 9
+# `[rows, columns]`, and write the program. A mean is a sum over the rows, divided by their number, as in the record. (About 8
 # lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `linear_program`; `x.shape[1]` is the number of columns.)
 
 
@@ -2375,7 +2375,7 @@ exercises.check("01-3", lines_touched)
 # slope in w[k, j]  ≈  (loss with w[k, j] + nudge  -  loss with w[k, j] - nudge)  /  (2 · nudge)
 # ```
 #
-# (About 8 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
+# (About 7 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
 
 
 # %%

@@ -2700,7 +2700,7 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # %% [markdown]
 # The second answer is the first function's: a stale program, and no error. Print `triple.__code__.co_code` before and after the
 # change, and `co_consts` beside it, to see the cause. Then write a key that nothing escapes: instructions, constants (2 is equal to 2.0,
-# their programs are not), names, defaults, and the numbers and functions that it reads, with all that *those* read. (About 6 lines. Hint:
+# their programs are not), names, defaults, and the numbers and functions that it reads, with all that *those* read. (About 5 lines. Hint:
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
 
