@@ -191,7 +191,7 @@ def square_only(loss, w):
 
 
 def highest_rate(x):
-    return float(1.0 / np.mean(x * x))
+    return 1.0 / np.mean(x * x)
 
 
 def twice_as_high(x):

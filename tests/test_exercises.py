@@ -1,4 +1,4 @@
-"""The exercises: each check takes its solution, rejects plausible wrong ones, and survives whatever a reader hands it."""
+"""The exercises: each check takes its solution, rejects plausible wrong ones, and survives whatever it is handed."""
 
 import ast
 import inspect
@@ -169,6 +169,21 @@ def nothing(*arguments):
 
 def one_argument(x):
     return x
+
+
+def gives_an_array(*arguments):
+    return np.ones(2)
+
+
+class Strange:
+    def __eq__(self, other):
+        raise RuntimeError("do not compare me")
+
+    __hash__ = None
+
+
+def gives_what_cannot_be_compared(*arguments):
+    return Strange()
 
 
 def spoils(*arguments):

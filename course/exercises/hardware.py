@@ -100,7 +100,7 @@ def slopes(mine, draw):
 
 @exercise("01-5", lines=2)
 def highest_rate(mine, draw):
-    """The learning rate from which on a line with one weight diverges, found out by training with a little less and more."""
+    """The learning rate from which on a line with one weight diverges: trained with a little less and more."""
     for size in (1, 2, 5, 50):
         x = draw.normal(draw.normal(), draw.uniform(0.5, 10), size)
         said, given = mine.spelled((x,)), x.copy()
@@ -113,9 +113,8 @@ def highest_rate(mine, draw):
             first, last = trained(x, share * rate)
             if (last < first) != good:
                 what = "the loss must still fall" if good else "the loss must grow"
-                raise Wrong(
-                    f"{said} gives {rate:.4g}. At {share} of it 100 steps take the loss from {first:.3g} to {last:.3g}: {what}"
-                )
+                seen = f"At {share} of it 100 steps take the loss from {first:.3g} to {last:.3g}: {what}"
+                raise Wrong(f"{said} gives {rate:.4g}. {seen}")
         mine.cases += 1
 
 

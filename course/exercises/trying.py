@@ -19,7 +19,7 @@ EXERCISES = {}  # "01-3" -> Exercise
 
 
 class Exercise(NamedTuple):
-    """A check(mine, draw): it calls the candidate `mine` on inputs from the generator `draw`, and raises at a mistake."""
+    """check(mine, draw) calls the candidate `mine` on inputs from the generator `draw`, and raises at a mistake."""
 
     lines: int  # of a good solution, about
     check: Callable
@@ -51,7 +51,7 @@ def exercise(key, lines):
 
 
 def verdict(key, function, seed=0) -> Verdict:
-    """Try a solution on inputs drawn from a seed. Whatever it does, this returns. Raises LookupError for no such key."""
+    """Try a solution on inputs drawn from a seed. Always returns. Raises LookupError for an unknown key."""
     if key not in EXERCISES:
         raise LookupError(f"no exercise is called {key!r}: there are {', '.join(EXERCISES)}")
     lines, check = EXERCISES[key]
@@ -67,6 +67,8 @@ def verdict(key, function, seed=0) -> Verdict:
         return Verdict("still blank", f"about {lines} lines")
     except Wrong as wrong:
         return Verdict("not yet", str(wrong))
+    except Exception as error:  # of a result that cannot even be compared
+        return Verdict("not yet", f"what {mine.name} gives cannot be compared ({type(error).__name__}: {error})"[:400])
     return Verdict("right", f"{mine.cases} cases")
 
 

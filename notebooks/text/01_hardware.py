@@ -2096,8 +2096,8 @@ checks.predict(
     "24,000 steps of 100 rows: 2.4 million rows, forward and backward. How long will that take?",
     choices=["less than a second", "about ten seconds", "about a minute", "an hour"],
     answer="less than a second",
-    because="A row takes a few hundred instructions, so all of them take about a thousand million, and a core runs a few "
-    "thousand million in a second.",
+    because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few billion "
+    "in a second.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -2347,11 +2347,11 @@ exercises.check("01-2", centre)
 # ### 01-3 · Lines touched
 #
 # A program reads `x[0], x[step], x[2·step], …`, so many numbers. The array begins where a line of 64 bytes begins. How many lines
-# does the program touch? Four float64 with a step of 5 (a digit: that number is read):
+# does the program touch? Here are four float64 with a step of 5. Each mark is the place of a number, and a digit one that is read:
 #
 # ```
-# line 0                line 1
-# 0 . . . . 1 . .       . . 2 . . . . 3
+#   first line          second line
+# 0 . . . . 1 . .     . . 2 . . . . 3
 # ```
 #
 # (About 2 lines.)

@@ -2635,7 +2635,7 @@ exercises.check("02-2", gradient_product)
 
 # %%
 def steps_of(shape, common):
-    """For each axis of the shape `common`: the step in memory, in numbers, of a C-contiguous array of `shape`; 0 where repeated."""
+    """For each axis of `common`: how many numbers an array of `shape` steps on in memory, 0 where it is repeated."""
     return ...
 
 
