@@ -18,9 +18,9 @@ def added_in_pairs(x):
 @exercise("01-1", lines=5)
 def sum_in_pairs(mine, draw):
     """The sum of float32 by neighbouring pairs, again and again; an odd one at the end waits for the next round."""
-    for n in (1, 2, 3, 4, 5, 7, 8, 100, 1000):
-        x = draw.normal(size=n).astype("f4")
-        half = n // 2
+    arrays = [draw.normal(size=n).astype("f4") for n in (1, 2, 3, 4, 5, 7, 8, 100, 300, 999, 1000, 3001)]
+    for x in (*arrays, np.tile(np.array([2**24, 1], "f4"), 40)):  # in the last one each 1 is rounded away
+        half = len(x) // 2
         mistakes = {
             "it adds from left to right": np.cumsum(x)[-1],
             "the odd number at the end is lost": added_in_pairs(x[: max(1, 2 * half)]),
@@ -36,7 +36,7 @@ def sum_in_pairs(mine, draw):
 def centre(mine, draw):
     """A program that takes from each column its mean: two loops, one after the other."""
     cpu = mine["pool"]()["cpu:0"]
-    for rows, columns in ((3, 2), (4, 4), (7, 1), (10, 3), (1, 2)):
+    for rows, columns in ((3, 2), (4, 4), (7, 1), (10, 3), (1, 2), (49, 20)):
         said = f"{mine.name}, for x of shape ({rows}, {columns}),"
         a = mine["Assembler"]("centre", "f8")
         mine.call(said, mine.function, a, a.array("x", "rows", columns), a.array("y", "rows", columns))
