@@ -1281,7 +1281,7 @@ checks.predict(
     "A load waits for the one before. How many times as long does it take when the chain fills 256 MiB, not 4 KiB?",
     slider=(1, 1000),
     answer=100,
-    because="4 KiB stay in the cache beside the core, about five turns of its clock away. 256 MiB fit into no cache of most "
+    because="4 KiB stay in the cache beside the core, a few turns of its clock away. 256 MiB fit into no cache of most "
     "machines, so nearly every load goes out to the memory chips. On most machines the factor lies between 50 and 200. "
     "The next cell measures yours.",
 )
