@@ -72,17 +72,25 @@ def run(arguments):
     return run(arguments)
 
 
+def progress(arguments):
+    from course.progress import table
+
+    print(table())
+    return 0
+
+
 COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
     "lab": (lab, CORE, "open JupyterLab on notebook 01 (--no-browser prints the address instead)"),
     "test": (test, TEST, "run every test (arguments go to pytest)"),
     "setup": (setup, TEST, "install everything, run nothing"),
     "build": (build, TEST, "text -> executed notebooks -> levels/ (--check only compares)"),
     "run": (run, CORE, "run all notebooks from top to bottom, into a temporary folder"),
+    "progress": (progress, CORE, "how many predictions were right, and which exercises are done"),
 }
 
 
 def help_text():
-    commands = "\n".join(f"  {name:7} {line}" for name, (_, _, line) in COMMANDS.items())
+    commands = "\n".join(f"  {name:9} {line}" for name, (_, _, line) in COMMANDS.items())
     return f"""usage: python3 -m course COMMAND [ARGUMENT ...]
 
 {commands}

@@ -11,6 +11,8 @@ from numbers import Number, Real
 import ipywidgets
 import numpy as np
 
+from course import progress
+
 
 def predict(question, answer, because, *, choices=None, slider=None, unit=""):
     """Ask, let the reader commit to an answer, then show the right one and why.
@@ -19,6 +21,7 @@ def predict(question, answer, because, *, choices=None, slider=None, unit=""):
     the two, and with neither it is a number that the reader types; `unit` follows it. A slider without a step goes in
     hundredths or, where 0 < 100 * low < high, in equal factors, 20 to a power of ten. Question and explanation may hold
     `code`, **bold** and paragraphs. All of it is stored and compared from run to run: no answer is a measured number.
+    What is committed first counts in `python3 -m course progress`.
     A cell with the tag hide-input shows its first line all the same: break the line after `predict(`.
     Raises ValueError where the arguments do not fit together.
     """
@@ -172,7 +175,9 @@ class Prediction:
         def commit(*_):
             if given is not None:
                 control.disabled, button.layout.display = True, "none"
-                reveal.value = rich(f"{self.verdict(given)} {self.told}", self.because)
+                verdict = self.verdict(given)
+                reveal.value = rich(f"{verdict} {self.told}", self.because)
+                progress.predicted(self.question, not verdict.startswith("**Not so"))  # close will do
 
         control.observe(choose, "value")
         control.on_msg(lambda _, content, buffers: content.get("event") == "submit" and commit())  # Enter, in a field

@@ -25,7 +25,8 @@ checks.predict(
     "`x` holds 33,554,432 ones in float32. What do `x.sum()` and `x.cumsum()[-1]` give?",
     choices=["both 33554432", "33554432 and 16777216", "16777216 and 33554432", "neither is exact"],
     answer="33554432 and 16777216",
-    because="`cumsum` gets stuck at 16777216: in float32, 16777216 + 1 is 16777216.",
+    because="`cumsum` gets stuck at 16777216: in float32, 16777216 + 1 is 16777216. `sum` adds blocks of numbers first, whose "
+    "sums are small, and then the blocks: it never adds a 1 to so large a number.",
 )
 
 # %%
@@ -1280,7 +1281,8 @@ checks.predict(
     "A load waits for the one before. How many times as long does it take when the chain fills 256 MiB, not 4 KiB?",
     slider=(1, 1000),
     answer=100,
-    because="Small memory is near, large memory is far. On most machines the factor lies between 50 and 200. "
+    because="4 KiB stay in the cache beside the core, a few turns of its clock away. 256 MiB fit into no cache of most "
+    "machines, so nearly every load goes out to the memory chips. On most machines the factor lies between 50 and 200. "
     "The next cell measures yours.",
 )
 
@@ -1860,7 +1862,8 @@ checks.predict(
     "The plain Python above took 8,000 steps. What will the machine's 8,000 losses be, compared with its losses?",
     choices=["close, to three digits or so", "equal but for the last digit or two", "equal, to the last bit"],
     answer="equal, to the last bit",
-    because="Same numbers, same operations, same order: there is nothing left to differ.",
+    because="Same numbers, same operations, same order, each result rounded by the same rule (IEEE 754): there is nothing left "
+    "to differ. In float64 the assembler lets LLVM neither reorder nor fuse.",
 )
 
 # %%
@@ -2093,7 +2096,8 @@ checks.predict(
     "24,000 steps of 100 rows: 2.4 million rows, forward and backward. How long will that take?",
     choices=["less than a second", "about ten seconds", "about a minute", "an hour"],
     answer="less than a second",
-    because="A row takes a few hundred instructions, and a core runs billions of them in a second.",
+    because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few billion "
+    "in a second.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -3594,15 +3598,135 @@ except IndexError as error:
 # | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
 # | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
 #
-# ## Exercises
+# ## Exercises (60 min, optional)
 #
-# 1. Write a program that doubles every number of an array. (Start from `square`.)
-# 2. In `linear_program`, take `g = 1.0 / n` away and write `de = 2.0 * error / n`. Are the losses still equal to the
-#    record? At which step do they part, and why?
-# 3. Set the learning rate to 0.1. What do the losses do? Why does the program not complain?
-# 4. Write `dot` with Python's `sum`, and run `forward` on floats in Python 3.11 and in 3.12. Which one gives the record's
-#    numbers? (Since 3.12 `sum` corrects its own rounding.)
-# 5. Copy `linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
+# Each begins with a stub. Replace its `...`, run the cell, and read what the check says: the first case that fails, what came out,
+# what was expected, and, where it can tell, which mistake that looks like. The inputs are drawn at random, so an answer that
+# is right only for some of them does not pass. `python3 -m course progress` shows what you have solved.
+#
+# ### 01-1 · A sum that does not get stuck
+#
+# Add neighbours, then the sums of neighbours, and so on. An odd one at the end waits for the next round:
+#
+# ```
+# 1   2   3   4   5
+#  \ /     \ /    |
+#   3       7     5
+#     \   /       |
+#      10         5
+#         \     /
+#           15
+# ```
+#
+# Each number passes through about log₂ n additions, not n, so less is rounded away. (About 5 lines.)
+
+
+# %%
+from course import exercises
+
+
+def sum_in_pairs(x):
+    """The sum of a float32 array x[n], n ≥ 1, as a float32: by pairs of neighbours."""
+    return ...
+
+
+exercises.check("01-1", sum_in_pairs)
+
+# %% [markdown]
+# ### 01-2 · A program of two loops
+#
+# Take from each column its mean: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its arrays,
+# `[rows, columns]`, and write the program. A mean is a sum over the rows, divided by their number, as in the record. (About 8
+# lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `linear_program`; `x.shape[1]` is the number of columns.)
+
+
+# %%
+def centre(a, x, y):
+    """Write a program that stores x[rows, columns] minus the mean of its columns into y."""
+    ...
+
+
+exercises.check("01-2", centre)
+
+# %% [markdown]
+# ### 01-3 · Lines touched
+#
+# A program reads `x[0], x[step], x[2·step], …`, so many numbers. The array begins where a line of 64 bytes begins. How many lines
+# does the program touch? Here are four float64 with a step of 5. Each mark is the place of a number, and a digit one that is read:
+#
+# ```
+#   first line          second line
+# 0 . . . . 1 . .     . . 2 . . . . 3
+# ```
+#
+# (About 2 lines.)
+
+
+# %%
+def lines_touched(count, step, itemsize):
+    """The lines of 64 bytes that hold `count` numbers of `itemsize` bytes, `step` numbers from one to the next."""
+    return ...
+
+
+exercises.check("01-3", lines_touched)
+
+# %% [markdown]
+# ### 01-4 · Nudge every weight
+#
+# Twice this notebook nudged one weight, to see whether a gradient was right. Do it for all weights of an array, one after the
+# other:
+#
+# ```
+# slope in w[k, j]  ≈  (loss with w[k, j] + nudge  -  loss with w[k, j] - nudge)  /  (2 · nudge)
+# ```
+#
+# (About 7 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
+
+
+# %%
+def slopes(loss, w):
+    """The slope of loss(w), a float, in each number of the array w[inputs, units]. w itself stays as it is."""
+    return ...
+
+
+exercises.check("01-4", slopes)
+
+# %% [markdown]
+# ### 01-5 · Break it: a rate too high
+#
+# Here is the line with four learning rates. The last two print a symptom that everybody meets one day:
+
+# %%
+for rate in (0.0005, 0.02, 0.03, 0.1):
+    losses = linear_regression(task.x, task.y, task.weights, task.batches[:300], rate).losses
+    print(f"rate {rate:<7}", *(f"{losses[step]:>10.3g}" for step in (0, 1, 10, 100, 299)))
+
+# %% [markdown]
+# No instruction is wrong, so the program does not complain: an infinity is a float, and so is a NaN. Find the cause where it is
+# simplest. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of 2·x·(x·w), so a step takes w
+# to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? When does that factor reach -1, so that w jumps to and
+# fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
+
+
+# %%
+def highest_rate(x):
+    """The rate from which on training diverges, a float, for a line with one weight and the inputs x[n]."""
+    return ...
+
+
+exercises.check("01-5", highest_rate)
+
+# %% [markdown]
+# For two inputs and a bias the same holds along each direction, and the steepest decides. That is why inputs are standardised, as the
+# penguins' are: mean 0 and mean square 1.
+#
+# ### Without a check
+#
+# - In `linear_program`, take `g = 1.0 / n` away and write `de = 2.0 * error / n`. Are the losses still equal to the record? At
+#   which step do they part, and why?
+# - Write `dot` with Python's `sum`, and run `forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
+#   (Since 3.12 `sum` corrects its own rounding.)
+# - Copy `linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
 #
 # ## Build
 #

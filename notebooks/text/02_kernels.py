@@ -1070,7 +1070,8 @@ checks.predict(
     "2²⁵ float32 ones, which one running sum took for 16,777,216. What does `reduce_sum` make of them?",
     choices=["16,777,216", "33,554,432", "something between"],
     answer="33,554,432",
-    because="Each lane counts its own ones, and none of these sums grows so large that a one is lost in it.",
+    because="In so long a row the sum is split over the lanes. Each counts its own ones, and none of these sums grows as large as "
+    "2²⁴, where a one is lost.",
 )
 
 # %%
@@ -2064,7 +2065,8 @@ checks.predict(
     "On level 1 such a step took about 0.05 µs. How many times as long does it take here?",
     choices=["about 2", "about 30", "several hundred"],
     answer="several hundred",
-    because="Fourteen launches of one or two microseconds each, where level 1 makes one call for all 8,000 steps.",
+    because="Fourteen launches of one or two microseconds each are about 20 µs, where level 1 makes one call for all 8,000 "
+    "steps. The ten rows themselves take no longer than before.",
 )
 
 # %% [markdown]
@@ -3007,16 +3009,163 @@ for kind in ("cpu", "gpu", "tpu"):
     print(kind, fits[kind].losses[[0, 19, 39]].round(3), fits[kind].weights[0].ravel().round(2))
 
 # %% [markdown]
-# ## Exercises
+# ## Exercises (60 min, optional)
 #
-# 1. Add an op `"hypotenuse"`, √(x² + y²), in three lines, and launch it on (3, 5) and (4, 12). (It gives 5 and 13.)
-# 2. Print the loop that `add` gets for shapes `(3, 1)` and `(1, 4)`, as under *One scalar function, one loop*. Which index does
-#    each input have?
-# 3. Add the product `x·x` as an op `"square"` and use it in `linear_regression`. Are the losses still equal? (They are: the
-#    same product is rounded once.)
-# 4. `jki` loads the most lines in the picture. Write it, time it on two matrices of 512 x 512, and find its rung on the ladder.
-#    Is its result equal to the bit? (In float64 it is. Why?)
-# 5. With `reduction`, add an op `"reduce_product"` in three lines. What does it start at? (The product of 1 to 5 is 120.)
+# As in notebook 01: fill the stub, run, and read what the check says. A kernel runs as Python first and is then compiled, with
+# every index checked, in float64 and in float32. What lies in its result before it runs is not 0.
+#
+# ### 02-1 · The longer side first
+#
+# A scalar function for the hypotenuse, √(x² + y²). In float32, x = 10²⁵ has no square: the largest number is 3.4·10³⁸. But the
+# hypotenuse has a place there. So take the longer side out of the root:
+#
+# ```
+# √(long² + short²)  =  long · √(1 + (short / long)²)
+# ```
+#
+# (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0?)
+
+
+# %%
+from course import exercises
+
+
+def hypotenuse(x, y):
+    """√(x² + y²) of two finite numbers."""
+    return ...
+
+
+exercises.check("02-1", hypotenuse)
+
+# %% [markdown]
+# Is it right? Then `scalar("hypotenuse")(hypotenuse)` makes an op of it, and every level above can launch it.
+#
+# ### 02-2 · The product of the backward pass
+#
+# `dnn_backward` asks for `matmul(x, dy, transpose_x=True)`. Write that kernel, with no transposed copy: every row of the batch adds
+# one small matrix to `dw`.
+#
+# ```
+#  x[i, :]          dy[i, :]           added to dw
+#  ┌ 1 ┐                               ┌ 10  20  30 ┐
+#  └ 2 ┘     ·    [ 10  20  30 ]   =   └ 20  40  60 ┘
+# ```
+#
+# (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
+
+
+# %%
+def gradient_product(dw, x, dy):
+    """dw[k, j] = Σᵢ x[i, k]·dy[i, j] for dw[inputs, units], x[rows, inputs], dy[rows, units]."""
+    ...
+
+
+exercises.check("02-2", gradient_product)
+
+# %% [markdown]
+# ### 02-3 · Broadcasting without a copy
+#
+# A loop over the common shape needs, for each axis, how far away in memory the next number of an array lies. Where the array is
+# repeated, it is the same number again: a step of 0.
+#
+# ```
+# shape          (3, 1)          (4,)          (2, 1, 4)
+# common      (2, 3, 4)       (3, 4)        (2, 3, 4)
+# steps       [0, 1, 0]       [0, 1]        [4, 0, 1]
+# ```
+#
+# (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)
+
+
+# %%
+def steps_of(shape, common):
+    """For each axis of `common`: how many numbers an array of `shape` steps on in memory, 0 where it is repeated."""
+    return ...
+
+
+exercises.check("02-3", steps_of)
+
+# %% [markdown]
+# NumPy calls these steps times the bytes of a number its *strides*.
+#
+# ### 02-4 · Four sums side by side
+#
+# One sum waits for its own last addition. So keep four, and add them at the end:
+#
+# ```
+# x[i, :]    0  1  2  3    4  5  6  7    8  9
+#            a  b  c  d    a  b  c  d    the rest
+#
+# out[i]  =  (a + b) + (c + d), then + x[i, 8], then + x[i, 9]
+# ```
+#
+# A row need not be a multiple of four long. A kernel that reads past its end reads somebody else's memory, and says nothing.
+# (About 11 lines.)
+
+
+# %%
+def sum_by_fours(out, x):
+    """out[i] = Σₖ x[i, k], in the order of the picture, for out[rows] and x[rows, n]."""
+    ...
+
+
+exercises.check("02-4", sum_by_fours)
+
+# %% [markdown]
+# ### 02-5 · Break it: a stale cache
+#
+# Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
+
+# %%
+KEPT = {}
+
+
+def run_kept(function, x):
+    """Run the program kept for such instructions; where there is none, compile and keep it."""
+    key = function.__code__.co_code
+    if key not in KEPT:
+        KEPT[key] = compile_cpu(function, np.dtype("f8"))
+    return KEPT[key](x)
+
+
+def triple(x):
+    return 3.5 * x
+
+
+print("3.5 * 2 =", run_kept(triple, 2.0))
+
+
+def triple(x):  # noqa: F811
+    return 3.0 * x
+
+
+print("3.0 * 2 =", run_kept(triple, 2.0))
+
+# %% [markdown]
+# The second answer is the first function's: a stale program, and no error. Print `triple.__code__.co_code` before and after the
+# change, and `co_consts` beside it, to see the cause. Then write a key that nothing escapes: instructions, constants (2 is equal to 2.0,
+# their programs are not), names, defaults, and the numbers and functions that it reads, with all that *those* read. (About 5 lines. Hint:
+# `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
+
+
+# %%
+def cache_key(function):
+    """A value that differs whenever the function's program could, and is equal when it is defined again unchanged."""
+    return ...
+
+
+exercises.check("02-5", cache_key)
+
+# %% [markdown]
+# A function that calls itself would need one thing more, which `described` has. Which?
+#
+# ### Without a check
+#
+# - Print the loop that `add` gets for shapes `(3, 1)` and `(1, 4)`, as under *One scalar function, one loop*. Which index does each
+#   input have?
+# - `jki` loads the most lines in the picture. Write it, time it on two matrices of 512 x 512, and find its rung on the ladder. Is
+#   its result equal to the bit? (In float64 it is. Why?)
+# - With `reduction`, add an op `"reduce_product"` in three lines. What does it start at? (The product of 1 to 5 is 120.)
 #
 # ## Build
 

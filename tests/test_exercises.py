@@ -1,0 +1,288 @@
+"""The exercises: each check takes its solution, rejects plausible wrong ones, and survives whatever it is handed."""
+
+import ast
+import inspect
+import json
+import pickle
+import re
+import threading
+import types
+
+import jupytext
+import numba
+import numpy as np
+import pytest
+
+from course import build, exercises, progress
+from course.exercises import trying
+from levels.hardware import Assembler, pool  # noqa: F401 (what a notebook has at hand)
+from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
+from solutions import hardware, kernels
+
+MODULES = {"01_hardware": hardware, "02_kernels": kernels}
+SOLUTIONS = {key: function for module in MODULES.values() for key, function in module.SOLUTIONS.items()}
+WRONG = [(key, why) for module in MODULES.values() for key in module.WRONG for why in module.WRONG[key]]
+SEEDS = range(3)
+
+
+def wrong(key, why):
+    return next(module.WRONG[key][why] for module in MODULES.values() if key in module.WRONG)
+
+
+# What there is.
+
+
+def cells(name):
+    """A notebook's exercise cells, each with the text before it: {key: (text, code)}."""
+    found, texts = {}, []
+    for cell in jupytext.read(build.ROOT / "notebooks" / "text" / f"{name}.py").cells:
+        texts += [cell.source] * (cell.cell_type == "markdown")
+        for key in re.findall(r'^exercises\.check\("(.*?)"', cell.source, re.MULTILINE):
+            found[key] = texts[-1], cell.source
+    return found
+
+
+def test_each_exercise_has_a_stub_a_check_a_solution_and_wrong_ones():
+    asked = {key for name in build.names_in(build.ROOT) for key in cells(name)}
+    assert asked == exercises.EXERCISES.keys() == SOLUTIONS.keys()
+    for name, module in MODULES.items():
+        assert list(cells(name)) == sorted(module.SOLUTIONS) == sorted(module.WRONG)
+        assert 4 <= len(module.SOLUTIONS) <= 6 and all(key.startswith(name[:2]) for key in module.SOLUTIONS)
+        assert min(map(len, module.WRONG.values())) >= 3
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_stubs_are_blank_and_promise_the_right_number_of_lines(name, capsys):
+    scope = {}
+    exec("import numpy as np", scope)
+    for key, (text, code) in cells(name).items():
+        exec(compile(code, key, "exec"), scope)
+        lines = exercises.EXERCISES[key].lines
+        assert capsys.readouterr().out == f"{key} still blank: about {lines} lines\n"
+        assert f"bout {lines} lines" in " ".join(text.replace("\n# ", " ").split()), key
+        stub = scope[SOLUTIONS[key].__name__]
+        assert inspect.signature(stub) == inspect.signature(SOLUTIONS[key])
+        assert abs(len(inspect.getsource(SOLUTIONS[key]).splitlines()) - 1 - lines) <= 1, key
+
+
+# What the checks say.
+
+
+@pytest.mark.parametrize("key", SOLUTIONS)
+def test_the_solution_is_right_whatever_is_drawn(key):
+    for seed in SEEDS:
+        found = exercises.verdict(key, SOLUTIONS[key], seed)
+        assert found.state == "right" and re.fullmatch(r"\d+ cases", found.text), found
+
+
+@pytest.mark.parametrize("key, why", WRONG)
+def test_a_wrong_solution_is_rejected_whatever_is_drawn(key, why):
+    for seed in SEEDS:
+        found = exercises.verdict(key, wrong(key, why), seed)
+        assert found.state == "not yet" and 40 < len(found.text) < 600, found
+
+
+HINTS = {  # what the message must say of these
+    ("01-1", "adds from left to right"): "adds from left to right",
+    ("01-1", "right only for powers of two"): "the odd number at the end is lost",
+    ("01-1", "ignores the dtype"): "adds in float64",
+    ("01-1", "gives Python's float"): "gives a float, expected float32",
+    ("01-2", "right only for square x"): "divides by the number of columns",
+    ("01-2", "the sum has not ended"): "the first loop must end",
+    ("01-2", "multiplies by 1/n"): "multiplies by 1/n",
+    ("01-2", "right only for two columns"): "leaves 8 of the 16 places of y",
+    ("01-3", "ignores the step"): "does not see the step",
+    ("01-4", "one side"): "nudges upwards only",
+    ("01-4", "changes the weights"): "changes its argument 2: work on a copy",
+    ("01-5", "a factor of two"): "the loss must still fall",
+    ("01-5", "sum, not mean"): "the loss must grow",
+    ("02-1", "the squares overflow"): "a square was too large",
+    ("02-1", "ignores the dtype"): "in float32",
+    ("02-2", "the gradient is not reset"): "begin at what lies in out",
+    ("02-2", "off by one"): "the last row is left out",
+    ("02-3", "aligned at the left"): "aligns the shapes at the left",
+    ("02-3", "right only for as many axes"): "gives a list of 1, expected a list of 2",
+    ("02-4", "reads past the end"): "IndexError",
+    ("02-4", "not reset"): "not set back to 0",
+    ("02-5", "the instructions without their constants"): "overlooks a constant.",
+    ("02-5", "one call deep"): "a function that is called by one that it calls",
+    ("02-5", "never found again"): "nothing would ever be found again",
+}
+
+
+@pytest.mark.parametrize("key, why", HINTS)
+def test_the_message_names_the_mistake(key, why):
+    assert HINTS[key, why] in exercises.verdict(key, wrong(key, why)).text
+
+
+def test_a_mistake_is_only_named_where_it_fits():
+    found = exercises.verdict("01-3", lambda count, step, itemsize: 1000)
+    assert found.text == "<lambda>(0, 1, 4) gives 1000, expected 0"
+
+
+@pytest.mark.parametrize("key", ["01-1", "01-3", "01-4", "01-5", "02-3"])
+def test_answers_learned_by_heart_fail_for_other_inputs(key):
+    heart = {}
+
+    def learns(*arguments):
+        said = pickle.dumps(arguments[-1:] if callable(arguments[0]) else arguments)
+        if said not in heart:
+            heart[said] = SOLUTIONS[key](*arguments)
+        return heart[said]
+
+    def recites(*arguments):
+        said = pickle.dumps(arguments[-1:] if callable(arguments[0]) else arguments)
+        return heart.get(said, next(iter(heart.values())))
+
+    assert exercises.verdict(key, learns, seed=0).state == "right"
+    assert exercises.verdict(key, recites, seed=0).state == "right"
+    assert exercises.verdict(key, recites, seed=1).state == "not yet"
+
+
+# What readers do.
+
+
+def forever(*arguments):
+    while True:
+        pass
+
+
+def endless_calls(*arguments):
+    return endless_calls(*arguments)
+
+
+def quits(*arguments):
+    raise SystemExit
+
+
+def half_filled(*arguments):
+    return 2 * ...
+
+
+def wrong_type(*arguments):
+    return "a text"
+
+
+def nothing(*arguments):
+    len(arguments)
+
+
+def one_argument(x):
+    return x
+
+
+def gives_an_array(*arguments):
+    return np.ones(2)
+
+
+class Strange:
+    def __eq__(self, other):
+        raise RuntimeError("do not compare me")
+
+    __hash__ = None
+
+
+def gives_what_cannot_be_compared(*arguments):
+    return Strange()
+
+
+def spoils(*arguments):
+    for each in arguments:
+        if isinstance(each, np.ndarray):
+            each *= 0.0
+    return np.float32(0.0)
+
+
+ODD = [
+    forever,
+    endless_calls,
+    quits,
+    half_filled,
+    wrong_type,
+    nothing,
+    one_argument,
+    spoils,
+    5,
+    None,
+    np.ones(3),
+    print,
+]
+
+
+@pytest.mark.parametrize("key", SOLUTIONS)
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: getattr(odd, "__name__", str(odd)))
+def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
+    monkeypatch.setattr(trying, "SECONDS", 0.1)
+    found = exercises.verdict(key, odd)
+    assert found.state == ("still blank" if odd is half_filled else "not yet") and len(found.text) < 700, found
+    if odd is forever:
+        assert "takes more than 0.1 s" in found.text
+
+
+def test_the_time_limit_leaves_nothing_behind(monkeypatch):
+    monkeypatch.setattr(trying, "SECONDS", 0.02)
+    for pause in np.linspace(0.015, 0.025, 20):  # about as long as the limit
+        found = exercises.verdict("01-3", lambda *arguments, pause=pause: threading.Event().wait(pause))
+        assert found.state == "not yet"
+    assert threading.active_count() < 5
+
+
+def test_an_interrupt_that_is_on_its_way_is_waited_for(monkeypatch):
+    interrupt = trying.interrupt_main
+    monkeypatch.setattr(trying, "SECONDS", 0.02)
+    monkeypatch.setattr(trying, "interrupt_main", lambda: threading.Timer(0.1, interrupt).start())
+    found = exercises.verdict("01-3", lambda *arguments: threading.Event().wait(0.05))
+    assert found.state == "not yet"
+    threading.Event().wait(0.15)  # an interrupt that nobody waited for would come here
+
+
+def test_the_readers_own_interrupt_passes():
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        exercises.verdict("01-3", stopped)
+
+
+def test_a_kernel_must_compile_too():
+    def only_python(out, x):
+        kernels.sum_by_fours(out, x)
+        eval("0")
+
+    found = exercises.verdict("02-4", only_python)
+    assert found.state == "not yet" and "compiled, raises" in found.text and len(found.text) < 700
+
+
+def test_a_name_of_the_notebook_is_missing():
+    lost = types.FunctionType(hardware.centre.__code__, {}, "centre")
+    found = exercises.verdict("01-2", lost)
+    assert found.text == "centre is tried with the notebook's own `pool`: run the cell that defines it"
+
+
+def test_a_kernel_compiled_by_the_reader_is_one_too():
+    assert exercises.verdict("02-2", numba.njit(kernels.gradient_product)).state == "right"
+
+
+def test_no_such_exercise():
+    with pytest.raises(LookupError, match="no exercise is called '01-99': there are 01-1, 01-2"):
+        exercises.verdict("01-99", len)
+
+
+def test_what_is_right_is_noted(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    exercises.check("01-3", hardware.lines_touched)
+    assert not progress.FILE.exists()  # a test is no reader
+    monkeypatch.delenv("PYTEST_VERSION")
+    exercises.check("01-3", hardware.rounded_down)
+    exercises.check("01-1", hardware.sum_in_pairs)
+    assert list(json.loads(progress.FILE.read_text())["exercises"]) == ["01-1"]
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in printed] == ["01-3 right", "01-3 not yet", "01-1 right"]
+
+
+def test_solutions_stand_by_themselves():
+    """A solution is laid into the notebook as it stands: it calls nothing of this module but itself."""
+    for module in MODULES.values():
+        defined = {node.name for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.FunctionDef)}
+        for function in module.SOLUTIONS.values():
+            assert not defined & set(function.__code__.co_names) - {function.__name__}

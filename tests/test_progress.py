@@ -1,0 +1,160 @@
+"""The score: what is kept of a reader's answers, whoever writes at the same time, and whatever became of the file."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from course import __main__ as the_door
+from course import build, checks, progress
+
+
+@pytest.fixture
+def reader(monkeypatch, tmp_path):
+    """As if no test ran: what is answered is kept, in a folder of its own."""
+    monkeypatch.delenv("PYTEST_VERSION")
+    monkeypatch.setattr(progress, "FILE", tmp_path / ".course" / "progress.json")
+    monkeypatch.setattr(progress, "ROOT", tmp_path)
+    return tmp_path
+
+
+def answer(given, **options):
+    box = checks.predict("How\n  many?", 12, "Twelve.", **options).box()
+    _, row, _ = box.children
+    row.children[0].value = given
+    row.children[-1].click()
+
+
+@pytest.mark.parametrize("given, right", [("12", True), ("13", True), ("24", False)])
+def test_a_prediction_is_scored_when_it_is_committed(reader, given, right):
+    answer("")
+    assert not progress.FILE.exists()
+    answer(given)
+    assert progress.load() == {"predictions": {"How many?": right}, "exercises": {}}
+
+
+def test_the_first_answer_counts(reader):
+    answer(7, choices=[7, 12])
+    answer(12, choices=[7, 12])
+    assert progress.load()["predictions"] == {"How many?": False}
+
+
+def test_no_test_run_writes(reader, monkeypatch):
+    monkeypatch.setenv("PYTEST_VERSION", "9")
+    answer("12")
+    progress.solved("01-1")
+    assert not list(reader.iterdir())
+
+
+def test_a_notebook_that_a_test_runs_inherits_what_says_so():
+    assert "PYTEST_VERSION" in build.environment(build.ROOT)  # which the `nbval` fixture hands on
+
+
+DAMAGED = [
+    "",
+    "{",
+    "[]",
+    "null",
+    '{"predictions": {}}',
+    '{"predictions": [1], "exercises": 3}',
+    "\udcff",
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=lambda text: text[:20])
+def test_a_damaged_file_is_put_aside(reader, text):
+    progress.FILE.parent.mkdir()
+    damaged = text.encode(errors="surrogateescape")
+    progress.FILE.write_bytes(damaged)
+    progress.solved("01-1")
+    assert list(progress.load()["exercises"]) == ["01-1"]
+    assert (reader / ".course" / "progress.damaged.json").read_bytes() == damaged
+
+
+def test_a_folder_that_cannot_be_written_costs_the_score_only(reader):
+    (reader / ".course").write_text("a file where the folder should be")
+    answer("12")
+    progress.solved("01-1")
+    assert progress.load() == {"predictions": {}, "exercises": {}}
+
+
+def test_a_lock_left_behind_is_taken_over(reader, monkeypatch):
+    lock = reader / ".course" / "progress.lock"
+    lock.parent.mkdir()
+    lock.touch()
+    os.utime(lock, (time.time() - 60,) * 2)
+    progress.solved("01-1")
+    assert list(progress.load()["exercises"]) == ["01-1"] and not lock.exists()
+
+
+def test_a_lock_that_stays_is_not_waited_for_for_ever(reader, monkeypatch):
+    monkeypatch.setattr(progress, "WAIT", 0.05)
+    lock = reader / ".course" / "progress.lock"
+    lock.parent.mkdir()
+    lock.touch()
+    os.utime(lock, (time.time() + 60,) * 2)
+    progress.solved("01-1")
+    assert lock.exists() and not progress.FILE.exists()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from course import progress
+progress.FILE = Path(sys.argv[1])
+for number in range(20):
+    progress.solved(f"{sys.argv[2]}-{number}")
+"""
+
+
+def test_notebooks_that_write_at_once_lose_nothing(reader):
+    environment = build.environment(build.ROOT)
+    command = [sys.executable, "-c", WRITER, str(progress.FILE)]
+    writers = [subprocess.Popen([*command, name], env=environment, cwd=reader) for name in "abcd"]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    assert len(json.loads(progress.FILE.read_text())["exercises"]) == 80
+    assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.json"]
+
+
+TEXT = """
+# %%
+checks.predict(
+    "How "
+    "many?",
+    answer=12,
+    because="Twelve.",
+)
+checks.predict("And now?", 3, "")
+
+# %%
+exercises.check("01-1", one)
+exercises.check("01-2", two)
+"""
+
+
+def test_the_table(reader, capsys):
+    (reader / "notebooks" / "text").mkdir(parents=True)
+    (reader / "notebooks" / "text" / "01_one.py").write_text(TEXT)
+    (reader / "notebooks" / "text" / "02_two.py").write_text("")
+    answer("12")
+    progress.predicted("a question that the notebook no longer asks", True)
+    progress.solved("01-2")
+    assert the_door.progress([]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "                predictions               exercises",
+        "01_one          1 right of 1, 2 in all    1 done, 2 in all",
+        "02_two          0 right of 0, 0 in all    0 done, 0 in all",
+        "Kept in .course/progress.json, on this computer only.",
+    ]
+
+
+def test_every_notebook_asks_five_questions_or_more_and_none_twice():
+    asked = {path.stem: progress.asked(path) for path in build.ROOT.glob("notebooks/text/*.py")}
+    assert min(len(found["predictions"]) for found in asked.values()) >= 5
+    for kind in ("predictions", "exercises"):
+        every = [each for found in asked.values() for each in found[kind]]
+        assert len(every) == len(set(every))
