@@ -249,7 +249,7 @@ def inputs_of(root: Path, name: str, text) -> str:
     """A hash of everything that decides a notebook's outputs: its text, the levels beneath, `course/` and `data/`."""
     beneath = [level_of(other) for other in names_in(root) if other < name]
     paths = [path for built in beneath for path in (root / "levels" / built).glob("*.py")]
-    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle")]
+    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle", ".html")]
     paths += [path for path in root.glob("data/**/*") if path.is_file() and not path.name.startswith(".")]
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
     return hash_of(essence(text), sorted(files))
