@@ -37,6 +37,7 @@ METADATA = {
 # In a notebook: watch what runs, build what is saved.
 
 RAN = {}  # cell id -> the source that ran last in this kernel
+WATCHED = []  # the name of the notebook that this kernel runs
 
 
 def watch(name: str) -> None:
@@ -45,6 +46,7 @@ def watch(name: str) -> None:
 
     if name not in names_in(ROOT):
         raise BuildError(f"no notebook is called {name}: there are {', '.join(names_in(ROOT))}")
+    WATCHED[:] = [name]
     get_ipython().events.register("post_run_cell", remember)
     if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
         sys.meta_path.append(NotBuilt())

@@ -33,12 +33,16 @@ class Card(NamedTuple):
 
 
 def fingerprint(*comparisons):
-    """The first 16 digits of the sha256 of all losses of the last row of each compare.Comparison.
+    """16 hexadecimal digits that stand for the losses of each compare.Comparison, as its last row in float64 has them.
 
-    They are hashed as little-endian float64, so equal losses have equal digits on every machine, and unequal ones have not.
+    They begin the sha256 of the losses' bytes, in float64 and little-endian on every machine.
     """
-    losses = np.concatenate([comparison.rows[-1].losses for comparison in comparisons])
-    return hashlib.sha256(losses.astype("<f8").tobytes()).hexdigest()[:16]
+    return hashlib.sha256(answer(comparisons).astype("<f8").tobytes()).hexdigest()[:16]
+
+
+def answer(comparisons):
+    """The losses of these comparisons, one after the other."""
+    return np.concatenate([[r for r in c.rows if r.losses.dtype == np.float64][-1].losses for c in comparisons])
 
 
 def machine_card(device, stairs, *comparisons):
@@ -48,14 +52,13 @@ def machine_card(device, stairs, *comparisons):
     comparisons: up to two compare.Comparison, of all levels; their rows have the same names.
     """
     numbers = four_numbers(device, stairs)
-    losses = sum(len(comparison.rows[-1].losses) for comparison in comparisons)
     digits, host = fingerprint(*comparisons), f"{platform.system()} on {platform.machine()}, one core"
-    answer = f"{losses:,} losses in float64, sha256 {digits}"
+    losses = f"{len(answer(comparisons)):,} losses in float64, sha256"
     told = [f"{number} {unit} ({what})" for number, unit, what in numbers]
     for comparison in comparisons:
         steps = (f"{row.name} {micro(row.measured)}" for row in comparison.rows)
         told.append(f"{comparison.title}, a step: {', '.join(steps)}")
-    text = f"My machine ({host}): {'; '.join(told)}. {answer}: other machine, other times, same answer."
+    text = f"My machine ({host}): {'; '.join(told)}. {losses} {digits}: other machine, other times, same digits."
     parts = [words(32, 54, "My machine", 28, weight="bold"), words(32, 78, host, 14, GREY)]
     parts += [box(180 * k, 0, 180, 8, color) for k, color in enumerate(HUES)]
     for k, (number, unit, what) in enumerate(numbers):
@@ -65,7 +68,7 @@ def machine_card(device, stairs, *comparisons):
     parts += names(comparisons[0].rows, 344)
     for k, comparison in enumerate(comparisons):
         parts += times(comparison, 180 + 356 * k, 466 + 356 * k, 344)
-    parts += [box(0, HEIGHT - 66, WIDTH, 66, "#F4F4F4"), words(32, HEIGHT - 38, f"{losses:,} losses in float64, sha256", 13)]
+    parts += [box(0, HEIGHT - 66, WIDTH, 66, "#F4F4F4"), words(32, HEIGHT - 38, losses, 13)]
     parts += [words(32, HEIGHT - 17, "other machine, other times, same digits", 13, GREY)]
     parts += [words(WIDTH - 32, HEIGHT - 23, digits, 30, anchor="end", weight="bold", family="monospace")]
     return Card(svg(parts, text), text)
@@ -115,12 +118,18 @@ def log_scale(low, high, start, end):
 
 def staircase(sizes, nanoseconds, left, right, top, bottom):
     """Nanoseconds of a load over the bytes of the data, with a line at the size of each cache."""
-    x, y = log_scale(sizes[0], sizes[-1], left, right), log_scale(min(nanoseconds), max(nanoseconds), bottom - 10, top + 10)
+    x, y = (
+        log_scale(sizes[0], sizes[-1], left, right),
+        log_scale(min(nanoseconds), max(nanoseconds), bottom - 10, top + 10),
+    )
     parts = [words(left, top - 28, "How far away is memory? ns a load, over the size of the data", 13, weight="bold")]
     parts += [line([(left, bottom), (right, bottom)])]
     for name, size in host_caches().items():
         if sizes[0] < size < sizes[-1]:
-            parts += [line([(x(size), top + 12), (x(size), bottom)], "#DDDDDD"), words(x(size), top + 6, name, 12, GREY, "middle")]
+            parts += [
+                line([(x(size), top + 12), (x(size), bottom)], "#DDDDDD"),
+                words(x(size), top + 6, name, 12, GREY, "middle"),
+            ]
     parts += [line([(x(size), y(ns)) for size, ns in zip(sizes, nanoseconds, strict=True)], DATA, 2.5)]
     for k, anchor in ((0, "start"), (-1, "end")):
         parts += [words(x(sizes[k]), y(nanoseconds[k]) - 10, f"{short(nanoseconds[k])} ns", 13, DATA, anchor, "bold")]

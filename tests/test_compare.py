@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from course import compare, great, reference, tasks, widgets
+from course import build, compare, great, reference, tasks, widgets
 from course.figures import LEVELS, accuracy, r_squared
 from levels.hardware import exp, host_lanes, log, pool
 from levels.kernels import counted
@@ -23,7 +23,8 @@ NAMES = ["0 plain Python", "1 scalar", "1 SIMD", "2", "3 eager", "3 compiled", "
 
 
 def on_all_levels(name):
-    return [getattr(importlib.import_module(f"levels.{level}.tasks"), name) for level in LEVELS]
+    built = [importlib.import_module(f"levels.{level}.tasks") for level in LEVELS]
+    return [getattr(module, name) for module in (reference, *built)]
 
 
 def shortened(task, steps):
@@ -68,7 +69,7 @@ def test_all_rows_of_the_line_have_the_losses_of_record(line):
 
 def test_rows_of_the_net_that_go_op_by_op_take_over_from_level_1(net):
     losses, weights = trained(functools.partial(reference.dnn_classifier, exp=exp, log=log), NET)
-    fit = trained(on_all_levels("dnn_classifier")[0], NET)
+    fit = trained(on_all_levels("dnn_classifier")[1], NET)
     score = f"{accuracy(NET.y_test, fit.predict(NET.x_test)):.1%} right"
     for row in net.rows:
         assert row.own == (4 if row.name in ("0 plain Python", "2", "3 eager") else 40)
@@ -79,13 +80,13 @@ def test_rows_of_the_net_that_go_op_by_op_take_over_from_level_1(net):
 
 
 def test_the_score_of_the_line_is_that_of_its_test_rows(line):
-    fit = trained(on_all_levels("linear_regression")[0], LINE)
+    fit = trained(on_all_levels("linear_regression")[1], LINE)
     assert {row.score for row in line.rows} == {f"R² {r_squared(LINE.y_test, fit.predict(LINE.x_test)):.3f}"}
 
 
 @pytest.mark.parametrize("name, task", [("linear_regression", LINE), ("dnn_classifier", NET)])
 def test_launches_and_bytes_are_those_that_level_2_counts(name, task, line, net):
-    rows, (_, kernels, tensors, *_) = by_name(line if task is LINE else net), on_all_levels(name)
+    rows, (_, _, kernels, tensors, *_) = by_name(line if task is LINE else net), on_all_levels(name)
     for train, row in ((kernels, rows["2"]), (compare.op_by_op(tensors), rows["3 eager"])):
         launches, nbytes = counted(lambda: trained(train, task))  # noqa: B023
         assert (row.launches * len(task.batches), row.nbytes * len(task.batches)) == (launches, nbytes)
@@ -110,12 +111,12 @@ def test_the_prediction_is_the_formula_of_level_1():
 
 
 def test_lines_are_those_of_the_task_without_its_checks(line):
-    kernels = on_all_levels("linear_regression")[1]
+    kernels = on_all_levels("linear_regression")[2]
     assert set(compare.functions_of(kernels)) == {"linear_regression", "linear_forward"}
     assert by_name(line)["2"].lines == compare.lines(
         kernels, importlib.import_module(kernels.__module__).linear_forward
     )
-    named = compare.functions_of(on_all_levels("linear_regression")[0])
+    named = compare.functions_of(on_all_levels("linear_regression")[1])
     assert "dot" in named and "check_task" in named
     assert "forward" not in named  # a parameter of run_programs is called so, and a function of the net
     for row in line.rows:
@@ -129,7 +130,7 @@ def test_a_name_that_is_bound_is_not_read():
 @pytest.mark.parametrize("name", ["linear_regression", "dnn_classifier"])
 def test_each_mark_stands_once_in_the_record(name):
     assert set(compare.parts(getattr(reference, name))) == set(compare.MARKS)
-    columns = compare.side_by_side(getattr(reference, name), *on_all_levels(name))
+    columns = compare.side_by_side(*on_all_levels(name))
     assert [*columns.columns] == ["plain Python", *LEVELS]
     assert "<th" in columns._repr_html_() and "layer(row, w" in repr(columns)
 
@@ -165,11 +166,12 @@ def test_the_great_figure_tells_the_finding(line):
 
 def linear_regression(x, y, weights, batches, learning_rate):
     """Another level 5: it steps twice as far."""
-    return on_all_levels("linear_regression")[4](x, y, weights, batches, 2 * learning_rate)
+    return on_all_levels("linear_regression")[5](x, y, weights, batches, 2 * learning_rate)
 
 
-def test_another_answer_is_not_called_the_same():
-    levels = on_all_levels("linear_regression")[:4]
+def test_another_answer_is_not_called_the_same(monkeypatch):
+    monkeypatch.setattr(build, "WATCHED", ["05_high_level"])
+    levels = on_all_levels("linear_regression")[:5]
     comparison = compare.measure(shortened(LINE, 20), *levels, linear_regression, repeats=1)
     difference = np.abs(comparison.rows[-1].losses - comparison.rows[1].losses).max()
     assert f"losses that differ by {great.short(difference)} for" in great.five_levels(comparison).text

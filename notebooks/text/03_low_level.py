@@ -2658,6 +2658,14 @@ print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as leve
 # Plans, tapes, dictionaries: all of it happens once, while we trace. What runs is a program of level 1, and you wrote every part
 # of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit` go the same way: trace, make smaller, fuse, emit.
 #
+# What did that buy the writer? The net on the level beneath and on this one:
+
+# %% tags=["nbval-ignore-output"]
+compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1).columns()
+
+# %% [markdown]
+# The backward pass, the longest part of level 2, is one line. Op by op this costs time; compiled, it is nearly free.
+#
 # ## More of the same kind (optional)
 #
 # | | TensorFlow | PyTorch | here |
