@@ -15,8 +15,9 @@ def take_home(model, path):
     other model.
     """
     path, page = Path(path), TEMPLATE.read_text(encoding="utf-8")
-    numbers = json.dumps({"name": model.name, "layers": layers_of(model)}).replace("<", "\\u003c")  # no tag in a script
-    path.write_text(page.replace("MODEL = {}", f"MODEL = {numbers}", 1), encoding="utf-8", newline="\n")
+    data = {"name": model.name, "layers": layers_of(model), "numbers": sum(w.size for w in model.get_weights())}
+    data = json.dumps(data).replace("<", "\\u003c")  # so that no name can end the script
+    path.write_text(page.replace("MODEL = {}", f"MODEL = {data}", 1), encoding="utf-8", newline="\n")
     return path
 
 

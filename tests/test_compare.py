@@ -4,6 +4,8 @@ import base64
 import functools
 import importlib
 import io
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -15,7 +17,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from course import build, compare, great, reference, tasks, widgets
-from course.figures import LEVELS, accuracy, r_squared
+from course.figures import HUES, LEVELS, accuracy, r_squared
 from levels.hardware import exp, host_lanes, log, pool
 from levels.kernels import counted
 
@@ -133,6 +135,84 @@ def test_each_mark_stands_once_in_the_record(name):
     columns = compare.side_by_side(*on_all_levels(name))
     assert [*columns.columns] == ["plain Python", *LEVELS]
     assert "<th" in columns._repr_html_() and "layer(row, w" in repr(columns)
+
+
+# Any levels, from any notebook.
+
+
+@pytest.mark.parametrize("picked", [(2, 1), (5, 2), (0, 3), (4,)])
+def test_any_levels_are_compared(picked, line):
+    """They stand from the ground up, and level 1 goes ahead of those that go op by op, whether it is shown or not."""
+    trainers = on_all_levels("linear_regression")
+    some = compare.measure(LINE, *(trainers[level] for level in picked), last=20, repeats=1)
+    whole = [row for row in line.rows if row.level in picked]
+    assert [row.name for row in some.rows] == [row.name for row in whole]
+    for row, same in zip(some.rows, whole, strict=True):
+        assert row.own == (20 if row.name in ("0 plain Python", "2", "3 eager") else 300)
+        assert row.losses.tolist() == same.losses.tolist()
+        equal = ("code", "lines", "launches", "nbytes", "score")
+        assert all(getattr(row, name) == getattr(same, name) for name in equal)
+        if row.level:
+            assert f"{row.name}: " in great.depth(some, row.level).text
+
+
+def test_numbers_stand_beneath_the_code(line):
+    table = line.columns()
+    assert [*table.columns] == ["plain Python", *LEVELS] and table.rows[:4] == [*compare.MARKS]
+    one, three = table.columns["hardware"], table.columns["low_level"]
+    assert one["version"] == "1 scalar\n1 SIMD" and three["version"] == "3 eager\n3 compiled"
+    rows = by_name(line)
+    assert three["launches a step"] == f"{rows['3 eager'].launches:.0f}\n1 in 300"
+    assert three["µs measured"] == "\n".join(
+        great.short(1e6 * rows[name].measured) for name in ("3 eager", "3 compiled")
+    )
+    for level, column in table.columns.items():
+        code = {mark: column[mark] for mark in compare.MARKS if mark in column}
+        assert code == next(row.code for row in line.rows if compare.COLUMNS[row.level] == level)
+    shown = table._repr_html_()
+    assert shown.count("<tr>") == 1 + 4 + 8 and [shown.count(f"solid {hue}") for hue in HUES] == [1] * 5
+    assert "µs measured · low_level\n" in repr(table)
+
+
+def test_a_level_stands_once_and_is_known():
+    plain, one, *_ = on_all_levels("linear_regression")
+    with pytest.raises(ValueError, match="two functions stand on level 1, hardware; pass one of each level"):
+        compare.side_by_side(one, plain, one)
+    with pytest.raises(
+        ValueError, match="test_compare.linear_regression stands on no level; they are reference, hardware"
+    ):
+        compare.side_by_side(one, linear_regression)
+
+
+NOTEBOOK = '''
+from IPython.core.interactiveshell import InteractiveShell
+run = InteractiveShell.instance().run_cell
+run("""#| export door
+def launch(x):
+    return x
+""")
+run("""#| export tasks
+def dense(x):
+    return launch(x)
+""")
+run("""#| export tasks
+def linear_regression(x):
+    y = dense(x)  # forward
+    return y
+""")
+run("""from course import build, compare
+build.watch("03_low_level")
+print(sorted(compare.functions_of(linear_regression)), [*compare.by_level([linear_regression])])
+print(compare.side_by_side(linear_regression))
+print(compare.near(linear_regression, "launch") is launch)""")
+'''
+
+
+def test_in_a_notebook_a_task_is_its_room():
+    """There all functions have one module: what the cells of another room define is not counted as the task's."""
+    done = subprocess.run([sys.executable, "-c", NOTEBOOK], capture_output=True, text=True, cwd=build.ROOT)
+    wanted = "['dense', 'linear_regression'] [3]\nforward · low_level\n    y = dense(x)\n    return y\nTrue\n"
+    assert done.stdout == wanted, done.stdout + done.stderr
 
 
 # The table.

@@ -31,7 +31,7 @@ def opened(browser, tmp_path):
     faults = []
     tab = browser.new_page(viewport={"width": 960, "height": 700})
     tab.on("pageerror", lambda error: faults.append(str(error)))
-    tab.on("console", lambda message: faults.append(message.text))
+    tab.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     tab.on("request", lambda request: faults.append(request.url) if request.url != address else None)
     path = tmp_path / "net.html"
     address = path.as_uri()
@@ -141,11 +141,14 @@ def test_the_point_is_moved_by_keys(opened, rings):
 def test_the_regions_are_those_of_the_model(opened, rings):
     """Blue where it says 0, orange where it says 1."""
     pixels = opened(rings).evaluate(
-        "() => [...document.querySelector('canvas').getContext('2d').getImageData(0, 0, 220, 220).data]"
+        """() => {
+            const all = document.querySelector("canvas").getContext("2d"), places = [...Array(44)].map((_, k) => 5 * k + 2);
+            return places.map(y => places.map(x => [...all.getImageData(x, y, 1, 1).data]));
+        }"""
     )
-    red, _, blue, alpha = np.moveaxis(np.array(pixels).reshape(220, 220, 4), 2, 0)
-    side = (np.arange(220) + 0.5) / 110 - 1
-    p = rings.predict(11 * np.stack([*np.meshgrid(side, -side)], axis=2).reshape(-1, 2)).reshape(220, 220)
+    red, _, blue, alpha = np.moveaxis(np.array(pixels), 2, 0)
+    side = (5 * np.arange(44) + 2.5) / 110 - 1
+    p = rings.predict(11 * np.stack([*np.meshgrid(side, -side)], axis=2).reshape(-1, 2)).reshape(44, 44)
     sure = np.abs(p - 0.5) > 0.01
     assert (alpha == 255).all() and ((red > blue) == (p > 0.5))[sure].all() and 0.2 < (p > 0.5).mean() < 0.9
 
@@ -170,7 +173,7 @@ def functional():
         (lambda: built(Dense(2), Dense(1)), "Dense linear, Dense linear"),
         (lambda: built(Dense(2, "softmax"), Dense(1, "sigmoid")), "Dense softmax"),
         (lambda: built(Dense(2), Dropout(0.5), Dense(1, "sigmoid")), "Dense linear, Dropout linear, Dense sigmoid"),
-        (functional, "a Model of"),
+        (functional, "a Functional of"),
     ],
 )
 def test_a_model_that_the_page_cannot_run_stays(make, why, tmp_path):

@@ -2057,8 +2057,8 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 
 # %% [markdown]
 # Read the row of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
-# other, and each reads and writes whole buffers. The lines are about as many. The last loss is the same to the bit, except
-# in float32.
+# other, and each reads and writes whole buffers. The lines of a step are about as many, the bytes are not. The last loss is
+# the same to the bit, except in float32.
 #
 # ## More of the same kind (optional)
 #
