@@ -126,10 +126,8 @@ def staircase(sizes, nanoseconds, left, right, top, bottom):
     parts += [line([(left, bottom), (right, bottom)])]
     for name, size in host_caches().items():
         if sizes[0] < size < sizes[-1]:
-            parts += [
-                line([(x(size), top + 12), (x(size), bottom)], "#DDDDDD"),
-                words(x(size), top + 6, name, 12, GREY, "middle"),
-            ]
+            parts += [line([(x(size), top), (x(size), bottom + 20)], "#DDDDDD")]
+            parts += [words(x(size), bottom + 34, name, 12, GREY, "middle")]
     parts += [line([(x(size), y(ns)) for size, ns in zip(sizes, nanoseconds, strict=True)], DATA, 2.5)]
     for k, anchor in ((0, "start"), (-1, "end")):
         parts += [words(x(sizes[k]), y(nanoseconds[k]) - 10, f"{short(nanoseconds[k])} ns", 13, DATA, anchor, "bold")]

@@ -2059,7 +2059,7 @@ print(
 from course import page
 
 _, forward, *_ = page.TEMPLATE.read_text(encoding="utf-8").split("function ")
-print(forward.rsplit("}", 1)[0] + "}")
+print("function " + forward.rsplit("}", 1)[0] + "}")
 
 # %% tags=["hide-input"]
 checks.predict(
