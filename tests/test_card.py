@@ -3,9 +3,13 @@
 import re
 import xml.etree.ElementTree as ET
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextToPath
+from matplotlib.transforms import Bbox
 
 from course import build, card, compare, figures, great, reference, tasks
 from levels.hardware import pool
@@ -97,3 +101,41 @@ def test_the_staircase_rises_as_the_times_do(monkeypatch, line):
         shown = re.findall(r">(L\d)<", drawn.svg)
         assert shown == [name for name, size in caches.items() if size < 2**28]
         assert ("a load from memory" in drawn.text) == (len(shown) == 3)
+
+
+def box_of(text):
+    """Where an SVG text stands, in Matplotlib's own font, which is wider than those of most systems."""
+    size, anchor = float(text.get("font-size")), text.get("text-anchor")
+    family = "monospace" if text.get("font-family") == "monospace" else "sans-serif"
+    font = FontProperties(family=family, size=size, weight=text.get("font-weight"))
+    width, height, _ = TextToPath().get_text_width_height_descent(text.text, font, False)
+    x, y = float(text.get("x")) - {"start": 0.0, "middle": width / 2, "end": width}[anchor], float(text.get("y"))
+    return Bbox.from_bounds(x, y - height, width, height)
+
+
+@pytest.mark.parametrize("scale", [0.001, 1.0, 40.0])
+def test_words_keep_apart(scale, line, net, monkeypatch):
+    """On slow machines and on fast ones, with near caches and with large ones."""
+    monkeypatch.setattr(card, "host_caches", lambda: {"L1": 2**15, "L2": 2**19, "L3": 2**27})
+    cpu = pool()["cpu:0"]
+    device = SimpleNamespace(
+        peak=cpu.peak / scale, bandwidth=cpu.bandwidth / scale, launch_time=cpu.launch_time * scale
+    )
+    slower = [
+        comparison._replace(
+            rows=[
+                row._replace(measured=row.measured * scale, predicted=row.predicted * scale) for row in comparison.rows
+            ]
+        )
+        for comparison in (line, net)
+    ]
+    stairs = {size: seconds * scale for size, seconds in STAIRS.items()}
+    drawn = card.machine_card(device, stairs, *slower)
+    texts = list(ET.fromstring(drawn.svg).iter(f"{SVG}text"))
+    boxes = [box_of(text) for text in texts]
+    for text, box in zip(texts, boxes, strict=True):
+        assert 0 <= box.x0 < box.x1 <= card.WIDTH and 0 <= box.y0 < box.y1 <= card.HEIGHT, text.text
+        met = [
+            other.text for other, there in zip(texts, boxes, strict=True) if other is not text and box.overlaps(there)
+        ]
+        assert not met, (text.text, met)
