@@ -1,6 +1,7 @@
 """The notebooks as a reader meets them: JupyterLab on a copy of the course, in the browser that this system has."""
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -46,6 +47,10 @@ CURES = {
 MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
     sys.platform, "Install one:  sudo apt install chromium   (Fedora: sudo dnf install chromium)"
 )
+SETTINGS = {
+    "notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page at once, whatever is in view
+    "apputils-extension/notification": {"fetchNews": "false"},  # nor is the reader asked whether to fetch them
+}
 
 
 def find():
@@ -89,10 +94,10 @@ def jupyterlab(root, scratch):
     server, token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
     kinds = ("_CONFIG", "_DATA", "_RUNTIME", "LAB_SETTINGS", "LAB_WORKSPACES")
     own = {f"JUPYTER{kind}_DIR": str(scratch / kind) for kind in kinds} | {"JUPYTER_TOKEN": token}
-    # every cell is in the page at once, whatever is in view
-    tracker = scratch / "LAB_SETTINGS" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
-    tracker.parent.mkdir(parents=True)
-    tracker.write_text('{"windowingMode": "none"}')
+    for place, setting in SETTINGS.items():
+        file = scratch / "LAB_SETTINGS" / "@jupyterlab" / f"{place}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(setting))
     options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
     options += [f"--ServerApp.root_dir={root}", "--LabApp.news_url=None"]
     options += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]

@@ -5,6 +5,8 @@ Screenshots are kept in .course/screenshots.
 """
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -34,6 +36,16 @@ def address(chromium, tmp_path_factory):
     shutil.copy(build.ROOT / "jupytext.toml", root)
     with browser.jupyterlab(root, folder) as address:
         yield address
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a browser is found whatever the PATH is")
+def test_without_a_browser_the_cure_is_told():
+    program = "from course import browser; browser.main([])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=build.ROOT, env={"PATH": ""}, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "No Chromium, Chrome or Edge is found" in done.stderr
+    assert "sudo apt install chromium" in done.stderr and "Traceback" not in done.stderr
 
 
 class Page:
@@ -66,7 +78,7 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(chromium, address, name):
-    tab = chromium.new_page(viewport={"width": 1200, "height": 1600})
+    tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
     yield Page(tab, address(name), name)
     tab.close()
 
