@@ -323,7 +323,7 @@ def test_the_slider_changes_all_but_the_losses(line, net):
     seen = []
     for chosen in range(1, 6):
         level.value = chosen
-        assert image.tooltip.startswith(f"Level {chosen}, ") and told.value == image.tooltip
+        assert image.tooltip.startswith(f"Level {chosen}, ") and told.value == widgets.spoken(image.tooltip)
         pixels = np.asarray(Image.open(io.BytesIO(image.value)).convert("RGB")).astype(int)
         seen.append((pixels[:, :450], pixels[324:, 450:]))
     for (left, losses), (other, same) in zip(seen, seen[1:], strict=False):
