@@ -1,7 +1,5 @@
 """A model taken home as a page: what it computes, in a real browser, is what `predict` says."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -9,27 +7,14 @@ from course import page, pretrained
 from levels.high_level import Input, Model, Sequential, load_model
 from levels.mid_level import Dense, Dropout
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 POINTS = np.concatenate([np.random.default_rng(0).uniform(-11, 11, (300, 2)), [[0, 0], [11, -11], [-0.0, 1e-300]]])
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if not path:
-        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)}")
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=path)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def opened(browser, tmp_path):
+def opened(chromium, tmp_path):
     """A function that takes a model home and opens its page. The page asks for no other file, and reports no error."""
     faults = []
-    tab = browser.new_page(viewport={"width": 960, "height": 700})
+    tab = chromium.new_page(viewport={"width": 960, "height": 700})
     tab.on("pageerror", lambda error: faults.append(str(error)))
     tab.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     tab.on("request", lambda request: faults.append(request.url) if request.url != address else None)
