@@ -55,6 +55,12 @@ def test(arguments):
     return hand_over([sys.executable, "-m", "pytest"] + arguments)
 
 
+def browser_test(arguments):
+    from course.browser import main
+
+    return main(arguments)
+
+
 def setup(arguments):
     print(f"Ready: Python {platform.python_version()} in {sys.prefix}")
     return 0
@@ -82,6 +88,7 @@ def progress(arguments):
 COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
     "lab": (lab, CORE, "open JupyterLab on notebook 01 (--no-browser prints the address instead)"),
     "test": (test, TEST, "run every test (arguments go to pytest)"),
+    "browser-test": (browser_test, TEST, "run all notebooks in JupyterLab in this system's browser"),
     "setup": (setup, TEST, "install everything, run nothing"),
     "build": (build, TEST, "text -> executed notebooks -> levels/ (--check only compares)"),
     "run": (run, CORE, "run all notebooks from top to bottom, into a temporary folder"),
@@ -90,7 +97,7 @@ COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
 
 
 def help_text():
-    commands = "\n".join(f"  {name:9} {line}" for name, (_, _, line) in COMMANDS.items())
+    commands = "\n".join(f"  {name:13} {line}" for name, (_, _, line) in COMMANDS.items())
     return f"""usage: python3 -m course COMMAND [ARGUMENT ...]
 
 {commands}

@@ -37,6 +37,7 @@ METADATA = {
 # In a notebook: watch what runs, build what is saved.
 
 RAN = {}  # cell id -> the source that ran last in this kernel
+WATCHED = []  # the name of the notebook that this kernel runs
 
 
 def watch(name: str) -> None:
@@ -45,6 +46,7 @@ def watch(name: str) -> None:
 
     if name not in names_in(ROOT):
         raise BuildError(f"no notebook is called {name}: there are {', '.join(names_in(ROOT))}")
+    WATCHED[:] = [name]
     get_ipython().events.register("post_run_cell", remember)
     if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
         sys.meta_path.append(NotBuilt())
@@ -249,7 +251,7 @@ def inputs_of(root: Path, name: str, text) -> str:
     """A hash of everything that decides a notebook's outputs: its text, the levels beneath, `course/` and `data/`."""
     beneath = [level_of(other) for other in names_in(root) if other < name]
     paths = [path for built in beneath for path in (root / "levels" / built).glob("*.py")]
-    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle")]
+    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle", ".html")]
     paths += [path for path in root.glob("data/**/*") if path.is_file() and not path.name.startswith(".")]
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
     return hash_of(essence(text), sorted(files))

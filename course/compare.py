@@ -2,6 +2,7 @@
 
 import ast
 import html
+import importlib
 import inspect
 import re
 import statistics
@@ -12,24 +13,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import reference
-from course.figures import accuracy, r_squared
-from course.rooms import code_lines
+from course import build, reference
+from course.figures import HUES, LEVELS, accuracy, r_squared, short
+from course.rooms import MARKER, code_lines
 
 MARKS = ("forward", "loss", "backward", "update")
+COLUMNS = ("plain Python", *LEVELS)
 MARK = re.compile(rf"\s*# ((?:{'|'.join(MARKS)})(?:, (?:{'|'.join(MARKS)}))*)$")
 
 
 def functions_of(task):
-    """The source of a task function, and of the functions of its module that it names, as {name: source}."""
+    """The source of a task function, and of the functions of its room that it names, as {name: source}."""
     module, sources, waiting = inspect.getmodule(task), {}, [task.__name__]
     while waiting:
         name = waiting.pop()
         if name not in sources:
             sources[name] = inspect.getsource(getattr(module, name))
             named = {n: inspect.unwrap(getattr(module, n, print)) for n in sorted(names_read(sources[name]))}
-            waiting += [n for n, f in named.items() if inspect.isfunction(f) and f.__module__ == task.__module__]
+            waiting += [n for n, f in named.items() if inspect.isfunction(f) and room_of(f) == room_of(task)]
     return sources
+
+
+def room_of(function):
+    """The module of a function; in a notebook the room that its cell names, and "" where the cell names none."""
+    if function.__module__ != "__main__":
+        return function.__module__
+    try:
+        marker = MARKER.match(inspect.findsource(function)[0][0])
+    except OSError:  # made by a program, in no cell
+        return None
+    return marker[1] if marker else ""
 
 
 def names_read(source):
@@ -62,40 +75,64 @@ def parts(task):
 
 
 class Columns:
-    """A table of code: a row for each mark, a column for each level."""
+    """A table of code: a row for each mark, a column for each level. What else a column holds stands beneath its code."""
 
     def __init__(self, columns):
-        self.columns = columns  # {level: {mark: code}}
+        self.columns = columns  # {level: {mark or number: text}}
+        self.rows = list(dict.fromkeys([*MARKS, *(row for column in columns.values() for row in column)]))
 
     def __repr__(self):
         lines = []
-        for mark in MARKS:
-            for level, code in self.columns.items():
-                if text := code.get(mark, ""):
-                    lines += [f"{mark} · {level}", textwrap.indent(text, "    ")]
+        for row in self.rows:
+            for level, column in self.columns.items():
+                if text := column.get(row, ""):
+                    lines += [f"{row} · {level}", textwrap.indent(text, "    ")]
         return "\n".join(lines)
 
     def _repr_html_(self):
         style = "text-align:left;vertical-align:top;border-top:1px solid #ccc;padding:2px 8px"
         pre = "font-size:11px;margin:0;background:none;white-space:pre"
-        head = "".join(f"<th style='{style}'>{level}</th>" for level in self.columns)
+        hues = dict(zip(LEVELS, HUES, strict=True))
+        head = "".join(
+            f"<th style='{style};border-top:4px solid {hues.get(level, '#444444')}'>{level}</th>"
+            for level in self.columns
+        )
         rows = "".join(
-            f"<tr><th style='{style}'>{mark}</th>"
+            f"<tr><th style='{style}'>{row}</th>"
             + "".join(
-                f"<td style='{style}'><pre style='{pre}'>{html.escape(code.get(mark, ''))}</pre></td>"
-                for code in self.columns.values()
+                f"<td style='{style}'><pre style='{pre}'>{html.escape(column.get(row, ''))}</pre></td>"
+                for column in self.columns.values()
             )
             + "</tr>"
-            for mark in MARKS
+            for row in self.rows
         )
         return f"<div style='overflow-x:auto'><table><tr><th style='{style}'></th>{head}</tr>{rows}</table></div>"
 
 
 def side_by_side(*tasks):
     """The lines that matter of one task on several levels, aligned by their marks: pass each level's task function."""
-    names = [task.__module__.split(".")[1] if "." in task.__module__ else "here" for task in tasks]
-    names = ["plain Python" if name == "reference" else name for name in names]
-    return Columns({name: parts(task) for name, task in zip(names, tasks, strict=True)})
+    return Columns({COLUMNS[level]: parts(task) for level, task in by_level(tasks).items()})
+
+
+def by_level(tasks):
+    """{level: task function}, from the ground up: 0 is plain Python, and a function of no module that of the notebook.
+
+    Raises ValueError for two functions of one level, and for one of no module where no notebook runs."""
+    found = {}
+    for task in tasks:
+        package, *rooms = task.__module__.split(".")
+        place = (
+            rooms[0] if package in ("levels", "course") else build.level_of(build.WATCHED[0]) if build.WATCHED else None
+        )
+        if place not in ("reference", *LEVELS):
+            raise ValueError(
+                f"{task.__module__}.{task.__name__} stands on no level; they are reference, {', '.join(LEVELS)}"
+            )
+        level = ("reference", *LEVELS).index(place)
+        if level in found:
+            raise ValueError(f"two functions stand on level {level}, {place}; pass one of each level")
+        found[level] = task
+    return dict(sorted(found.items()))
 
 
 def lines(*functions):
@@ -152,6 +189,17 @@ class Comparison(NamedTuple):
         for row in self.rows:
             yield row.name, str(row.lines), launches_of(row), f"{row.nbytes:,.0f}", loss_of(row), row.score
 
+    def columns(self):
+        """The code of each level, and beneath it what was counted and measured of its versions."""
+        columns, ((_, *heads), *cells) = {}, self.cells()
+        for row, (name, *texts) in zip(self.rows, cells, strict=True):
+            numbers = {"version": name, **dict(zip(heads, texts, strict=True))}
+            numbers["µs predicted"], numbers["µs measured"] = short(1e6 * row.predicted), short(1e6 * row.measured)
+            column = columns.setdefault(COLUMNS[row.level], dict(row.code))
+            for head, text in numbers.items():
+                column[head] = f"{column[head]}\n{text}" if head in column else text
+        return Columns(columns)
+
     def __repr__(self):
         cells = list(self.cells())
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -197,24 +245,37 @@ class Version(NamedTuple):
         return self.train(x, y, weights, batches[:steps], rate)
 
 
-def versions(task, levels, last):
-    """The rows of the comparison. Those that go op by op take the `last` steps alone, from where level 1 has come by then."""
-    machine_code, kernels, tensors, layers, model = levels
-    double, single = Version("", 1, machine_code, machine_code, task), in_float32(task)
-    way = len(task.batches) - last
-    start = double.run(way).weights if way > 0 else task.weights
-    end = task._replace(weights=start, batches=task.batches[-last:])
-    plain = getattr(reference, machine_code.__name__)
-    return [
-        Version("0 plain Python", 0, plain, in_plain_python(plain), end),
-        double._replace(name="1 scalar"),
-        double._replace(name="1 SIMD", task=single),
-        Version("2", 2, kernels, kernels, end),
-        Version("3 eager", 3, tensors, op_by_op(tensors), end),
-        Version("3 compiled", 3, tensors, tensors, task),
-        Version("4", 4, layers, layers, task),
-        Version("5", 5, model, model, task),
-    ]
+def versions(task, functions, last):
+    """The versions of these functions, and level 1's Fit of the steps before the `last` ones (None: there are none).
+
+    Versions that go op by op take the last steps alone, from where level 1 has come by then."""
+    from levels import hardware
+
+    way, end, before = len(task.batches) - last, task, None
+    if way > 0:
+        machine_code = functions.get(1) or getattr(hardware.tasks, functions[max(functions)].__name__)
+        before = Version("", 1, machine_code, machine_code, task).run(way)
+        end = task._replace(weights=before.weights, batches=task.batches[-last:])
+    kinds = {
+        0: [("0 plain Python", in_plain_python, end)],
+        1: [("1 scalar", unchanged, task), ("1 SIMD", unchanged, in_float32(task))],
+        2: [("2", unchanged, end)],
+        3: [("3 eager", op_by_op, end), ("3 compiled", unchanged, task)],
+        4: [("4", unchanged, task)],
+        5: [("5", unchanged, task)],
+    }
+    todo = [Version(name, k, f, how(f), given) for k, f in functions.items() for name, how, given in kinds[k]]
+    return todo, before
+
+
+def unchanged(train):
+    return train
+
+
+def near(train, name):
+    """A name of the level on which a task function stands: of the notebook that is open, or of the level as it is built."""
+    module = inspect.getmodule(train)
+    return getattr(module if hasattr(module, name) else importlib.import_module(module.__package__), name)
 
 
 def in_float32(task):
@@ -244,8 +305,8 @@ def in_plain_python(train):
 
 
 def op_by_op(train):
-    """The same function, with nothing compiled."""
-    from levels.low_level import eager
+    """The same function of level 3, with nothing compiled."""
+    eager = near(train, "eager")
 
     def run(*arguments):
         with eager():
@@ -254,22 +315,22 @@ def op_by_op(train):
     return run
 
 
-def measure(task, *levels, last=None, repeats=3):
+def measure(task, *functions, last=None, repeats=3):
     """Train on one task in all versions and take the time, in turns and on one thread: a Comparison.
 
-    levels: the task's function on levels 1 to 5. The rows 0, 2 and 3 eager go op by op. They take only the `last` steps
-    themselves (None: all), from the weights that level 1 hands them. `traffic` says what a launch is, `predicted` how a time
-    is predicted.
+    functions: the task's function on any levels, that of `reference` for plain Python among them. The rows 0, 2 and 3 eager
+    go op by op. They take only the `last` steps themselves (None: all), from the weights that level 1 hands them. `traffic`
+    says what a launch is, `predicted` how a time is predicted. Raises ValueError like `by_level`.
     """
-    todo = versions(task, levels, min(last or len(task.batches), len(task.batches)))
+    todo, before = versions(task, by_level(functions), min(last or len(task.batches), len(task.batches)))
     costs = [traffic(version) for version in todo]  # what is compiled on first use is compiled here
     fits, times = run_in_turns(todo, repeats)
-    prices, way, rows = small_launches(), fits["1 scalar"].losses, []
+    rows = []
     for version, (launches, nbytes) in zip(todo, costs, strict=True):
         name, fit, (one, whole) = version.name, fits[version.name], times[version.name]
         own = len(fit.losses)
-        guess = predicted(version, launches, nbytes, prices.get(name, one))
-        losses = np.concatenate([way[:-own], fit.losses]) if own < len(way) else fit.losses
+        guess = predicted(version, launches, nbytes, small_launch(version) or one)
+        losses = fit.losses if own == len(task.batches) else np.concatenate([before.losses, fit.losses])
         what = name, version.level, parts(version.written), lines_of(version.written)
         rows.append(Row(*what, launches, nbytes, guess, whole / own, losses, own, score_of(version, fit)))
     return Comparison(task.title, rows)
@@ -294,15 +355,17 @@ def traffic(version):
     On levels 2 and 3 eager a launch is a kernel's. In plain Python it is an operation on two numbers, 8 bytes each, that
     gives a third. A program takes all steps in one launch, and reads the rows of each batch and their row numbers.
     """
-    from levels.kernels import counted
-
     x, (steps, batch) = version.task.x, version.task.batches.shape
     if version.level == 0:
         operations = batch * operations_a_row(version)
         return operations, operations * 3 * 8
-    (one, few), (two, more) = counted(lambda: version.run(1)), counted(lambda: version.run(2))
-    program = 1 / steps, batch * ((x.shape[1] + 1) * x.itemsize + 8)
-    return (two - one, more - few) if two > one else program
+    if version.level >= 2:
+        here = version.level == 2
+        counted = near(version.written, "counted") if here else importlib.import_module("levels.kernels").counted
+        (one, few), (two, more) = counted(lambda: version.run(1)), counted(lambda: version.run(2))
+        if two > one:
+            return two - one, more - few
+    return 1 / steps, batch * ((x.shape[1] + 1) * x.itemsize + 8)
 
 
 def operations_a_row(version):
@@ -314,20 +377,23 @@ def operations_a_row(version):
     return len(re.findall(r"= f(?:add|sub|mul|div) ", text.split("\nagain")[0].split("\nbody")[-1]))
 
 
-def small_launches():
-    """The least seconds of a small launch, where a step has many: {name of the version: seconds}."""
-    from levels.hardware import pool
-    from levels.kernels import launch
-    from levels.low_level import constant
+def small_launch(version):
+    """The least seconds of a small launch, where a step has many of them; else None."""
+    if version.level == 0:
+        two = [1.0, 1.0]
+        run, launches = lambda: reference.dot(two, two), 4  # two products, two sums
+    elif version.level == 2:
+        from levels.hardware import pool
 
-    cpu, two = pool()["cpu:0"], [1.0, 1.0]
-    one, out, ten = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8"), constant(np.ones((10, 1)))
-    runs = {
-        "0 plain Python": (lambda: reference.dot(two, two), 4),  # two products, two sums
-        "2": (lambda: launch("add", out, one, one), 1),
-        "3 eager": (lambda: ten + ten, 1),
-    }
-    return {name: min(timeit.repeat(run, number=1000, repeat=5)) / 1000 / n for name, (run, n) in runs.items()}
+        launch, cpu = near(version.written, "launch"), pool()["cpu:0"]
+        one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
+        run, launches = lambda: launch("add", out, one, one), 1
+    elif version.name == "3 eager":
+        ten = near(version.written, "constant")(np.ones((10, 1)))
+        run, launches = lambda: ten + ten, 1
+    else:
+        return None
+    return min(timeit.repeat(run, number=1000, repeat=5)) / 1000 / launches
 
 
 def predicted(version, launches, nbytes, price):

@@ -33,14 +33,22 @@ DATA, MODEL, GREY = "#0072B2", "#D55E00", "#8A8A8A"
 
 
 class Picture:
-    """A figure as a PNG of at most 256 colours, with a sentence for readers who cannot see it."""
+    """A figure as a PNG, with a sentence for readers who cannot see it.
+
+    `live` holds every colour and is made at once, while a reader waits; `png`, to be stored, has at most 256 colours.
+    """
 
     def __init__(self, figure, text):
-        canvas, small = FigureCanvasAgg(figure), io.BytesIO()
+        canvas, quick = FigureCanvasAgg(figure), io.BytesIO()
         canvas.draw()
-        image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        image.quantize(256, dither=Image.Dither.NONE).save(small, "png")
-        self.png, self.text = small.getvalue(), text
+        Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").save(quick, "png", compress_level=1)
+        self.live, self.text = quick.getvalue(), text
+
+    @functools.cached_property
+    def png(self):
+        small = io.BytesIO()
+        Image.open(io.BytesIO(self.live)).quantize(256, dither=Image.Dither.NONE).save(small, "png")
+        return small.getvalue()
 
     def __repr__(self):
         return self.text

@@ -1,6 +1,8 @@
 """Pictures with controls: one image, redrawn in its place as sliders move."""
 
+import asyncio
 import base64
+import contextlib
 import html
 
 from ipywidgets import HTML, Image, SelectionSlider, VBox
@@ -55,21 +57,39 @@ class Explorer:
         }
         drawn = {tuple(slider.index for slider in sliders.values()): self.first}
 
-        def redraw(_=None):
+        def picture_at(key):
+            if key not in drawn:
+                drawn[key] = self.draw(**{name: self.controls[name][k] for name, k in zip(sliders, key, strict=True)})
+            return drawn[key]
+
+        def redraw(change):
             # While this runs, the browser keeps back all but the newest value of a slider: nothing queues up.
             key = tuple(slider.index for slider in sliders.values())
             try:
-                if key not in drawn:
-                    drawn[key] = self.draw(**{name: slider.value for name, slider in sliders.items()})
-                picture = drawn[key]
-                image.value, image.tooltip, line.value = picture.png, picture.text, html.escape(picture.text)
+                picture = picture_at(key)
+                image.value, image.tooltip, line.value = picture.live, picture.text, spoken(picture.text)
             except Exception as error:  # the old picture stays
-                line.value = html.escape(f"{type(error).__name__}: {error}")
+                line.value = spoken(f"{type(error).__name__}: {error}")
+            with contextlib.suppress(RuntimeError):  # no loop runs, so no reader waits
+                asyncio.get_running_loop().call_later(0.02, draw_ahead, key, change)
 
-        redraw()
+        def draw_ahead(key, change):
+            """One step further the same way: the reader's next press is most likely this one, and is answered at once."""
+            step = 1 if change["new"] > change["old"] else -1
+            further = [k + step * (slider is change["owner"]) for slider, k in zip(sliders.values(), key, strict=True)]
+            if 0 <= change["new"] + step < len(change["owner"].options):
+                with contextlib.suppress(Exception):  # it is told when the reader gets there
+                    picture_at(tuple(further))
+
+        image.value, image.tooltip, line.value = self.first.live, self.first.text, spoken(self.first.text)
         for slider in sliders.values():
             slider.observe(redraw, "index")
         return VBox([*sliders.values(), image, line])
+
+
+def spoken(text):
+    """A line of HTML that screen readers read out when it changes, and when they are idle."""
+    return f'<div role="status">{html.escape(text)}</div>'
 
 
 class Titled(Image):

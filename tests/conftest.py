@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from course import build
+from course import browser, build
 
 TASKS = """
 from types import SimpleNamespace
@@ -175,8 +175,28 @@ def nbval():
     return run
 
 
+@pytest.fixture(scope="session")
+def chromium():
+    """The browser of this system, which is in no lock."""
+    if not browser.find():
+        pytest.skip(browser.MISSING)
+    with browser.launched() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def answers(request) -> list:
+    """Where a test writes down how fast a figure answered: (notebook, figure, slider, milliseconds)."""
+    return request.config.answers
+
+
+def pytest_addoption(parser) -> None:
+    parser.addoption("--all-notebooks", action="store_true", help="open all five notebooks in the browser, not one")
+
+
 def pytest_configure(config) -> None:
     config.notebooks = {}  # name -> Result, filled by test_notebooks.py
+    config.answers = []
 
 
 def pytest_terminal_summary(terminalreporter, config) -> None:
@@ -187,3 +207,7 @@ def pytest_terminal_summary(terminalreporter, config) -> None:
         cells = sum(result.cells for result in config.notebooks.values())
         seconds = sum(result.seconds for result in config.notebooks.values())
         terminalreporter.line(f"{'all':<16} {cells:>4} cells passed {seconds:>7.1f} s")
+    if config.answers:
+        terminalreporter.section("figures, from a key press to the new picture")
+        for name, figure, slider, milliseconds in config.answers:
+            terminalreporter.line(f"{name:<16} figure {figure}, slider {slider} {milliseconds:>7.0f} ms")

@@ -4,6 +4,8 @@ import base64
 import functools
 import importlib
 import io
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -14,8 +16,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from course import compare, great, reference, tasks, widgets
-from course.figures import LEVELS, accuracy, r_squared
+from course import build, compare, great, reference, tasks, widgets
+from course.figures import HUES, LEVELS, accuracy, r_squared
 from levels.hardware import exp, host_lanes, log, pool
 from levels.kernels import counted
 
@@ -23,7 +25,8 @@ NAMES = ["0 plain Python", "1 scalar", "1 SIMD", "2", "3 eager", "3 compiled", "
 
 
 def on_all_levels(name):
-    return [getattr(importlib.import_module(f"levels.{level}.tasks"), name) for level in LEVELS]
+    built = [importlib.import_module(f"levels.{level}.tasks") for level in LEVELS]
+    return [getattr(module, name) for module in (reference, *built)]
 
 
 def shortened(task, steps):
@@ -68,7 +71,7 @@ def test_all_rows_of_the_line_have_the_losses_of_record(line):
 
 def test_rows_of_the_net_that_go_op_by_op_take_over_from_level_1(net):
     losses, weights = trained(functools.partial(reference.dnn_classifier, exp=exp, log=log), NET)
-    fit = trained(on_all_levels("dnn_classifier")[0], NET)
+    fit = trained(on_all_levels("dnn_classifier")[1], NET)
     score = f"{accuracy(NET.y_test, fit.predict(NET.x_test)):.1%} right"
     for row in net.rows:
         assert row.own == (4 if row.name in ("0 plain Python", "2", "3 eager") else 40)
@@ -79,13 +82,13 @@ def test_rows_of_the_net_that_go_op_by_op_take_over_from_level_1(net):
 
 
 def test_the_score_of_the_line_is_that_of_its_test_rows(line):
-    fit = trained(on_all_levels("linear_regression")[0], LINE)
+    fit = trained(on_all_levels("linear_regression")[1], LINE)
     assert {row.score for row in line.rows} == {f"R² {r_squared(LINE.y_test, fit.predict(LINE.x_test)):.3f}"}
 
 
 @pytest.mark.parametrize("name, task", [("linear_regression", LINE), ("dnn_classifier", NET)])
 def test_launches_and_bytes_are_those_that_level_2_counts(name, task, line, net):
-    rows, (_, kernels, tensors, *_) = by_name(line if task is LINE else net), on_all_levels(name)
+    rows, (_, _, kernels, tensors, *_) = by_name(line if task is LINE else net), on_all_levels(name)
     for train, row in ((kernels, rows["2"]), (compare.op_by_op(tensors), rows["3 eager"])):
         launches, nbytes = counted(lambda: trained(train, task))  # noqa: B023
         assert (row.launches * len(task.batches), row.nbytes * len(task.batches)) == (launches, nbytes)
@@ -110,12 +113,12 @@ def test_the_prediction_is_the_formula_of_level_1():
 
 
 def test_lines_are_those_of_the_task_without_its_checks(line):
-    kernels = on_all_levels("linear_regression")[1]
+    kernels = on_all_levels("linear_regression")[2]
     assert set(compare.functions_of(kernels)) == {"linear_regression", "linear_forward"}
     assert by_name(line)["2"].lines == compare.lines(
         kernels, importlib.import_module(kernels.__module__).linear_forward
     )
-    named = compare.functions_of(on_all_levels("linear_regression")[0])
+    named = compare.functions_of(on_all_levels("linear_regression")[1])
     assert "dot" in named and "check_task" in named
     assert "forward" not in named  # a parameter of run_programs is called so, and a function of the net
     for row in line.rows:
@@ -129,9 +132,87 @@ def test_a_name_that_is_bound_is_not_read():
 @pytest.mark.parametrize("name", ["linear_regression", "dnn_classifier"])
 def test_each_mark_stands_once_in_the_record(name):
     assert set(compare.parts(getattr(reference, name))) == set(compare.MARKS)
-    columns = compare.side_by_side(getattr(reference, name), *on_all_levels(name))
+    columns = compare.side_by_side(*on_all_levels(name))
     assert [*columns.columns] == ["plain Python", *LEVELS]
     assert "<th" in columns._repr_html_() and "layer(row, w" in repr(columns)
+
+
+# Any levels, from any notebook.
+
+
+@pytest.mark.parametrize("picked", [(2, 1), (5, 2), (0, 3), (4,)])
+def test_any_levels_are_compared(picked, line):
+    """They stand from the ground up, and level 1 goes ahead of those that go op by op, whether it is shown or not."""
+    trainers = on_all_levels("linear_regression")
+    some = compare.measure(LINE, *(trainers[level] for level in picked), last=20, repeats=1)
+    whole = [row for row in line.rows if row.level in picked]
+    assert [row.name for row in some.rows] == [row.name for row in whole]
+    for row, same in zip(some.rows, whole, strict=True):
+        assert row.own == (20 if row.name in ("0 plain Python", "2", "3 eager") else 300)
+        assert row.losses.tolist() == same.losses.tolist()
+        equal = ("code", "lines", "launches", "nbytes", "score")
+        assert all(getattr(row, name) == getattr(same, name) for name in equal)
+        if row.level:
+            assert f"{row.name}: " in great.depth(some, row.level).text
+
+
+def test_numbers_stand_beneath_the_code(line):
+    table = line.columns()
+    assert [*table.columns] == ["plain Python", *LEVELS] and table.rows[:4] == [*compare.MARKS]
+    one, three = table.columns["hardware"], table.columns["low_level"]
+    assert one["version"] == "1 scalar\n1 SIMD" and three["version"] == "3 eager\n3 compiled"
+    rows = by_name(line)
+    assert three["launches a step"] == f"{rows['3 eager'].launches:.0f}\n1 in 300"
+    assert three["µs measured"] == "\n".join(
+        great.short(1e6 * rows[name].measured) for name in ("3 eager", "3 compiled")
+    )
+    for level, column in table.columns.items():
+        code = {mark: column[mark] for mark in compare.MARKS if mark in column}
+        assert code == next(row.code for row in line.rows if compare.COLUMNS[row.level] == level)
+    shown = table._repr_html_()
+    assert shown.count("<tr>") == 1 + 4 + 8 and [shown.count(f"solid {hue}") for hue in HUES] == [1] * 5
+    assert "µs measured · low_level\n" in repr(table)
+
+
+def test_a_level_stands_once_and_is_known():
+    plain, one, *_ = on_all_levels("linear_regression")
+    with pytest.raises(ValueError, match="two functions stand on level 1, hardware; pass one of each level"):
+        compare.side_by_side(one, plain, one)
+    with pytest.raises(
+        ValueError, match="test_compare.linear_regression stands on no level; they are reference, hardware"
+    ):
+        compare.side_by_side(one, linear_regression)
+
+
+NOTEBOOK = '''
+from IPython.core.interactiveshell import InteractiveShell
+run = InteractiveShell.instance().run_cell
+run("""#| export door
+def launch(x):
+    return x
+""")
+run("""#| export tasks
+def dense(x):
+    return launch(x)
+""")
+run("""#| export tasks
+def linear_regression(x):
+    y = dense(x)  # forward
+    return y
+""")
+run("""from course import build, compare
+build.watch("03_low_level")
+print(sorted(compare.functions_of(linear_regression)), [*compare.by_level([linear_regression])])
+print(compare.side_by_side(linear_regression))
+print(compare.near(linear_regression, "launch") is launch)""")
+'''
+
+
+def test_in_a_notebook_a_task_is_its_room():
+    """There all functions have one module: what the cells of another room define is not counted as the task's."""
+    done = subprocess.run([sys.executable, "-c", NOTEBOOK], capture_output=True, text=True, cwd=build.ROOT)
+    wanted = "['dense', 'linear_regression'] [3]\nforward · low_level\n    y = dense(x)\n    return y\nTrue\n"
+    assert done.stdout == wanted, done.stdout + done.stderr
 
 
 # The table.
@@ -165,11 +246,12 @@ def test_the_great_figure_tells_the_finding(line):
 
 def linear_regression(x, y, weights, batches, learning_rate):
     """Another level 5: it steps twice as far."""
-    return on_all_levels("linear_regression")[4](x, y, weights, batches, 2 * learning_rate)
+    return on_all_levels("linear_regression")[5](x, y, weights, batches, 2 * learning_rate)
 
 
-def test_another_answer_is_not_called_the_same():
-    levels = on_all_levels("linear_regression")[:4]
+def test_another_answer_is_not_called_the_same(monkeypatch):
+    monkeypatch.setattr(build, "WATCHED", ["05_high_level"])
+    levels = on_all_levels("linear_regression")[:5]
     comparison = compare.measure(shortened(LINE, 20), *levels, linear_regression, repeats=1)
     difference = np.abs(comparison.rows[-1].losses - comparison.rows[1].losses).max()
     assert f"losses that differ by {great.short(difference)} for" in great.five_levels(comparison).text
@@ -241,7 +323,7 @@ def test_the_slider_changes_all_but_the_losses(line, net):
     seen = []
     for chosen in range(1, 6):
         level.value = chosen
-        assert image.tooltip.startswith(f"Level {chosen}, ") and told.value == image.tooltip
+        assert image.tooltip.startswith(f"Level {chosen}, ") and told.value == widgets.spoken(image.tooltip)
         pixels = np.asarray(Image.open(io.BytesIO(image.value)).convert("RGB")).astype(int)
         seen.append((pixels[:, :450], pixels[324:, 450:]))
     for (left, losses), (other, same) in zip(seen, seen[1:], strict=False):

@@ -212,14 +212,15 @@ def test_the_race_moves_with_its_sliders():
     box = explorer.box()
     (inputs, rate, momentum), (image, line) = box.children[:3], box.children[3:]
     assert isinstance(inputs, SelectionSlider) and isinstance(image, Image) and isinstance(line, HTML)
-    assert line.value.startswith("raw, rate 0.002: nobody arrives; momentum 0.9 comes nearest.")
+    assert widgets.spoken(image.tooltip) == line.value
+    assert image.tooltip.startswith("raw, rate 0.002: nobody arrives; momentum 0.9 comes nearest.")
     first = bytes(image.value)
     rate.value = 0.5
     assert (
         "Adam arrives first, after 328 updates. In 1,000 updates: SGD diverges; momentum 0.9 diverges; " in line.value
     )
     inputs.value = "standardised"
-    assert line.value == image.tooltip and "SGD arrives first, after 1 update. " in line.value
+    assert line.value == widgets.spoken(image.tooltip) and "SGD arrives first, after 1 update. " in line.value
     inputs.value, rate.value = "raw", 0.002
     assert image.value == first
     momentum.value = 0

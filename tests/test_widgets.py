@@ -1,22 +1,19 @@
 """What the reader answers and moves: in Python, as a stored notebook, and in JupyterLab where there is a browser."""
 
+import asyncio
 import base64
 import functools
+import html
 import itertools
-import secrets
+import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
-from course import build, checks, figures, widgets
+from course import browser, build, checks, figures, widgets
 from course.checks import blank, predict
 
 
@@ -26,6 +23,13 @@ def parts(widget) -> list:
 
 def part(box, kind):
     return next(widget for widget in parts(box) if isinstance(widget, kind))
+
+
+def said(box) -> str:
+    """The line beneath a figure, which a screen reader reads out."""
+    before, line, after = re.split("(?<=>)(.*)(?=</div>)", part(box, HTML).value)
+    assert (before, after) == ('<div role="status">', "</div>")
+    return html.unescape(line)
 
 
 def revealed(box) -> str:
@@ -247,6 +251,15 @@ def test_a_blank_without_proper_cases(cases):
 # An explorer, driven from Python.
 
 
+class Drawn(NamedTuple):
+    png: bytes
+    text: str
+
+    @property
+    def live(self):
+        return self.png
+
+
 class Drawing:
     """Draws (x, y), remembers what it drew, and cannot draw x = 3."""
 
@@ -255,24 +268,45 @@ class Drawing:
 
     def __call__(self, x, y=0):
         self.drawn.append((x, y))
-        return SimpleNamespace(png=f"{1 / (x - 3)} {y}".encode(), text=f"x < {x}, y = {y}")
+        return Drawn(f"{1 / (x - 3)} {y}".encode(), f"x < {x}, y = {y}")
 
 
 def test_an_explorer_redraws_one_image():
     draw = Drawing()
     box = widgets.explore(draw, "An explorer.", start=dict(x=2), x=[1, 2, 3, 4000], y=["a", "b"]).box()
-    image, line, sliders = part(box, Image), part(box, HTML), [w for w in parts(box) if isinstance(w, SelectionSlider)]
+    image, sliders = part(box, Image), [w for w in parts(box) if isinstance(w, SelectionSlider)]
     assert [slider.value for slider in sliders] == [2, "a"] and sliders[0].options[-1] == ("4,000", 4000)
-    assert (image.value, image.tooltip, line.value) == (b"-1.0 a", "x < 2, y = a", "x &lt; 2, y = a")
+    assert (image.value, image.tooltip, said(box)) == (b"-1.0 a", "x < 2, y = a", "x < 2, y = a")
     sliders[0].index = 0
     sliders[1].index = 1
-    assert (image.value, image.tooltip, line.value) == (b"-0.5 b", "x < 1, y = b", "x &lt; 1, y = b")
+    assert (image.value, image.tooltip, said(box)) == (b"-0.5 b", "x < 1, y = b", "x < 1, y = b")
     assert part(box, Image) is image
     drawn = list(draw.drawn)
     sliders[0].index = 2
-    assert (image.value, line.value) == (b"-0.5 b", "ZeroDivisionError: division by zero")
+    assert (image.value, said(box)) == (b"-0.5 b", "ZeroDivisionError: division by zero")
     sliders[0].index = 0
-    assert (image.value, line.value) == (b"-0.5 b", "x &lt; 1, y = b") and draw.drawn == [*drawn, (3, "b")]
+    assert (image.value, said(box)) == (b"-0.5 b", "x < 1, y = b") and draw.drawn == [*drawn, (3, "b")]
+
+
+def test_an_explorer_draws_one_step_ahead():
+    draw = Drawing()
+    sliders = [
+        w
+        for w in parts(widgets.explore(draw, "", x=[1, 2, 3, 4], y=["a", "b"]).box())
+        if isinstance(w, SelectionSlider)
+    ]
+
+    async def move(slider, index):
+        sliders[slider].index = index
+        await asyncio.sleep(0.05)
+
+    async def moves():
+        await move(0, 1)  # ahead lies 3, which cannot be drawn: nothing is said of it
+        await move(1, 1)  # the last of its slider
+        await move(0, 0)  # the first
+
+    asyncio.run(moves())
+    assert draw.drawn == [(1, "a"), (2, "a"), (3, "a"), (2, "b"), (1, "b")]
 
 
 def test_without_widgets_an_explorer_is_its_first_picture_and_a_text():
@@ -294,13 +328,13 @@ def test_the_loop_order_moves_step_by_step():
     box = widgets.explore(
         figures.loop_order, "Loops.", order=figures.ORDERS, step=range(513), start=dict(order="ijk", step=303)
     ).box()
-    sliders, image, line = [w for w in parts(box) if isinstance(w, SelectionSlider)], part(box, Image), part(box, HTML)
+    sliders, image = [w for w in parts(box) if isinstance(w, SelectionSlider)], part(box, Image)
     (order, step), first = sliders, bytes(image.value)
     assert first.startswith(b"\x89PNG") and image.tooltip.startswith("ijk: 389 lines loaded by step 303 ")
     step.index += 1
-    assert step.value == 304 and line.value.startswith("ijk: 390 lines loaded by step 304 ") and image.value != first
+    assert step.value == 304 and said(box).startswith("ijk: 390 lines loaded by step 304 ") and image.value != first
     order.value = "ikj"
-    assert line.value == image.tooltip and line.value.startswith("ikj: 96 lines loaded by step 304 ")
+    assert said(box) == image.tooltip and said(box).startswith("ikj: 96 lines loaded by step 304 ")
     order.value, step.value = "ijk", 303
     assert image.value == first
 
@@ -413,53 +447,15 @@ def test_nbval_finds_a_changed_text(page, nbval):
 
 
 @pytest.fixture
-def browser():
-    """A Chromium, where there is one: it is in no lock."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if not chromium:
-        pytest.skip("no Chromium is installed")
-    with sync_api.sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+def address(page, tmp_path):
+    with browser.jupyterlab(page, tmp_path) as address:
+        yield address("01_page")
 
 
-@pytest.fixture
-def jupyterlab(page, tmp_path):
-    """The address of the page in a JupyterLab of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server, token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
-    kinds = ("_CONFIG", "_DATA", "_RUNTIME", "LAB_SETTINGS", "LAB_WORKSPACES")
-    own = {f"JUPYTER{kind}_DIR": str(tmp_path / kind) for kind in kinds} | {"JUPYTER_TOKEN": token}
-    # every cell is in the page at once, whatever is in view
-    tracker = tmp_path / "LAB_SETTINGS" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
-    tracker.parent.mkdir(parents=True)
-    tracker.write_text('{"windowingMode": "none"}')
-    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
-    options += [f"--ServerApp.root_dir={page}", "--LabApp.news_url=None"]
-    options += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
-    with open(tmp_path / "log", "w") as log:
-        command = [sys.executable, "-m", "jupyterlab", *options]
-        running = subprocess.Popen(command, env=build.environment(page) | own, stdout=log, stderr=log)
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"{server}/api?token={token}", timeout=1)
-                break
-            except OSError:
-                assert running.poll() is None, (tmp_path / "log").read_text()
-                time.sleep(0.1)
-        yield f"{server}/lab/tree/notebooks/01_page.ipynb?token={token}&reset"
-    finally:
-        running.terminate()
-        running.wait(20)
-
-
-def test_a_reader_answers_and_explores_by_keyboard(browser, jupyterlab):
-    tab, errors = browser.new_page(viewport={"width": 1200, "height": 1000}), []
+def test_a_reader_answers_and_explores_by_keyboard(chromium, address):
+    tab, errors = chromium.new_page(viewport={"width": 1200, "height": 1000}), []
     tab.on("pageerror", lambda error: errors.append(error))
-    tab.goto(jupyterlab)
+    tab.goto(address)
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60000)
     assert tab.get_by_text("Ten rows").count() == 1 and not tab.get_by_text("Ten rows").is_visible()  # folded
     tab.get_by_role("menuitem", name="Run", exact=True).click()
@@ -483,7 +479,7 @@ def test_a_reader_answers_and_explores_by_keyboard(browser, jupyterlab):
     image.wait_for()
     after, new_address = pixels(image)
     assert after != before and new_address != address and image.evaluate("(now, then) => now === then", element)
-    tab.locator(".widget-html", has_text="A line of slope 2.").wait_for()
+    tab.get_by_role("status").get_by_text("A line of slope 2.").wait_for()
     assert errors == [] and tab.locator("[data-mime-type*=error], [data-mime-type*=stderr]").count() == 0
 
 

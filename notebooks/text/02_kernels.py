@@ -2086,6 +2086,16 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 # The arithmetic is lost in it, as the surprise at the top foretold. That is the price of calling ops by name, one after
 # the other. Level 3 will first add to it, and then win it back.
 #
+# Both levels beside each other: the same four parts of a step, and beneath them what they count and take.
+
+# %% tags=["nbval-ignore-output"]
+compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000).columns()
+
+# %% [markdown]
+# Read the row of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
+# other, and each reads and writes whole buffers. The lines of a step are about as many, the bytes are not. The last loss is
+# the same to the bit, except in float32.
+#
 # ## More of the same kind (optional)
 #
 # | | TensorFlow | PyTorch | here |

@@ -2658,6 +2658,15 @@ print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as leve
 # Plans, tapes, dictionaries: all of it happens once, while we trace. What runs is a program of level 1, and you wrote every part
 # of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit` go the same way: trace, make smaller, fuse, emit.
 #
+# What did that buy the writer? The net on the level beneath and on this one:
+
+# %% tags=["nbval-ignore-output"]
+compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1).columns()
+
+# %% [markdown]
+# Half the lines, and the whole backward pass is one of them. Op by op we pay for it; compiled, the step is several times as
+# fast as level 2's kernels one by one.
+#
 # ## More of the same kind (optional)
 #
 # | | TensorFlow | PyTorch | here |

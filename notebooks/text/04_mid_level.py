@@ -2033,6 +2033,24 @@ for level, train_it in trainers.items():
 # of layers, loss and optimizer. Compiled, the layers are gone: only what they did passes the door, and the two programs are the
 # same but for that counter.
 #
+# Four levels stand now. **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
+# grows shorter, and what stays?
+
+# %% tags=["nbval-ignore-output"]
+from course import great
+from levels import kernels
+
+on_all = [level.tasks.linear_regression for level in (hardware, kernels, low_level)] + [linear_regression]
+widgets.explore(
+    partial(great.depth, compare.measure(task, *on_all, last=1000)),
+    level=[1, 2, 3, 4],
+    text="One of four levels at a time: its code for the line, its time among those of all, and its losses.",
+)
+
+# %% [markdown]
+# The loop, then the launches, then the gradients, then the names of the weights: each level takes something out of our hands.
+# The losses stay where they are.
+#
 # ## More of the same kind (optional)
 #
 # ### More layers

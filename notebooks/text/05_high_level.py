@@ -1909,20 +1909,20 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # ## The five side by side (8 min)
 #
 # Here is the course on one page. The lines that matter of one task, on every level, under the marks of what they do. On
-# the left stands plain Python, `course/reference.py`, the arithmetic that every level has to equal; on the right, as
-# `here`, this notebook. Read a row from left to right: each level says the same in its own words, until one line says all
+# the left stands plain Python, `course/reference.py`, the arithmetic that every level has to equal; on the right
+# this notebook. Read a row from left to right: each level says the same in its own words, until one line says all
 # four.
 
 # %%
 from course import checks, great, reference, widgets
 
 levels = (hardware, kernels, low_level, mid_level)
-line_on_all = [level.tasks.linear_regression for level in levels] + [linear_regression]
-compare.side_by_side(reference.linear_regression, *line_on_all)
+line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels), linear_regression]
+compare.side_by_side(*line_on_all)
 
 # %%
-net_on_all = [level.tasks.dnn_classifier for level in levels] + [dnn_classifier]
-compare.side_by_side(reference.dnn_classifier, *net_on_all)
+net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels), dnn_classifier]
+compare.side_by_side(*net_on_all)
 
 # %% [markdown]
 # Is it the same? We train the line in eight versions now. Level 1 has two of them,
@@ -2006,6 +2006,84 @@ widgets.explore(
 
 # %% [markdown]
 # One answer, at five depths. You can say it in one line and know what each storey beneath does with it.
+#
+# ## Your machine's card (3 min)
+#
+# The course has met your machine from two sides: from below, with programs that only load or only add, and from above, with
+# whole trainings. Both sides fit on one card.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A friend runs this course on another computer, and you lay your cards beside each other. What is the same?",
+    choices=["nothing", "the times, up to a factor", "the losses, to the last bit"],
+    answer="the losses, to the last bit",
+    because="Caches, clocks and lanes differ, and each time depends on them in its own way. The losses depend on the order "
+    "and the rounding of float64 operations, and both are fixed: one by our code, the other by the standard IEEE 754.",
+)
+
+# %% [markdown]
+# The staircase of level 1 is climbed once more, which takes some seconds.
+
+# %% tags=["nbval-ignore-output"]
+from course import card
+
+cpu = hardware.pool()["cpu:0"]
+stairs = {2**k: hardware.measure_latency(cpu, 2**k) for k in range(12, 29)}
+my_card = card.machine_card(cpu, stairs, line, net)
+my_card
+
+# %% [markdown]
+# At the foot stands the answer, in sixteen digits. They are the beginning of a **hash**: all losses, 8,000 of the line and
+# 24,000 of the net, as bytes, through sha256 ([Secure Hash Standard, 2015](https://doi.org/10.6028/NIST.FIPS.180-4)). If one
+# loss changes in its last bit, the digits change altogether:
+
+# %%
+print(card.fingerprint(line, net))
+losses = line.rows[-1].losses.copy()
+losses[4000] = np.nextafter(losses[4000], 0)
+print(
+    card.fingerprint(line._replace(rows=[line.rows[-1]._replace(losses=losses)]), net),
+    "with one loss moved by the least step",
+)
+
+# %% [markdown]
+# The first line reads `aba007ec7ceeaf70`, on your machine and on any other. To keep the card, run
+# `my_card.save("my_machine.svg")`: it then lies beside this notebook, and git leaves it alone.
+#
+# ## Take it home (4 min)
+#
+# The model of the rings has 61 numbers, and you know what happens to them. So they can go where there is no Python. Every
+# browser speaks JavaScript, and this is all that it must know of our net:
+
+# %%
+from course import page
+
+_, forward, *_ = page.TEMPLATE.read_text(encoding="utf-8").split("function ")
+print("function " + forward.rsplit("}", 1)[0] + "}")
+
+# %% tags=["hide-input"]
+checks.predict(
+    "`levels` and the browser compute the values of all units for the same point. Which of them may differ?",
+    choices=["none", "only the last one, the probability", "all, in their last digits"],
+    answer="only the last one, the probability",
+    because="JavaScript's numbers are float64, so sums of products in the same order round to the same bits. Only exp is left "
+    "to each browser, and the sigmoid that needs it stands at the very end.",
+)
+
+# %% [markdown]
+# ([ECMAScript](https://tc39.es/ecma262/#sec-math.exp), the standard of JavaScript, calls the result of `Math.exp`
+# "implementation-approximated". A test holds all hidden values to be equal, and the probability to a millionth.)
+
+# %%
+home = page.take_home(load_model("rings"), "rings.html")
+print(f"{home}: {home.stat().st_size / 1000:.0f} kB, net, page and all")
+
+# %% [markdown]
+# Now **open the page**. In Lab's file browser, right-click `rings.html` and take *Open in New Browser Tab*; outside of Lab, a
+# double click does. Drag the point over the edge, by mouse or by the arrow keys: hidden units wake and fall silent, and each
+# corner of the blue region is a place where one of them does. The page needs no network. Send it to somebody.
+#
+# It takes models of your own, too: a `Sequential` of `Dense` layers, from two inputs to one sigmoid.
 #
 # ## More of the same kind (optional)
 #

@@ -1,0 +1,45 @@
+"""A trained model as one page for any browser: its numbers, the few lines that run them, and a point to drag."""
+
+import json
+from pathlib import Path
+
+TEMPLATE = Path(__file__).with_name("page.html")
+ACTIVATIONS = ("linear", "relu", "sigmoid", "tanh")  # those that the page knows
+
+
+def take_home(model, path):
+    """Write a classifier of points in the plane as one HTML page, which needs no network and no `levels`. Returns its path.
+
+    model: a built Sequential of Dense layers, from 2 inputs to 1 sigmoid. The page computes in float64, so it says what
+    `predict` says up to the rounding of exp, and of float32 if these are the model's numbers. Raises ValueError for any
+    other model.
+    """
+    path, page = Path(path), TEMPLATE.read_text(encoding="utf-8")
+    data = {"name": model.name, "layers": layers_of(model), "numbers": sum(w.size for w in model.get_weights())}
+    data = json.dumps(data).replace("<", "\\u003c")  # so that no name can end the script
+    path.write_text(page.replace("MODEL = {}", f"MODEL = {data}", 1), encoding="utf-8", newline="\n")
+    return path
+
+
+def layers_of(model):
+    """[{kernel[inputs][units], bias[units], activation}] of a model that the page can run."""
+    kinds = [f"{type(layer).__name__} {activation_of(layer)}" for layer in model.layers]
+    runs = type(model).__name__ == "Sequential" and {*kinds} <= {f"Dense {name}" for name in ACTIVATIONS}
+    shapes = [w.shape for w in model.get_weights()]
+    if not runs or kinds[-1:] != ["Dense sigmoid"] or not shapes or (shapes[0][0], model.layers[-1].units) != (2, 1):
+        raise ValueError(
+            f"take_home: this is a {type(model).__name__} of {', '.join(kinds)}, with weights {shapes}; the page runs a built "
+            f"Sequential of Dense layers ({', '.join(ACTIVATIONS)}), from 2 inputs to 1 sigmoid"
+        )
+    return [
+        {
+            "kernel": layer.kernel.numpy().tolist(),
+            "bias": layer.bias.numpy()[0].tolist() if layer.use_bias else [0.0] * layer.units,
+            "activation": activation_of(layer),
+        }
+        for layer in model.layers
+    ]
+
+
+def activation_of(layer):
+    return getattr(getattr(layer, "activation", None), "__name__", "linear")

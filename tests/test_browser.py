@@ -1,0 +1,174 @@
+"""The notebooks in JupyterLab in a real browser: every cell runs, and what can be moved answers mouse and keyboard.
+
+`python3 -m course browser-test` opens all five; among the other tests only the last is, where there is a browser.
+Screenshots are kept in .course/screenshots.
+"""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from course import browser, build
+
+NAMES = build.names_in(build.ROOT)
+
+# The milliseconds from a key press to the new picture, told by the page itself.
+WATCH = """image => document.addEventListener("keydown", () => {
+    const pressed = performance.now();
+    image.answer = null;
+    image.addEventListener("load", () => { image.answer = performance.now() - pressed; }, {once: true});
+}, {once: true, capture: true})"""
+
+
+def pytest_generate_tests(metafunc):
+    if "name" in metafunc.fixturenames:
+        names = NAMES if metafunc.config.getoption("--all-notebooks") else NAMES[-1:]
+        metafunc.parametrize("name", names, scope="module")
+
+
+@pytest.fixture(scope="module")
+def address(chromium, tmp_path_factory):
+    """From a notebook's name to its address in a JupyterLab, which runs on a copy: the reader's own stay as they are."""
+    folder = tmp_path_factory.mktemp("lab")
+    root = build.copy_project(build.ROOT, folder / "copy", [build.level_of(name) for name in NAMES])
+    shutil.copy(build.ROOT / "jupytext.toml", root)
+    with browser.jupyterlab(root, folder) as address:
+        yield address
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a browser is found whatever the PATH is")
+def test_without_a_browser_the_cure_is_told():
+    program = "from course import browser; browser.main([])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=build.ROOT, env={"PATH": ""}, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "No Chromium, Chrome or Edge is found" in done.stderr
+    assert "sudo apt install chromium" in done.stderr and "Traceback" not in done.stderr
+
+
+class Page:
+    """A notebook in a tab, all its cells run."""
+
+    def __init__(self, tab, address, name):
+        self.tab, self.faults, self.shots = tab, [], browser.SHOTS / name
+        shutil.rmtree(self.shots, ignore_errors=True)
+        self.shots.mkdir(parents=True)
+        tab.on("pageerror", lambda error: self.faults.append(str(error)))
+        tab.goto(address)
+        self.errors = browser.run_all(tab)
+
+    def outputs(self, part):
+        """The outputs that hold this part, in the order of the notebook."""
+        every = self.tab.locator(".jp-OutputArea-output", has=part)
+        return [every.nth(k) for k in range(every.count())]
+
+    def save(self, part, label):
+        part.screenshot(path=self.shots / f"{label}.png")
+
+    def save_all(self):
+        """The whole notebook, a screenshot for each screenful."""
+        panel = self.tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer")
+        height, screen = panel.evaluate("panel => [panel.scrollHeight, panel.clientHeight]")
+        for k in range(-(-height // screen)):
+            panel.evaluate("(panel, top) => panel.scrollTo(0, top)", k * screen)
+            self.save(panel, f"page {k + 1:02}")
+
+
+@pytest.fixture(scope="module")
+def page(chromium, address, name):
+    tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
+    yield Page(tab, address(name), name)
+    tab.close()
+
+
+def test_every_cell_runs(page, pytestconfig):
+    if pytestconfig.getoption("--all-notebooks"):
+        page.save_all()
+    assert page.errors == [] and page.faults == []
+    prompts = page.tab.locator(".jp-CodeCell .jp-InputPrompt").all_text_contents()  # of folded cells too
+    assert [prompt for prompt in prompts if not prompt.strip(" []:").isdigit()] == []
+
+
+def test_figures_answer_keys_and_mouse(page, answers, name):
+    figures = page.outputs(page.tab.locator("img.widget-image"))
+    assert figures, "no figure that can be moved"
+    for number, figure in enumerate(figures, 1):
+        image = figure.locator("img.widget-image")
+        element = image.element_handle()
+        page.save(figure, f"figure {number}, at first")
+        for k in range(figure.locator("[role=slider]").count()):
+            handle = figure.locator("[role=slider]").nth(k)
+            at, end = (float(handle.get_attribute(f"aria-value{each}")) for each in ("now", "max"))
+            there, back = ("ArrowRight", "ArrowLeft") if at < end else ("ArrowLeft", "ArrowRight")
+            first = seen(figure)
+            image.evaluate(WATCH)
+            handle.press(there)
+            moved = changed(figure, first)
+            answers.append((name, number, k + 1, image.evaluate("image => image.answer")))
+            assert float(handle.get_attribute("aria-valuenow")) != at
+            handle.press(back)
+            assert changed(figure, moved) == first  # there and back: the same words and the same bytes
+            track = figure.locator(".noUi-target").nth(k)
+            size = track.bounding_box()
+            track.click(position={"x": size["width"] * (0.9 if at < end / 2 else 0.1), "y": size["height"] / 2})
+            changed(figure, first)
+            page.save(figure, f"figure {number}, slider {k + 1} moved")
+        assert image.evaluate("(now, then) => now === then", element)  # one image, whose picture changes: no flicker
+    assert page.faults == []
+
+
+def seen(figure):
+    """What a figure shows: the words for readers who cannot see it, as image and as line, and the bytes of its picture."""
+    image = figure.locator("img.widget-image")
+    load = "image => fetch(image.src).then(found => found.arrayBuffer()).then(b => [...new Uint8Array(b)])"
+    return image.get_attribute("title"), figure.get_by_role("status").inner_text(), bytes(image.evaluate(load))
+
+
+def changed(figure, before):
+    """What a figure shows once it differs in words and picture from what it showed before, and all has arrived."""
+    page = figure.page
+    for _ in range(200):
+        now = seen(figure)
+        if now[0] != before[0] and now[2] != before[2] and " ".join(now[0].split()) == " ".join(now[1].split()):
+            page.locator("#jp-main-statusbar :text('| Idle')").wait_for()
+            return now
+        page.wait_for_timeout(20)
+    raise AssertionError(f"the figure still shows: {now[0]} / {now[1]}")
+
+
+def test_predictions_are_committed_by_mouse_and_by_keys(page):
+    asked = page.outputs(page.tab.locator(".widget-html", has_text="Predict:"))
+    assert len(asked) >= 2
+    for number, (question, answer) in enumerate(zip(asked[:2], (by_mouse, by_keys), strict=True), 1):
+        commit, told = question.get_by_role("button", name="Commit"), question.get_by_text("Answer: ")
+        assert commit.is_disabled() and told.count() == 0
+        page.save(question, f"question {number}, asked")
+        answer(question, commit)
+        told.wait_for()
+        assert not commit.is_visible() and question.locator("input:enabled, .noUi-target:not([disabled])").count() == 0
+        page.save(question, f"question {number}, answered")
+    assert page.faults == []
+
+
+def by_mouse(question, commit):
+    if question.get_by_role("radio").count():
+        question.get_by_role("radio").last.click()
+    elif question.locator(".noUi-target").count():
+        question.locator(".noUi-target").click()  # in the middle
+    else:
+        question.get_by_role("textbox").click()
+        question.page.keyboard.type("2")
+    commit.click()
+
+
+def by_keys(question, commit):
+    if question.get_by_role("radio").count():
+        question.get_by_role("radio").first.press("Space")
+    elif question.locator(".noUi-target").count():
+        question.get_by_role("slider").press("ArrowRight")
+    else:
+        question.get_by_role("textbox").focus()
+        question.page.keyboard.type("2")
+    question.locator("button:enabled").press("Enter")
