@@ -49,7 +49,7 @@ MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
 )
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page at once, whatever is in view
-    "apputils-extension/notification": {"fetchNews": "false"},  # nor is the reader asked whether to fetch them
+    "apputils-extension/notification": {"fetchNews": "false"},  # no question about news lies over the page
 }
 
 
