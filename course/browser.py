@@ -49,7 +49,7 @@ MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
 )
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page at once, whatever is in view
-    "apputils-extension/notification": {"fetchNews": "false"},  # nor is the reader asked whether to fetch them
+    "apputils-extension/notification": {"fetchNews": "false"},  # no question about news lies over the page
 }
 
 
@@ -73,11 +73,8 @@ def launched():
     """A browser, without a window, that Playwright drives."""
     from playwright.sync_api import sync_playwright
 
-    root = hasattr(os, "geteuid") and os.geteuid() == 0  # a container, most likely: there the sandbox cannot start
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=find(), chromium_sandbox=not root, args=["--disable-gpu", "--disable-background-networking"]
-        )
+        browser = playwright.chromium.launch(executable_path=find(), args=["--disable-gpu"])
         yield browser
         browser.close()
 

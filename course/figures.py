@@ -554,7 +554,7 @@ def three_matrices(axes, at, held, new):
     axes.plot(*np.transpose(dots), "o", color="#777777", markersize=1.6, markeredgewidth=0)
     for places, shape in ((reads, "o"), (writes, "D")):
         axes.plot(*np.transpose(places), shape, color="black", markersize=5, clip_on=False)
-    legend = f"in the cache: {LINES} lines of {LINE}\nloaded in this step\nread, written in this step"
+    legend = f"in the cache: {LINES} lines\nloaded now\nread, written now"
     axes.text(0.1, 3.85, legend, size=9, va="top", linespacing=1.66)
 
 
