@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from levels.low_level import DEVICES, Variable, shared, trace, without_dead
+from levels.hardware import DEVICES
+from levels.low_level import Variable, shared, trace, without_dead
 
 from .loops import alone, listed
 from .saving import check_built, replaced, write

@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 
-from levels.low_level import DEVICES, Operators, constant, function, trace
+from levels.hardware import DEVICES
+from levels.low_level import Operators, constant, function, trace
 from levels.mid_level import Crossentropy, Layer, Loss, Made, Pipeline, SparseCategoricalCrossentropy, at_least
 
 from .loops import Training, alone, compiled, listed, one_pass, run_epochs, train_step

@@ -442,7 +442,8 @@ def parted(rows, share):
 #| export models
 import sys
 
-from levels.low_level import DEVICES, trace
+from levels.hardware import DEVICES
+from levels.low_level import trace
 from levels.mid_level import Layer
 
 
