@@ -67,11 +67,10 @@ class Place(NamedTuple):
         span = f", line {self.first}" if self.first == self.last else f", lines {self.first} to {self.last}"
         return self.file + span * bool(self.first)
 
-    @property
-    def link(self):
-        """The section, as a link that Jupyter follows from another notebook."""
+    def link(self, text):
+        """The text as a link to the section, which Jupyter follows from another notebook."""
         anchor = html.escape((self.part or self.heading).replace(" ", "-"))
-        return f'<a href="{self.notebook}.ipynb#{anchor}">{html.escape(self.section)}</a>'
+        return f'<a href="{self.notebook}.ipynb#{anchor}" title="{self.lines}">{html.escape(text)}</a>'
 
 
 def places(root=ROOT):
@@ -153,10 +152,10 @@ class Found:
         rows = [f"<b>{html.escape(self.title)}</b>"]
         for place in self.places:
             source = f"<pre style='font-size:11px;background:none'>{html.escape(place.source)}</pre>"
-            summary = f"{place.link} &middot; <code>{place.lines}</code>"
+            summary = f"{place.link(place.section)} &middot; <code>{place.lines}</code>"
             rows.append(f"<details><summary>{summary}</summary>{source}</details>")
-        ops = ", ".join(f"<code title='{place.lines}'>{op}</code> ({place.link})" for op, place in self.ops.items())
-        return "<div>" + "".join(rows) + (f"<p>its ops: {ops}</p>" if ops else "") + "</div>"
+        ops = ", ".join(place.link(op) for op, place in self.ops.items())
+        return f"<div>{''.join(rows)}{f'<p>Its ops: {ops}</p>' * bool(ops)}</div>"
 
 
 def where(name):

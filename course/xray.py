@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 
+from course.figures import HUES, LEVELS
 from course.places import place_of, places
 
 now = time.perf_counter_ns
+WIDTH = 220  # px, for the whole step
 
 
 class Row:
@@ -133,7 +135,7 @@ class Listener:
     def event(self, row, device, nbytes, begin=None):
         """A device event at the end of a launch."""
         event = Row("kernel", row.code)
-        event.name, event.device, event.bytes = row.name, device, nbytes
+        event.name, event.device, event.bytes = f"{row.name} on {device.name}", device, nbytes
         event.begin, event.end = self.heard if begin is None else begin, row.end
         row.rows.append(event)
 
@@ -153,7 +155,8 @@ class Listener:
         def clocked(*arrays):
             sys.setprofile(None)
             row = self.begin("kernel", kernel_code(op, plan))
-            row.name, row.device, row.bytes = op, plan.spec.device, plan.nbytes
+            row.device, row.bytes = plan.spec.device, plan.nbytes
+            row.name = f"{op} on {row.device.name}"
             try:
                 plan.run(*arrays)
             finally:
@@ -300,8 +303,8 @@ class Xray:
         return "\n".join(text.rstrip() for text in texts)
 
     def _repr_html_(self):
-        note = "µs are this machine's, with the X-ray listening. Open a row to see what is within."
-        return f"<div style='font-size:13px'>{unfolded(self.root)}<p>{note}</p></div>"
+        note = "Times are this machine's, with the X-ray listening; bars say when, in the colour of their level."
+        return f"<div style='font-size:13px'>{unfolded(self.root, self.root)}<p>{note}</p></div>"
 
     def trace(self):
         """The rows as trace events: complete events ("X"), one process for Python and one for the devices.
@@ -331,14 +334,19 @@ def defined(row):
     return f"{place.level}/{place.room}.py, {place.part or place.title}" if place else "your own code"
 
 
-def unfolded(row):
-    """A row and what is within as HTML that unfolds: down to the ops it stands open."""
-    what = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"
-    counts = f"{row.launches} launches, " * (row.launches > 1) + f"{row.nbytes:,} bytes, " * bool(row.nbytes)
-    link = f"{row.place.link} <code>{row.place.lines}</code>" if row.place else "your own code"
-    line = f"{what} &middot; {counts}{row.microseconds:,.1f} µs &middot; <small>{link}</small>"
+def unfolded(row, whole):
+    """A row and what is within, as HTML that unfolds; at the right, when it happened. Down to the ops it stands open."""
+    counts = f"{row.launches} launches" * (row.launches > 1), f"{row.nbytes:,} bytes" * bool(row.nbytes)
+    where = row.place.link(defined(row)) if row.place else defined(row)
+    told = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"
+    told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs", f"<small>{where}</small>")))
+    share = WIDTH / (whole.end - whole.begin)
+    left, width = (row.begin - whole.begin) * share, max(1, (row.end - row.begin) * share)
+    color = HUES[LEVELS.index(row.place.level)] if row.place else "#888"
+    bar = f"margin-left:{left:.1f}px;width:{width:.1f}px;height:0.9em;background:{color}"
+    line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"
     if not row.rows:
         return f"<div style='margin-left:2.1em'>{line}</div>"
-    inner = "".join(map(unfolded, row.rows))
+    inner = "".join(unfolded(each, whole) for each in row.rows)
     state = "" if row.kind in ("op", "compile") else " open"
     return f"<details{state} style='margin-left:1em'><summary>{line}</summary>{inner}</details>"
