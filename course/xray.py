@@ -212,13 +212,13 @@ def compiled(model, x, y=None):
 
 
 def observed(model, x, y, listener, engine):
-    """Take the step twice with that engine, the second time heard, so that nothing is compiled or built that could stand."""
+    """Take the step once unheard, so that kernels are compiled, then five times heard: the quickest is shown."""
     from levels.low_level import ENGINES
 
     rows = x[0] if isinstance(x, (list, tuple)) else x
     data = model.batches(x, y, len(rows)).take(1)
     build(model, *next(iter(data)))
-    for hear in (None, listener.hear):
+    for hear in (None, *[listener.hear] * 5):
         with unchanged(model):
             ENGINES.append(engine)
             before = sys.getprofile()
@@ -228,7 +228,7 @@ def observed(model, x, y, listener, engine):
             finally:
                 sys.setprofile(before)
                 ENGINES.pop()
-    return Xray(listener.rows[0], float(losses[0]))
+    return Xray(min(listener.rows, key=lambda row: row.microseconds), float(losses[0]))
 
 
 def build(model, x, y):
