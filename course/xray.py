@@ -61,7 +61,7 @@ def title(part):
 
 TELL = {  # kind -> what the arguments and the result of its function tell: a name, and shapes
     "fit": lambda f, y: (title(f["self"]), ""),
-    "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)} ops" if y else ""),
+    "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
     "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
     "layer": lambda f, y: (title(f["self"]), flow(f["x"], y)),
     "loss": lambda f, y: (title(f.get("self")), flow(f.get("y_true"), f.get("y_pred"), y)),
@@ -123,6 +123,8 @@ class Listener:
             row.end = now()
             row.name, row.shapes = TELL[kind](known, result)
             row.code = defining(kind, known) or row.code
+            if kind == "compile":
+                row.name = f"{row.ops} ops"
             if kind == "copy" and result is not None:  # None: an exception passes
                 row.device = known["self"] if "array" in known else known["self"].device
                 row.bytes = result.spec.nbytes if "array" in known else result.nbytes
@@ -272,35 +274,20 @@ class Xray:
             row.place = known[row.code]
 
     def lines(self):
-        yield "", "ops", "launches", "bytes", "defined in"
+        yield "", "launches", "bytes", "defined in"
         waiting = [(0, self.root)]
         while waiting:
             depth, row = waiting.pop()
-            yield (
-                "  " * depth + repr(row),
-                row.ops or "",
-                row.launches or "",
-                f"{row.nbytes:,}" * bool(row.nbytes),
-                defined(row),
-            )
+            counts = (f"{number:,}" * bool(number) for number in (row.launches, row.nbytes))
+            yield "  " * depth + repr(row), *counts, defined(row)
             if row.kind not in ("op", "launch"):  # what is within those has the same numbers
                 shown = [inner for inner in row.rows if inner.kind != "op" or inner.launches]
                 waiting += [(depth + 1, inner) for inner in reversed(shown)]
 
     def __repr__(self):
-        rows = [[str(cell) for cell in line] for line in self.lines()]
-        tree, *widths = (max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1])
-        texts = [
-            " ".join(
-                [
-                    what.ljust(tree),
-                    *(f"{cell:>{width + 1}}" for cell, width in zip(cells, widths, strict=True)),
-                    " " + last,
-                ]
-            )
-            for what, *cells, last in rows
-        ]
-        return "\n".join(text.rstrip() for text in texts)
+        rows = [*self.lines()]
+        tree, launches, nbytes, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+        return "\n".join(f"{a:{tree}}  {b:>{launches}}  {c:>{nbytes}}  {d}" for a, b, c, d in rows)
 
     def _repr_html_(self):
         note = "Times are this machine's, with the X-ray listening; bars say when, in the colour of their level."

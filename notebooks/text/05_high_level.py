@@ -2006,8 +2006,9 @@ print("the same loss:", opened.loss == closed.loss)
 
 # %% [markdown]
 # All the parts are there again, but beneath `compile`. They run once, on symbols: 16 ops are written down and nothing is
-# launched. Two of them are the same product (the gradient of `error * error` has it twice), so 15 remain. These become one
-# program, and that is launched once. It reads the ten rows and their numbers, 320 bytes, and keeps the rest near at hand.
+# launched. (The two gathers are not among them: a program reads its rows itself.) Two are the same product, because the
+# gradient of `error * error` has it twice; 15 remain. They become one program, which is launched once. It reads ten rows
+# and their numbers, 320 bytes, and keeps the rest near at hand.
 
 # %% tags=["nbval-ignore-output"]
 closed
