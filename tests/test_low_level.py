@@ -15,9 +15,8 @@ from hypothesis.extra import numpy as arrays_of
 
 from course.build import ROOT, environment
 from levels import low_level
-from levels.hardware import pool
+from levels.hardware import DEVICES, pool
 from levels.low_level import (
-    DEVICES,
     TAPES,
     VJPS,
     GradientTape,
@@ -691,7 +690,7 @@ def test_tensors_lie_where_they_were_placed(second):
     with pytest.raises(ZeroDivisionError), device("cpu:1"):
         raise ZeroDivisionError
     assert [place.name for place in DEVICES] == ["cpu:0"]
-    with pytest.raises(LookupError, match="gpu:7.*cpu:0, cpu:1"), device("gpu:7"):
+    with pytest.raises(LookupError, match="gpu:7.*cpu:0, gpu:0, tpu:0, cpu:1"), device("gpu:7"):
         pass
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import llvmlite
 import numpy as np
 
+from levels.hardware import cuda
+
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 INTRINSICS = set()  # functions that write instructions themselves
 
@@ -52,27 +54,40 @@ def described(value, seen=()):
     plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
     if isinstance(value, plain):
         return f"{type(value).__name__} {value!r}"
+    if value is cuda:
+        return "cuda"
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
-def inside(value, dtype, boundscheck):
-    """What numba shall find where a kernel for arrays of that dtype reads this constant or global."""
+def inside(value, dtype, stands, compiled):
+    """What a kernel for arrays of that dtype shall find where it reads this constant or global; a function `compiled`."""
     if isinstance(value, tuple):
-        return tuple(inside(v, dtype, boundscheck) for v in value)
+        return tuple(inside(v, dtype, stands, compiled) for v in value)
     if isinstance(value, float) and dtype.kind == "f":
         return dtype.type(value)
     function = getattr(value, "py_func", value)
     if not isinstance(function, types.FunctionType) or hasattr(function, "hash"):
         return value
-    if function in STANDS:
-        function = STANDS[function](dtype)
+    if function in stands:
+        function = stands[function](dtype)
     if function in INTRINSICS:
         from numba.extending import intrinsic as in_numba
 
         return in_numba(function)
-    return compile_cpu(function, dtype, boundscheck=boundscheck)
+    return compiled(function)
+
+
+def specialised(function, find, finish=lambda copy: copy):
+    """A copy of a function that reads find(value) where it reads a value, finished before the names that it reads are set."""
+    code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
+    cells = tuple(types.CellType(find(cell.cell_contents)) for cell in function.__closure__ or ())
+    code = code.replace(co_consts=find(code.co_consts))
+    result = finish(types.FunctionType(code, scope, function.__name__, function.__defaults__, cells))
+    names = globals_read(code) & function.__globals__.keys()
+    scope |= {name: find(function.__globals__[name]) for name in names}  # (it may call itself)
+    return result
 
 
 PROGRAMS = {}  # hash -> program
@@ -94,18 +109,18 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
         name = None
     if name in PROGRAMS:
         return PROGRAMS[name]
-    code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
-    cells = tuple(types.CellType(inside(cell.cell_contents, dtype, boundscheck)) for cell in function.__closure__ or ())
-    code = code.replace(co_consts=inside(code.co_consts, dtype, boundscheck))
-    copy = types.FunctionType(code, scope, function.__name__, function.__defaults__, cells)
-    copy.hash, numba.config.CACHE_LOCATOR_CLASSES = name, f"{HashLocator.__module__}.HashLocator"
+    numba.config.CACHE_LOCATOR_CLASSES = f"{HashLocator.__module__}.HashLocator"
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
-    program = numba.njit(cache=name is not None, **options)(copy)
-    if name is not None:
-        PROGRAMS[name] = program
-    names = globals_read(code) & function.__globals__.keys()
-    scope |= {name: inside(function.__globals__[name], dtype, boundscheck) for name in names}
-    return program
+
+    def finish(copy):
+        copy.hash = name
+        program = numba.njit(cache=name is not None, **options)(copy)
+        if name is not None:
+            PROGRAMS[name] = program
+        return program
+
+    inner = functools.partial(compile_cpu, dtype=dtype, boundscheck=boundscheck)
+    return specialised(function, lambda value: inside(value, dtype, STANDS, inner), finish)
 
 
 def compiled_for(program, *arguments):

@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, cuda, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
 
 from .cache import STANDS, intrinsic
 from .registry import COMPILERS, NUMBERS, UPDATES, kernel, make, same_dtype
@@ -32,7 +32,19 @@ def merged_axes(shape, shapes):
     return merged or [(1, (True,) * len(shapes))]
 
 
-def loop_source(name, owners, numbers=(), results=1, updates=False):
+def nest(places, letters):
+    """The lines around the one that computes an element: a loop for each index."""
+    row = [
+        name for name, index in places.items() if len(index) < 2
+    ]  # seen as one long row, or as the one number that it is
+    lines = [f"{name} = {name}.ravel()" + "[0]" * (not places[name]) for name in row]
+    return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
+
+
+AROUND = {"cpu": nest}  # kind of device -> what writes these lines
+
+
+def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     """The text of a nest of loops that calls the scalar function `name` once for each element.
 
     An op that updates finds its first inputs in its results: with two names for one array, no loop could take many at once.
@@ -45,21 +57,17 @@ def loop_source(name, owners, numbers=(), results=1, updates=False):
     places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
     value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
     call = ", ".join([*(value[array] for array in inputs), *(f"{n}=number({n})" for n in numbers)])
-    lines = [f"def loop({', '.join([*places, *numbers])}):"]
-    for array, index in places.items():
-        if len(index) < 2:  # seen as one long row, or as the one number that it is
-            lines.append(f"    {array} = {array}.ravel()" + "[0]" * (not index))
-    for depth, letter in enumerate(letters):
-        lines.append(" " * 4 * (depth + 1) + f"for {letter} in range(out0.shape[{depth}]):")
-    lines.append(" " * 4 * (len(letters) + 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
-    return "\n".join(lines)
+    lines = AROUND[kind](places, letters)
+    depth = 1 + sum(line.endswith(":") for line in lines)
+    lines.append("    " * (depth - 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
+    return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
-def compiled_loop(function, dtype, owners, *layout):
+def compiled_loop(kind, function, dtype, owners, *layout):
     """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
-    scope = {"__name__": "__main__", "scalar": function, "number": dtype.type}
-    exec(loop_source("scalar", owners, *layout), scope)
-    return COMPILERS["cpu"](scope["loop"], dtype)
+    scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, "cuda": cuda}
+    exec(loop_source("scalar", owners, *layout, kind=kind), scope)
+    return COMPILERS[kind](scope["loop"], dtype)
 
 
 ELEMENTWISE = {}  # op -> (its results, the kinds of dtypes it takes: f floats, i integers, b bool; the dtype it gives; masks)
@@ -79,10 +87,11 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     sizes, owners = zip(*merged_axes(common, shapes))
     if len(sizes) > 12:
         raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
-    loop = compiled_loop(function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
+    kind = inputs[0].device.kind
+    loop = compiled_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
-    if len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
+    if kind != "gpu" and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
         views = None  # no need to reshape: the loop sees them so itself
     return make(op, common, gives or dtype, inputs, loop, views, names[len(inputs) :], results)
 

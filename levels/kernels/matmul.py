@@ -26,12 +26,12 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
 
-    loop = COMPILERS["cpu"](function, dtype)
+    loop = COMPILERS[x.device.kind](function, dtype)
 
     def run(out, x, w):
         loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    return make(op, (m, n), dtype, [x, w], run)
+    return make(op, (m, n), dtype, [x, w], run, [(m, n), x.shape, w.shape])
 
 
 @kernel("matmul", planner=plan_matmul)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from levels.hardware import log
+from levels.hardware import log, rint
 
 from .elementwise import TRIALS
 from .registry import COMPILERS, kernel, make
@@ -37,7 +37,7 @@ def two_uniform(state, n):
 
 def cos_sin(turns):
     """The cosine and the sine of an angle: quarter turns, and the rest by Taylor's series."""
-    quarters = np.rint(4.0 * turns)
+    quarters = rint(4.0 * turns)
     x = (turns - quarters / 4.0) * (2.0 * math.pi)
     cos = sin = 1.0
     for n in range(16, 0, -2):
@@ -54,26 +54,33 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    loop = COMPILERS["cpu"](function, np.dtype(np.float64))
+    loop = COMPILERS[state.device.kind](function, np.dtype(np.float64))
     return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
+
+
+def uniform(state, i, steps):
+    """Number i of those that are uniform in [0, 1), cut off to 1 / steps: a float32, rounded, could become 1."""
+    u, v = two_uniform(state, i // 2)
+    return math.floor((v if i % 2 else u) * steps) / steps
+
+
+def normal(state, i):
+    """Number i of the normal numbers, with mean 0 and standard deviation 1."""
+    u, v = two_uniform(state, i // 2)
+    cos, sin = cos_sin(v)
+    return math.sqrt(-2.0 * log(1.0 - u)) * (sin if i % 2 else cos)
 
 
 @kernel("random_uniform", planner=plan_random)
 def random_uniform(out, state):
-    """Uniform in [0, 1). A float32 is the float64 cut off after 24 bits: rounded, it could become 1."""
-    steps = 2.0**24 if out.itemsize == 4 else 2.0**53
     for i in range(out.size):
-        u, v = two_uniform(state, i // 2)
-        out[i] = np.floor((v if i % 2 else u) * steps) / steps
+        out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
 
 
 @kernel("random_normal", planner=plan_random)
 def random_normal(out, state):
-    """Normal, with mean 0 and standard deviation 1."""
     for i in range(out.size):
-        u, v = two_uniform(state, i // 2)
-        cos, sin = cos_sin(v)
-        out[i] = math.sqrt(-2.0 * log(1.0 - u)) * (sin if i % 2 else cos)
+        out[i] = normal(state, i)
 
 
 for op in ("random_uniform", "random_normal"):

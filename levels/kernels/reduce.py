@@ -51,10 +51,14 @@ LONG = 1024  # numbers in a row, from which on a float32 sum is split
 REDUCTIONS = {}  # op -> the number that its loops start at
 
 
-def compiled_reduction(function, dtype, start, loop, fast):
-    """One of the two loops above, with this function and start in the places of `combine` and `START`, for that dtype."""
-    scope = loop.__globals__ | {"combine": COMPILERS["cpu"](function, dtype, fast), "START": dtype.type(start)}
-    return COMPILERS["cpu"](types.FunctionType(loop.__code__, scope), dtype, fast)
+LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
+
+
+def compiled_reduction(kind, function, dtype, start, loop, fast):
+    """One of these loops, with this function and start in the places of `combine` and `START`, for that dtype."""
+    inner = function if kind == "gpu" else COMPILERS[kind](function, dtype, fast)
+    scope = loop.__globals__ | {"combine": inner, "START": dtype.type(start), "NUMBER": dtype.type}
+    return COMPILERS[kind](types.FunctionType(loop.__code__, scope), dtype, fast)
 
 
 def reduced(op, shape, axis):
@@ -80,11 +84,12 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     if dtype.kind == "i":
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keepdims or a not in axes)
-    views, loop = [(before, after), (before, within, after)], reduce_columns
+    by_rows, by_columns = LOOPS[x.device.kind]
+    views, loop = [(before, after), (before, within, after)], by_columns
     if after == 1:
-        views, loop = [(before,), (before, within)], reduce_rows
+        views, loop = [(before,), (before, within)], by_rows
     fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
-    return make(op, shape, dtype, [x], compiled_reduction(function, dtype, start, loop, fast), views)
+    return make(op, shape, dtype, [x], compiled_reduction(x.device.kind, function, dtype, start, loop, fast), views)
 
 
 def reduction(op, start):
@@ -129,7 +134,7 @@ STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x
 def plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
-    loop = compiled_loop(function, same_dtype(op, x), ((True,),), ("count",))
+    loop = compiled_loop(x.device.kind, function, same_dtype(op, x), ((True,),), ("count",))
     divide = make(op, total.spec.shape, x.dtype, [total.spec], loop, numbers=["count"]).run
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
 
@@ -137,7 +142,7 @@ def plan_mean(op, function, x, axis=None, keepdims=False):
         total.run(out, x)
         divide(out, out, count)
 
-    return make(op, total.spec.shape, x.dtype, [x], run)
+    return make(op, total.spec.shape, x.dtype, [x], run, [total.spec.shape, x.shape])
 
 
 kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
@@ -149,7 +154,7 @@ def plan_arg_max(op, function, x, axis=None):
     axes, (before, within, after) = reduced(op, x.shape, axis)
     if within == 0:
         raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
-    loop = COMPILERS["cpu"](function, same_dtype(op, x, kinds="fi"))
+    loop = COMPILERS[x.device.kind](function, same_dtype(op, x, kinds="fi"))
     shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
     return make(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
 
@@ -177,7 +182,7 @@ def plan_rows(op, function, *inputs):
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
-    loop = COMPILERS["cpu"](function, dtype, ("reassoc",) if dtype == np.float32 else ())
+    loop = COMPILERS[inputs[0].device.kind](function, dtype, ("reassoc",) if dtype == np.float32 else ())
     view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
     return make(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
 

@@ -4,6 +4,7 @@
 
 import difflib
 import inspect
+import math
 import operator
 import reprlib
 
@@ -33,11 +34,12 @@ PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
-def kernel(op, kind="cpu", planner=None):
-    """Decorate a function: it becomes the kernel of `op` for that kind of device, compiled when a plan first needs it."""
+def kernel(op, *kinds, planner=None):
+    """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
 
     def enter(function):
-        KERNELS[op, kind] = getattr(function, "py_func", function)
+        for kind in kinds or COMPILERS:  # for all kinds, where none is named
+            KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:
             PLANNERS[op] = planner
         PLANS.clear()
@@ -59,14 +61,16 @@ class Plan:
 
 
 def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
-    """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views` (None: in its own).
+    """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views`.
+
+    Without them each is seen in its own shape or, by a GPU's threads, as one row.
 
     Its traffic: every input is read once and each result, all of one Spec, written once.
     """
     spec = inputs[0].device.spec(shape, dtype)
     specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
     shapes = [s.shape for s in specs]
-    views = views or shapes
+    views = views or [(math.prod(s),) if spec.device.kind == "gpu" else s for s in shapes]
     arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
     loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
 

@@ -16,7 +16,7 @@ def plan_gather(op, function, x, rows):
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views, loop = [(count, width), (x.shape[0], width), (count,)], COMPILERS["cpu"](function, x.dtype)
+    views, loop = [(count, width), (x.shape[0], width), (count,)], COMPILERS[x.device.kind](function, x.dtype)
     made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], loop, views)
     made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
     return made
@@ -37,16 +37,24 @@ TRIALS["gather"] = [
 ]
 
 
-def plan_moves(op, function, shape, inputs, pairs):
-    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
+def by_views(function, shape, inputs, pairs):
+    """The program that takes numbers from view to view, in loops over all axes."""
     more = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
-    loop = compiled_loop(function, inputs[0].dtype, ((True,),) * max(2, len(shape)))
+    loop = compiled_loop(inputs[0].device.kind, function, inputs[0].dtype, ((True,),) * max(2, len(shape)))
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
             loop(*(view[more] for view in views))
 
-    return make(op, shape, inputs[0].dtype, inputs, run)
+    return run
+
+
+MOVES = {"cpu": by_views}  # kind of device -> how it takes numbers from view to view
+
+
+def plan_moves(op, function, shape, inputs, pairs):
+    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
+    return make(op, shape, inputs[0].dtype, inputs, MOVES[inputs[0].device.kind](function, shape, inputs, pairs))
 
 
 def plan_transpose(op, function, x, axes=None):
@@ -61,7 +69,7 @@ def plan_reshape(op, function, x, shape=None):
     """The same numbers in the same order, in another shape."""
     if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return make(op, shape, x.dtype, [x], compiled_loop(function, x.dtype, ((True,),)))
+    return make(op, shape, x.dtype, [x], compiled_loop(x.device.kind, function, x.dtype, ((True,),)))
 
 
 def plan_concat(op, function, *inputs, axis=0):
@@ -114,7 +122,7 @@ def plan_cast(op, function, x, dtype=None):
     same_dtype(op, x, kinds="fib")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    loop = compiled_loop(function, x.dtype, ((True,),))
+    loop = compiled_loop(x.device.kind, function, x.dtype, ((True,),))
     checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
 
     def run(out, x):
@@ -147,7 +155,7 @@ def plan_scatter_add(op, function, x, rows, count=0):
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
     taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    views, loop = [(count, width), (taken, width), (taken,)], COMPILERS["cpu"](function, dtype)
+    views, loop = [(count, width), (taken, width), (taken,)], COMPILERS[x.device.kind](function, dtype)
     return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
 
 
@@ -167,7 +175,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    size, loop = math.prod(x.shape), COMPILERS["cpu"](function, x.dtype)
+    size, loop = math.prod(x.shape), COMPILERS[x.device.kind](function, x.dtype)
     return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 

@@ -376,7 +376,7 @@ def loop_of(node):
     """The Spec, a shape and a dtype of floats, that all nodes of a loop share. None for a node that fits in none."""
     results, _, _, masks = ELEMENTWISE.get(node.op, (0, None, None, 0))
     loop = node.spec.device.spec(node.spec.shape, node.inputs[-1].spec.dtype)
-    if results != 1 or loop.dtype not in REAL or not 0 < loop.nbytes < 2**31:
+    if results != 1 or loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or loop.device.kind != "cpu":
         return None
     function, floats = KERNELS[node.op, loop.device.kind], len(node.inputs) - masks
     return loop if in_programs(function, masks, floats, tuple(numbers_of(node))) else None
@@ -443,7 +443,7 @@ def placed(units, kept):
         for x in unit:
             if x not in kept and last[x] > n:
                 again = free.get(x.spec.nbytes)
-                buffers[x] = again.pop() if again else x.spec.device.alloc((x.spec.nbytes,), np.uint8)
+                buffers[x] = again.pop() if again else x.spec.device.alloc((x.spec.nbytes,), np.bool_)
         for x in dict.fromkeys(x for node in unit for x in node.inputs):
             if x in buffers and last[x] == n:
                 free.setdefault(x.spec.nbytes, []).append(buffers[x])
@@ -474,7 +474,7 @@ def run_launch(node):
 def references(variable):
     """How many know the tensor of a variable, its array, and the memory behind that."""
     tensor = variable.value
-    return refs(tensor), refs(tensor.data), refs(tensor.data.base)
+    return refs(tensor), refs(tensor.data), refs(getattr(tensor.data, "base", None))
 
 
 ALONE = references(Variable(np.zeros(PAGE)))  # (an array under a page has nothing behind it; a new one costs little)

@@ -1,0 +1,359 @@
+"""The simulated TPU: its numbers to the bit, its cycles against the closed form, and what it refuses."""
+
+import statistics
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course import figures, tasks, tpu_figures
+from levels.hardware import (
+    SIDE,
+    Activate,
+    Multiply,
+    Pool,
+    ReadWeights,
+    Tpu,
+    Write,
+    bfloat16,
+    copy,
+    dense_program,
+    dnn_classifier,
+    linear_regression,
+    pool,
+    systolic,
+    weight_names,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype("f4")
+
+
+def ascending(x, w):
+    """float32 sums over ascending k of the products of what is there."""
+    sums = np.zeros((len(x), w.shape[1]), "f4")
+    for k in range(len(w)):
+        sums += x[:, k : k + 1] * w[k]
+    return sums
+
+
+def through_the_array(x, w):
+    """What the array should give: sums of SIDE products each, added up in ascending order."""
+    x, w, sums = bfloat16(x), bfloat16(w), np.zeros((len(x), w.shape[1]), "f4")
+    for k in range(0, len(w), SIDE):
+        sums += ascending(x[:, k : k + SIDE], w[k : k + SIDE])
+    return sums
+
+
+# bfloat16
+
+
+def test_every_bfloat16_is_itself():
+    every = (np.arange(2**16, dtype=np.uint32) << 16).view("f4")
+    numbers = ~np.isnan(every)
+    assert (bfloat16(every).view("u4") == every.view("u4"))[numbers].all()  # subnormals, infinities and -0.0 among them
+    assert np.isnan(bfloat16(every)[~numbers]).all() and (~numbers).sum() == 254
+
+
+def test_bfloat16_takes_the_nearest_and_in_a_tie_the_even_one():
+    bits = np.random.default_rng(0).integers(0, 2**31, 100_000, np.uint32)
+    bits[::4] = bits[::4] & np.uint32(0xFFFF0000) | np.uint32(0x8000)  # ties
+    x = bits.view("f4")[np.isfinite(bits.view("f4"))]
+    below = x.view("u4") & np.uint32(0xFFFF0000)
+    above = below + np.uint32(0x10000)
+    values = [np.where(b == 0x7F800000, 2.0**128, b.view("f4").astype("f8")) for b in (below, above)]
+    down, up = x - values[0], values[1] - x  # exact in float64
+    even = np.where(below >> np.uint32(16) & np.uint32(1), above, below)
+    nearest = np.where(down == up, even, np.where(down < up, below, above))
+    assert (down == up).sum() > 20_000
+    assert (bfloat16(x).view("u4") == nearest).all()
+    assert (bfloat16(-x) == -bfloat16(x)).all()
+
+
+def test_bfloat16_keeps_every_nan():
+    nan = np.array([0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF80FFFF], np.uint32).view("f4")
+    assert np.isnan(bfloat16(nan)).all()
+    assert bfloat16(1 + 2**-9) == 1 and bfloat16(1 + 3 * 2**-8) == 1 + 2**-6 and bfloat16(3.4e38) == np.inf
+
+
+# The array
+
+
+def clocked(xs, ws):
+    """An array of registers, cell by cell: xs and ws one behind the other, each cell changing its weight with the wavefront.
+
+    Returns the sums of each product and the number of cycles to the last of them.
+    """
+    (k, n), m = ws[0].shape, len(xs[0])
+    x, total = np.zeros((k, n), "f4"), np.zeros((k, n), "f4")
+    results = [np.full((m, n), np.nan, "f4") for _ in xs]
+    cycles, stream = len(xs) * m + k + n - 2, np.concatenate(xs)
+    for cycle in range(cycles):
+        for i in reversed(range(k)):
+            for j in reversed(range(n)):
+                row = cycle - i - j
+                here = 0 <= row < len(stream)
+                entering = stream[cycle - i, i] if j == 0 and here else np.float32(0)
+                x[i, j] = x[i, j - 1] if j else entering
+                above = total[i - 1, j] if i else np.float32(0)
+                total[i, j] = above + (ws[row // m][i, j] * x[i, j] if here else np.float32(0))
+                if i == k - 1 and here:
+                    results[row // m][row % m, j] = total[i, j]
+    return results, cycles
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (4, 3, 4), (2, 5, 3), (6, 1, 4), (5, 4, 1)])
+def test_tapes_and_registers_give_the_same_bits(m, k, n):
+    x, w = random(m, k), random(k, n, seed=1)
+    (sums,), cycles = clocked([x], [w])
+    assert cycles == m + k + n - 2
+    assert (systolic(x, w) == sums).all()
+
+
+def test_a_product_may_follow_another_without_a_gap():
+    xs, ws = [random(5, 3, seed=s) for s in range(3)], [random(3, 4, seed=9 + s) for s in range(3)]
+    results, cycles = clocked(xs, ws)
+    assert cycles == 3 * 5 + 3 + 4 - 2
+    assert all((sums == systolic(x, w)).all() for sums, x, w in zip(results, xs, ws, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.integers(0, 2**32), st.integers(-30, 30))
+def test_sums_run_upwards(m, k, n, seed, power):
+    x, w = random(m, k, seed=seed) * np.float32(2.0**power), random(k, n, seed=seed + 1)
+    assert (systolic(x, w) == ascending(x, w)).all()
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(10, 2, 1), (4, 100, 8), (100, 4, 8), (3, 128, 128), (2, 129, 130), (7, 300, 257), (1, 1, 1)]
+)
+def test_a_product_of_any_shape_to_the_bit(m, k, n):
+    x, w = random(m, k), random(k, n, seed=1)
+    product = Tpu("tpu:0").matmul(x, w)
+    assert product.dtype == np.float32 and (product == through_the_array(x, w)).all()
+    assert (Tpu("tpu:0").matmul(np.asfortranarray(x), w[:, ::-1])[:, ::-1] == product).all()
+
+
+def test_products_of_two_bfloat16_are_exact_so_one_weight_a_column_loses_nothing():
+    x, w = bfloat16(random(50, 1)), bfloat16(random(1, 40, seed=1))
+    assert (Tpu("tpu:0").matmul(x, w) == x.astype("f8") * w).all()
+
+
+def test_infinities_and_nan_stay_in_their_rows_and_columns():
+    x, w = random(6, 4), random(4, 5, seed=1)
+    x[2, 1], w[3, 0] = np.inf, np.nan
+    product = Tpu("tpu:0").matmul(x, w)
+    assert np.isnan(product[:, 0]).all() and np.isinf(product[2, 1:]).all() and np.isfinite(product).sum() == 20
+    big = np.full((2, 2), 3e38, "f4")
+    assert (Tpu("tpu:0").matmul(big, big) == np.inf).all()
+
+
+# The clock
+
+
+@pytest.mark.parametrize("m", [1, 10, 127, 128, 500])
+def test_the_cycles_of_one_tile(m):
+    tpu = Tpu("tpu:0")
+    tpu.matmul(np.ones((m, 7), "f4"), np.ones((7, 3), "f4"))
+    spans = [(unit, start, end) for unit, start, end, _ in tpu.timeline]
+    out = SIDE + m + 2 * SIDE - 2
+    written = [("activation", out, out + m), ("host", out + m, out + 2 * m)]
+    assert spans == [("weights", 0, SIDE), ("array", SIDE, out), *written]
+    assert tpu.busy == m + 2 * SIDE - 2 and tpu.cycles == out + 2 * m
+    tpu.matmul(np.ones((m, 7), "f4"), np.ones((7, 3), "f4"))
+    assert tpu.cycles == 2 * (out + 2 * m) and tpu.busy == 2 * (m + 2 * SIDE - 2)
+
+
+@pytest.mark.parametrize("m", [1, 100, 128, 256])
+@pytest.mark.parametrize(("down", "across"), [(1, 3), (3, 1), (2, 2)])
+def test_the_cycles_of_several_tiles(m, down, across):
+    tpu, count = Tpu("tpu:0"), down * across
+    tpu.matmul(np.ones((m, down * SIDE), "f4"), np.ones((down * SIDE, across * SIDE), "f4"))
+    assert tpu.busy == (count - 1) * max(m, SIDE) + m + 2 * SIDE - 2
+    assert [end - start for unit, start, end, _ in tpu.timeline if unit == "host"] == [m * across]
+    if m >= SIDE:
+        assert tpu.busy == count * m + 2 * SIDE - 2  # no gap
+    assert tpu.utilisation == pytest.approx(tpu_figures.useful(m, count, SIDE))
+
+
+def test_a_batch_of_ten_uses_four_percent():
+    tpu = Tpu("tpu:0")
+    assert tpu.utilisation == 0
+    tpu.matmul(np.ones((10, SIDE), "f4"), np.ones((SIDE, SIDE), "f4"))
+    assert tpu.utilisation == 10 / 264
+    tpu = Tpu("tpu:0")
+    tpu.matmul(np.ones((10, 2), "f4"), np.ones((2, 1), "f4"))
+    assert tpu.utilisation == 10 * 2 / (264 * SIDE**2)
+
+
+def test_a_layer_waits_for_the_one_before_and_its_weights_do_not():
+    tpu, program = Tpu("tpu:0"), dense_program(5, 6, y="h") + dense_program(6, 7, x="h", w="v")
+    tpu.run(program, x=random(200, 5), w=random(5, 6), v=random(6, 7))
+    _, first, activate, weights, second, _ = [(start, end) for _, start, end, _ in tpu.timeline]
+    assert weights == (first[0], first[0] + SIDE) and activate[0] == first[1] and second[0] == activate[1]
+
+
+def test_it_is_fast_enough():
+    tpu, seconds = Tpu("tpu:0"), {}
+    for shape, repeats in (((10, 2, 1), 40), ((4, 100, 8), 40), ((100, 4, 8), 40), ((256, 256, 256), 5)):
+        x, w, times = random(*shape[:2]), random(*shape[1:]), []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            tpu.matmul(x, w)
+            times.append(time.perf_counter() - start)
+        seconds[shape] = statistics.median(times)
+    print({shape: f"{1e3 * s:.2f} ms" for shape, s in seconds.items()})
+    assert seconds.pop((256, 256, 256)) < 0.1 and max(seconds.values()) < 0.003
+
+
+# Programs
+
+
+@pytest.mark.parametrize(("inputs", "units"), [(2, 4), (130, 5), (5, 300), (260, 129)])
+@pytest.mark.parametrize("function", ["identity", "relu", "sigmoid"])
+def test_a_layer_of_any_size(inputs, units, function):
+    x, w, b = random(9, inputs), random(inputs, units, seed=1), random(1, units, seed=2)
+    program = [*dense_program(inputs, units, function, b="b"), Write("y")]
+    y = Tpu("tpu:0").run(program, x=x, w=w, b=b)["y"]
+    z = through_the_array(x, w) + b
+    expected = {"identity": z, "relu": np.maximum(z, 0), "sigmoid": 1 / (1 + np.exp(-z.astype("f8")))}[function]
+    np.testing.assert_allclose(y, expected, rtol=1e-6 if function == "sigmoid" else 0)
+    assert y.dtype == np.float32
+
+
+ONES = dict(x=np.ones((4, 3), "f4"), w=np.ones((3, 2), "f4"), b=np.ones((1, 2), "f4"))
+READ, TWO = ReadWeights("w", 0, 0), [ReadWeights("w", 0, 0), Multiply("x")]
+
+
+@pytest.mark.parametrize(
+    ("error", "number", "words", "program", "arrays"),
+    [
+        (LookupError, 0, "no weights wait in the cells; put a ReadWeights", [Multiply("x")], {}),
+        (LookupError, 2, "no weights wait", [*TWO, Multiply("x")], {}),
+        (LookupError, 1, "h was never written; there are x, w, b", [READ, Multiply("h")], {}),
+        (LookupError, 0, "v was never written", [ReadWeights("v", 0, 0)], {}),
+        (LookupError, 0, r"w is \(3, 2\), and has no such tile of 128 x 128", [ReadWeights("w", 1, 0)], {}),
+        (LookupError, 0, r"w is \(200, 2\)", [ReadWeights("w", -1, 0)], dict(w=np.ones((200, 2), "f4"))),
+        (ValueError, 1, r"ReadWeights.* still waits in the cells; put a Multiply", [READ, READ], {}),
+        (ValueError, 1, r"x is \(4, 5\) and w is \(3, 2\): inner sizes 5 and 3 differ", TWO, dict(x=np.ones((4, 5), "f4"))),
+        (ValueError, 1, "inner sizes 256 and 200 differ", TWO, dict(x=np.ones((1, 256), "f4"), w=np.ones((200, 1), "f4"))),
+        (ValueError, 3, r"Activate those first", [*TWO, READ, Multiply("z")], dict(z=np.ones((1, 3), "f4"))),
+        (LookupError, 0, "sums of column 0 were never written; put a Multiply", [Activate(0, "relu", None, "y")], {}),
+        (LookupError, 2, "there is no activation 'gelu'; there are identity, relu, s", [*TWO, Activate(0, "gelu", None, "y")], {}),
+        (LookupError, 2, "c was never written", [*TWO, Activate(0, "relu", "c", "y")], {}),
+        (ValueError, 2, r"x is \(4, 3\); expected \(1, 2\)", [*TWO, Activate(0, "relu", "x", "y")], {}),
+        (ValueError, 5, "y has 1 columns of tiles", 2 * [*TWO, Activate(0, "relu", "b", "y")], {}),
+        (LookupError, 0, "y was never written", [Write("y")], {}),
+        (TypeError, 1, "expected ReadWeights, Multiply, Activate or Write", [READ, "multiply"], {}),
+        (TypeError, 0, "expected ReadWeights, Multiply", [("w", 0, 0)], {}),
+    ],
+)  # fmt: skip
+def test_a_wrong_instruction_is_named(error, number, words, program, arrays):
+    with pytest.raises(error, match=rf"^tpu:0, instruction {number}, .*{words}"):
+        Tpu("tpu:0").run(program, **ONES | arrays)
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones((2, 3)), np.ones(3, "f4"), np.ones((2, 3, 1), "f4"), [[1.0]], np.ones((0, 3), "f4"), np.ones((2, 3), int)]
+)  # fmt: skip
+def test_only_matrices_of_float32_enter(x):
+    good = np.ones((3, 3), "f4")
+    for name, pair in (("x", (x, good)), ("w", (good, x))):
+        with pytest.raises(TypeError, match=rf"^tpu:0: {name} is .*expected float32\[rows, columns\]"):
+            Tpu("tpu:0").matmul(*pair)
+
+
+def test_a_program_that_fails_counts_nothing_and_changes_nothing():
+    tpu, before = Tpu("tpu:0"), {name: array.copy() for name, array in ONES.items()}
+    with pytest.raises(LookupError):
+        tpu.run([*TWO, Write("y")], **ONES)
+    assert (tpu.cycles, tpu.busy, tpu.utilisation, tpu.timeline) == (0, 0, 0, [])
+    tpu.run([*dense_program(3, 2, "relu", b="b"), Write("y")], **ONES)
+    assert all((ONES[name] == before[name]).all() for name in ONES)
+
+
+# The device
+
+
+def test_it_is_in_the_pool_with_published_figures():
+    tpu = pool()["tpu:0"]
+    assert isinstance(tpu, Tpu) and tpu.simulated and tpu.kind == "tpu" and tpu is pool()["tpu:0"]
+    assert tpu.peak == 2 * 128 * 128 * 700e6 and tpu.bandwidth == 350e9
+    table = repr(Pool({"tpu:0": tpu}))
+    assert "22.9 Tflop/s, published" in table and "350 GB/s, published" in table and "measured" not in table
+    with pytest.raises(LookupError, match="tpu:0: no program measures launch_time"):
+        tpu.launch_time  # noqa: B018
+    assert isinstance(pool(tpus=2)["tpu:1"], Tpu)
+
+
+def test_memory_and_dtypes():
+    tpu = Tpu("tpu:0")
+    buffers = [tpu.alloc((3, 2), "f4"), tpu.put(np.arange(3)), tpu.put(np.array([True]))]
+    assert tpu.used == 24 + 24 + 1 and buffers[1].numpy().tolist() == [0, 1, 2]
+    there = copy(pool()["cpu:0"].put(np.ones(2, "f4")), tpu)
+    assert there.device is tpu and tpu.used == 49 + 8
+    double = pool()["cpu:0"].put(np.ones(2))
+    for attempt in (lambda: tpu.put(np.ones(2)), lambda: tpu.alloc((2,), "f8"), lambda: copy(double, tpu)):
+        with pytest.raises(
+            TypeError, match=r"^tpu:0 has float32, int64, bool, and no float64; convert first: x.astype"
+        ):
+            attempt()
+    with pytest.raises(MemoryError, match="tpu:0"):
+        tpu.alloc((2**32,), "f4")
+
+
+# The tasks
+
+
+def test_the_line_is_learned_as_well_as_on_the_cpu():
+    task, tpu = tasks.linear(), Tpu("tpu:0")
+    x, y, (w, b) = task.x.astype("f4"), task.y.astype("f4"), [v.astype("f4") for v in task.weights]
+    losses = []
+    for rows in task.batches[:400]:
+        error = tpu.matmul(x[rows], w) + b - y[rows]
+        losses.append(float(np.mean(error * error)))
+        de = 2 * error / len(rows)
+        w, b = w - 0.0005 * tpu.matmul(x[rows].T, de), b - 0.0005 * de.sum(axis=0, keepdims=True)
+    record = linear_regression(task.x, task.y, task.weights, task.batches[:400], 0.0005).losses
+    difference = np.abs(losses - record) / record
+    assert 0 < np.median(difference) < 0.01 and difference.max() < 0.2
+    assert np.mean(losses[-40:]) == pytest.approx(np.mean(record[-40:]), rel=0.005)
+
+
+def test_the_net_decides_as_on_the_cpu():
+    task, tpu = tasks.rings(), Tpu("tpu:0")
+    fit = dnn_classifier(*task[:2], task.weights, task.batches[:8000], task.learning_rate)
+    sizes, program = [2, 4, 8, 1], []
+    for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False), 1):
+        function = "sigmoid" if k == 3 else "relu"
+        program += dense_program(
+            inputs, units, function, x="x" if k == 1 else f"h{k - 1}", w=f"w{k}", b=f"b{k}", y=f"h{k}"
+        )
+    weights = {name: v.astype("f4") for name, v in zip(weight_names(fit.weights), fit.weights, strict=True)}
+    p = tpu.run([*program, Write("h3")], x=task.x_test.astype("f4"), **weights)["h3"]
+    assert 0 < np.abs(p - fit.predict(task.x_test)).max() < 0.1
+    right = figures.accuracy(task.y_test, fit.predict(task.x_test))
+    assert abs(figures.accuracy(task.y_test, p) - right) < 0.01 and right > 0.9
+
+
+# The pictures
+
+
+def test_the_drawn_array_ends_with_every_sum():
+    x, w = np.arange(12.0, dtype="f4").reshape(4, 3), np.arange(12.0, dtype="f4").reshape(3, 4)
+    assert "In cycle 0: 1 of 12 cells busy, 0 of 16 sums" in tpu_figures.flow(x, [w], 0).text
+    assert "In cycle 7: 3 of 12 cells busy, 15 of 16 sums" in tpu_figures.flow(x, [w], 7).text
+    assert "In cycle 8: 1 of 12 cells busy, 16 of 16 sums" in tpu_figures.flow(x, [w], 8).text
+    assert "In cycle 12: 1 of 12 cells busy, 32 of 32 sums" in tpu_figures.flow(x, [w, w], 12).text
+
+
+@pytest.mark.parametrize(("m", "how"), [(128, "without a gap"), (100, "with gaps")])
+def test_the_drawn_timeline_says_whether_there_are_gaps(m, how):
+    tpu = Tpu("tpu:0")
+    tpu.matmul(np.ones((m, 200), "f4"), np.ones((200, 1), "f4"))
+    assert f"2 tiles follow each other {how}" in tpu_figures.timeline(tpu.timeline, rows=m).text
