@@ -145,7 +145,7 @@ class Listener:
         """The launches of a program that is none by rows: which ops each does, and what it reads and writes."""
         outside = {*program.made, *program.fixed}
         for launch, unit in zip([inner for inner in row.rows if inner.kind == "launch"], program.units, strict=True):
-            read = {x for node in unit for x in node.inputs} - {*unit}
+            read = unit[0].inputs if len(unit) == 1 else {x for node in unit for x in node.inputs} - {*unit}
             launch.name = " ".join(node.op for node in unit)
             nbytes = sum(x.spec.nbytes for x in read) + sum(x.spec.nbytes for x in unit if x in outside)
             self.event(launch, unit[0].spec.device, nbytes, launch.begin)

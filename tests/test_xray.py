@@ -10,7 +10,7 @@ from course import reference, tasks, xray
 from levels.hardware import exp, log, pool
 from levels.high_level import Sequential
 from levels.kernels import counted
-from levels.low_level import ENGINES, VARIABLES, device, eager
+from levels.low_level import ENGINES, VARIABLES, built, device, eager
 from levels.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
 
 LINE, NET = tasks.linear(), tasks.rings()
@@ -23,6 +23,12 @@ def line_model():
 
 def net_model():
     return starting(Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]), NET, "binary_crossentropy")
+
+
+def launched_model():
+    model = Sequential([Dense(4, "relu"), BatchNormalization(), Dropout(0.5), Dense(1, "sigmoid")])
+    model.compile(Adam(0.01), "binary_crossentropy", ["accuracy"])
+    return model
 
 
 def starting(model, task, loss, metrics=()):
@@ -45,8 +51,7 @@ def net():
 @pytest.fixture(scope="module")
 def by_launches():
     """A step that is no map over rows, so that its program goes launch by launch; in float32, with Adam and a metric."""
-    model = Sequential([Dense(4, "relu"), BatchNormalization(), Dropout(0.5), Dense(1, "sigmoid")])
-    model.compile(Adam(0.01), "binary_crossentropy", ["accuracy"])
+    model = launched_model()
     rows = [array.astype("f4") for array in HUNDRED]
     return xray.opened(model, *rows), xray.compiled(model, *rows)
 
@@ -113,6 +118,11 @@ def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     } < {*done}
     assert units.launches < len(done) < opened.root.launches
     assert units.nbytes < opened.root.nbytes  # what stays within a loop is neither written nor read
+    model = launched_model()
+    xray.compiled(model, *[array.astype("f4") for array in HUNDRED])  # which builds it
+    specs = [pool()["cpu:0"].spec(array.shape, "f4") for array in HUNDRED]
+    program = built(lambda x, y: model.train_step(x, y), specs, 100)[0]
+    assert (units.launches, units.nbytes) == (program.launches, program.nbytes)
 
 
 def test_the_loss_is_that_of_record_opened_and_compiled(line, net):

@@ -3,7 +3,7 @@
 #
 # **In this notebook the model owns its training loop. We write that loop, and look at what it costs.**
 #
-# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 75 minutes, and 15 more
+# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 80 minutes, and 15 more
 # for what is optional.
 
 # %%
