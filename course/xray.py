@@ -64,7 +64,7 @@ TELL = {  # kind -> what the arguments and the result of its function tell: a na
     "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
     "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
     "layer": lambda f, y: (title(f["self"]), flow(f["x"], y)),
-    "loss": lambda f, y: (title(f.get("self")), flow(f.get("y_true"), f.get("y_pred"), y)),
+    "loss": lambda f, y: (title(f["self"]) if "self" in f else "", flow(f.get("y_true"), f.get("y_pred"), y)),
     "metric": lambda f, y: (title(f["self"]), shapes_of(f["y_true"], f["y_pred"])),
     "gradient": lambda f, y: (title(f["self"]), shapes_of(y)),
     "update": lambda f, y: (title(f["self"]), ""),
