@@ -248,13 +248,15 @@ def hash_of(*parts) -> str:
 
 
 def inputs_of(root: Path, name: str, text) -> str:
-    """A hash of everything that decides a notebook's outputs: its text, the levels beneath, `course/` and `data/`."""
-    beneath = [level_of(other) for other in names_in(root) if other < name]
-    paths = [path for built in beneath for path in (root / "levels" / built).glob("*.py")]
+    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, `course/`, `data/`."""
+    beneath = [other for other in names_in(root) if other < name]
+    texts = [(root / "notebooks" / "text" / f"{other}.py").read_text(encoding="utf-8") for other in beneath]
+    headings = [re.findall(r"^# #+ .*$", part, re.MULTILINE) for part in texts]  # `where` names them
+    paths = [path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")]
     paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle", ".html")]
     paths += [path for path in root.glob("data/**/*") if path.is_file() and not path.name.startswith(".")]
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
-    return hash_of(essence(text), sorted(files))
+    return hash_of(essence(text), headings, sorted(files))
 
 
 def stale(root: Path, name: str, text, notebook) -> str:

@@ -44,7 +44,7 @@ def test_a_product_on_the_tpu_has_inputs_of_8_bits(transpose_x, transpose_w):
     draw, tpu = np.random.default_rng(3), pool()["tpu:0"]
     x, w = draw.normal(size=(5, 7)).astype("f4"), draw.normal(size=(7, 3)).astype("f4")
     sides = {"transpose_x": transpose_x, "transpose_w": transpose_w}
-    given = [tpu.put(a.T if turned else a) for a, turned in zip((x, w), sides.values())]
+    given = [tpu.put(a.T if turned else a) for a, turned in zip((x, w), sides.values(), strict=True)]
     cycles = tpu.cycles
     y = launch("matmul", None, *given, **sides).numpy()
     exact = x.astype("f8") @ w.astype("f8")
@@ -83,7 +83,9 @@ def test_a_kernel_of_the_readers_runs_on_that_kind_alone():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("name", "make", "steps"), [("linear_regression", tasks.linear, 8), ("dnn_classifier", tasks.rings, 2)])
+@pytest.mark.parametrize(
+    ("name", "make", "steps"), [("linear_regression", tasks.linear, 8), ("dnn_classifier", tasks.rings, 2)]
+)
 def test_both_tasks_run_on_every_kind_of_device(level, name, make, steps):
     """The same source. The GPU adds in another order; the TPU multiplies numbers of 8 bits."""
     task, module = make(), importlib.import_module(f"levels.{level}.tasks")

@@ -3018,9 +3018,6 @@ checks.predict(
 #| export tpu
 """A TPU, cycle by cycle: an array of cells that multiply and add, and the instructions that feed it."""
 
-from collections import Counter
-from typing import NamedTuple
-
 
 def systolic(x, w):
     """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n] that come out below.

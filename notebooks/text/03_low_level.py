@@ -3048,7 +3048,12 @@ data = *single[0], single[1], task.batches[:20], task.learning_rate
 one, two, again = (train_on(names, *data) for names in (["gpu:0"], ["gpu:0", "gpu:1"], ["gpu:0", "gpu:1"]))
 halves_in_turn = train_on(["gpu:0", "gpu:0"], *data)
 print("one and two agree to 1e-6:", np.allclose(one, two, 1e-6, 0), " to the bit:", (one == two).all())
-print("two and two again:", (two == again).all(), " two, and one that takes the halves in turn:", (two == halves_in_turn).all())
+print(
+    "two and two again:",
+    (two == again).all(),
+    " two, and one that takes the halves in turn:",
+    (two == halves_in_turn).all(),
+)
 
 # %% [markdown]
 # So the answer does not depend on how many devices there are. It depends on the order of a sum, and that is ours to fix. (Large

@@ -3,7 +3,7 @@
 #
 # **In this notebook the model owns its training loop. We write that loop, and look at what it costs.**
 #
-# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 75 minutes, and 15 more
+# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 80 minutes, and 15 more
 # for what is optional.
 
 # %%
@@ -1953,6 +1953,91 @@ line
 # %%
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 net
+
+# %% [markdown]
+# ## One step, opened (6 min)
+#
+# The table counts launches. Which ones are they, and who asks for each? We take an X-ray of one step. No level is changed
+# for it: Python calls us whenever a function is called or returns
+# ([`sys.setprofile`](https://docs.python.org/3/library/sys.html#sys.setprofile)), and at the door of level 3 stands an engine
+# of ours, which does what the old one does and looks at the clock.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Op by op, a step of the line takes 17 launches on level 3. How many does the same step take from `fit`, op by op?",
+    choices=["17", "18", "about 50: each storey adds its own"],
+    answer="18",
+    because="Layers, loss and `fit` compute nothing themselves. They decide which ops are done. Only the optimizer has a number "
+    "of its own to keep: it counts its steps.",
+)
+
+# %%
+from course import where, xray
+
+patient = Sequential([Dense(1)])
+patient.build(task.x.shape, task.x.dtype)
+patient.set_weights(task.weights)
+patient.compile(SGD(task.learning_rate), "mse")
+ten = task.x[task.batches[0]], task.y[task.batches[0]]
+opened = xray.opened(patient, *ten)
+print(opened)
+
+# %% [markdown]
+# What stands further to the right happens within what stands above it. Read it from the top: level 5 asks level 4, level 4
+# asks level 3, and each op ends in one launch of a kernel of level 2. The loss takes three launches, and its gradient takes
+# six: walking back costs more than walking there. The **copies** are what crosses between Python's memory and the
+# device's: row numbers on the way in, the loss on the way out.
+#
+# And where does the time go? Open a row. The bars are in the colours of the levels.
+
+# %% tags=["nbval-ignore-output"]
+opened
+
+# %% [markdown]
+# The bars of the kernels are hardly to be seen. Nearly all of the step is Python on its way to them. (The X-ray makes this
+# worse, because it listens to every call. It does not listen while a kernel runs.)
+#
+# That was the step with its lid off. `fit` does not take it that way.
+
+# %%
+closed = xray.compiled(patient, *ten)
+print(closed)
+print("the same loss:", opened.loss == closed.loss)
+
+# %% [markdown]
+# All the parts are there again, but beneath `compile`. They run once, on symbols: 16 ops are written down and nothing is
+# launched. (The two gathers are not among them: a program reads its rows itself.) Two are the same product, because the
+# gradient of `error * error` has it twice; 15 remain. They become one program, which is launched once. It reads ten rows
+# and their numbers, 320 bytes, and keeps the rest near at hand.
+
+# %% tags=["nbval-ignore-output"]
+closed
+
+# %% [markdown]
+# Tracing and compiling take longer than the open step did. `fit` pays that once, and then takes thousands of steps in a launch.
+#
+# Large steps are easier to read with a viewer. `save` writes the rows in the trace event format. Open the file at
+# [ui.perfetto.dev](https://ui.perfetto.dev), where the devices have tracks of their own.
+
+# %%
+opened.save(folder / "step.json")
+print((folder / "step.json").name, len(list(opened.trace())), "events")
+
+# %% [markdown]
+# Each row names the file and the section that it comes from. You can ask for these by name, also by the name that a thing
+# has elsewhere. `where` looks it up, sends a layer or a function through the door on symbols, and tells which ops arrive.
+
+# %%
+where("GradientTape")
+
+# %%
+where("torch.nn.Linear")
+
+# %%
+try:
+    where("torch.nn.LSTM")
+except LookupError as error:
+    print(error)
 
 # %% [markdown]
 # ## What this level cost (5 min)

@@ -1,0 +1,271 @@
+"""Where a thing is made: the section that teaches it, the file and lines it is built into, the ops beneath it."""
+
+import ast
+import difflib
+import html
+import importlib
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+CELL = re.compile(r"^# %%(.*)\n((?:(?!# %%).*\n?)*)", re.MULTILINE)
+HEADING = re.compile(r"^# (#{2,3}) (.*)$", re.MULTILINE)
+
+NAMES = """
+    Linear = Dense                              InputLayer = Input
+    Dropout1d = Dropout                         BatchNorm1d = BatchNormalization
+    MSELoss = MeanSquaredError                  mse_loss = MeanSquaredError
+    L1Loss = MeanAbsoluteError                  BCELoss = BinaryCrossentropy
+    BCEWithLogitsLoss = BinaryCrossentropy      CrossEntropyLoss = SparseCategoricalCrossentropy
+    step = Optimizer.apply_gradients            minimize = Optimizer.apply_gradients
+    ExponentialLR = ExponentialDecay            MultiStepLR = PiecewiseConstantDecay
+    lr_scheduler = ExponentialDecay             clip_grad_norm_ = shortened
+    parameters = Module.trainable_variables     named_parameters = Module.named
+    state_dict = Module.get_weights             load_state_dict = Module.set_weights
+    Parameter = Variable                        autograd = GradientTape
+    requires_grad = Variable                    detach = stop_gradient
+    as_tensor = constant                        from_numpy = constant
+    convert_to_tensor = constant                manual_seed = RANDOM
+    compile = function                          jit = function
+    mm = matmul                                 index_select = gather
+    sum = reduce_sum                            mean = reduce_mean
+    amax = reduce_max                           argmax = arg_max
+    clamp = clip                                clip_by_value = clip
+    TensorDataset = Pipeline.from_tensor_slices
+    Trainer.fit = Model.fit                     training_step = Model.train_step
+    LightningModule = Model                     load = load_model
+    cuda = device                               list_physical_devices = pool
+"""
+ALIASES = dict(re.findall(r"(\S+) = (\S+)", NAMES))  # as TensorFlow, Keras, PyTorch or Lightning say it = as we do
+
+
+class Place(NamedTuple):
+    """Where a name is defined."""
+
+    name: str  # "Dense", or "Model.fit"
+    level: str  # "mid_level"
+    room: str  # "layers"
+    notebook: str  # "04_mid_level"
+    heading: str  # "A part owns its variables (12 min)"
+    part: str  # the smaller heading beneath it, if there is one
+    source: str
+    first: int  # its lines in the built file; 0 before the level is built
+    last: int
+
+    file = property(lambda self: f"levels/{self.level}/{self.room}.py")
+
+    title = property(lambda self: self.heading.split(" (")[0])
+
+    @property
+    def section(self):
+        return ", ".join(filter(None, (self.notebook, self.heading, self.part)))
+
+    @property
+    def lines(self):
+        span = f", line {self.first}" if self.first == self.last else f", lines {self.first} to {self.last}"
+        return self.file + span * bool(self.first)
+
+    def link(self, text):
+        """The text as a link to the section, which Jupyter follows from another notebook."""
+        anchor = html.escape((self.part or self.heading).replace(" ", "-"))
+        return f'<a href="{self.notebook}.ipynb#{anchor}" title="{self.lines}">{html.escape(text)}</a>'
+
+
+def places(root=ROOT):
+    """The Place of every name that the notebooks export, those in classes too, in the order of the course."""
+    found = []
+    for path in sorted(root.glob("notebooks/text/*.py")):
+        level, heading = path.stem.split("_", 1)[1], ["", ""]
+        for sort, source in CELL.findall(path.read_text(encoding="utf-8")):
+            if marker := re.match(r"#\| export (\w+)", source):
+                built = root / "levels" / level / f"{marker[1]}.py"
+                text = built.read_text(encoding="utf-8") if built.exists() else ""
+                for name, around, start, end in named(source):
+                    begin = text[: text.find(around)].count("\n") if around in text else None
+                    lines = (0, 0) if begin is None else (begin + start + 1, begin + end)
+                    what = "\n".join(around.split("\n")[start:end])
+                    found.append(Place(name, level, marker[1], path.stem, *heading, what, *lines))
+            elif "[markdown]" in sort:
+                for hashes, title in HEADING.findall(source):
+                    heading = [title, ""] if hashes == "##" else [heading[0], title]
+    return found
+
+
+def named(source):
+    """(name, the statement it stands in, its first line there, the line after) of all that a cell defines."""
+    lines = source.split("\n")
+    for statement in ast.parse(source).body:
+        inner = [(f"{statement.name}.", each) for each in statement.body] if isinstance(statement, ast.ClassDef) else []
+        start = first_line(statement)
+        around = "\n".join(lines[start : statement.end_lineno])
+        for prefix, each in [("", statement), *inner]:
+            for name in names_of(each):
+                yield prefix + name, around, first_line(each) - start, each.end_lineno - start
+
+
+def first_line(statement):
+    """Counted from 0; a decorator comes before its function."""
+    return min(part.lineno for part in (statement, *getattr(statement, "decorator_list", ()))) - 1
+
+
+def names_of(statement):
+    """What a statement gives a name to: a function, a class, variables, or an op, as in `scalar("subtract")(…)`."""
+    if hasattr(statement, "name"):
+        return [statement.name]
+    if isinstance(statement, ast.Expr):
+        called = getattr(statement.value, "func", ast.Pass())
+        return [node.value for node in ast.walk(called) if isinstance(node, ast.Constant)][:1]
+    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def place_of(code, index):
+    """The Place of a function's code: by its line in a built file, or, in a notebook, by its name in the newest level."""
+    *_, level, file = ("", *Path(code.co_filename).parts)[-2:]
+    built = [p for p in index if (p.level, f"{p.room}.py") == (level, file)]
+    inside = [p for p in built if p.first <= code.co_firstlineno <= p.last]
+    inside = inside or [p for p in index if p.name == code.co_qualname][-1:]
+    return min(inside, key=lambda p: p.last - p.first, default=None)
+
+
+class Found:
+    """What `where` found: places, the highest level first, and the ops that it sends through the door."""
+
+    def __init__(self, asked, found, ops):
+        self.asked, self.places, self.ops = asked, found, ops  # ops: {name: Place of its kernel}
+
+    @property
+    def title(self):
+        name = self.places[0].name
+        return name if self.asked.split(".")[-1] == name.split(".")[-1] else f"{self.asked} is {name} here"
+
+    def __repr__(self):
+        lines = [self.title]
+        for place in self.places:
+            lines += [f"  {place.section}", f"      {place.lines}"]
+        if self.ops:
+            lines.append("  its ops, and their kernels")
+        return "\n".join(lines + [f"      {op:14} {place.lines}" for op, place in self.ops.items()])
+
+    def _repr_html_(self):
+        rows = [f"<b>{html.escape(self.title)}</b>"]
+        for place in self.places:
+            source = f"<pre style='font-size:11px;background:none'>{html.escape(place.source)}</pre>"
+            summary = f"{place.link(place.section)} &middot; <code>{place.lines}</code>"
+            rows.append(f"<details><summary>{summary}</summary>{source}</details>")
+        ops = ", ".join(place.link(op) for op, place in self.ops.items())
+        return f"<div>{''.join(rows)}{f'<p>Its ops: {ops}</p>' * bool(ops)}</div>"
+
+
+def where(name):
+    """Where that is defined: `where("GradientTape")`, `where("Model.fit")`, or as TensorFlow or PyTorch call it.
+
+    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. Raises LookupError,
+    with the nearest names, for what the course does not have.
+    """
+    index = places()
+    known = dict.fromkeys(place.name for place in index)
+    ours = resolved(name, known)
+    if ours is None:
+        lower = {each.lower(): each for each in (*known, *ALIASES)}
+        near = [lower[n] for n in difflib.get_close_matches(name.split(".")[-1].lower(), lower, 3, 0.7)]
+        cure = (
+            f"near it are {', '.join(near)}" if near else "it finds what the notebooks export, and what others call it"
+        )
+        raise LookupError(f"where: nothing here is called {name!r}; {cure}")
+    found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
+    found = found[::-1]
+    ops = next(filter(None, map(ops_of, found)), [])
+    return Found(name, found, kernels_of(ops, index))
+
+
+def resolved(name, known):
+    """The name by which the course knows it, or None."""
+    parts, lower = name.split("."), {each.lower(): each for each in known}
+    for k in range(len(parts)):
+        end = ".".join(parts[k:])
+        if ours := ALIASES.get(end) or (end if end in known else lower.get(end.lower())):
+            return ours
+    return parts[-1] if any(each.endswith(f".{parts[-1]}") for each in known) and parts[-1] else None
+
+
+# The ops beneath: a part is made and called on symbols, as `function` does, and what passes the door is written down.
+
+MADE = [(), (3,), (0.5,), ("relu",), (5, 3)]  # what a part may be made with
+GIVEN = [  # and called on: x and w float32[3, 3], a mask like them, ids int64[3]
+    lambda x, mask, ids, w: (x,),
+    lambda x, mask, ids, w: (x, x),
+    lambda x, mask, ids, w: (x, w),
+    lambda x, mask, ids, w: (ids,),
+    lambda x, mask, ids, w: (ids, x),
+    lambda x, mask, ids, w: ([x, x],),
+    lambda x, mask, ids, w: (mask, x, x),
+    lambda x, mask, ids, w: (x, ids),
+    lambda x, mask, ids, w: (x, 0.0, 1.0),
+    lambda x, mask, ids, w: (x, (-1,)),
+    lambda x, mask, ids, w: (x, "float64"),
+    lambda x, mask, ids, w: (ids, 3),
+]
+CALLED = {  # (level, room) -> how what is defined there is called
+    ("low_level", "tensors"): lambda thing, *given: thing(*given),
+    ("low_level", "nn"): lambda thing, *given: thing(*given),
+    ("mid_level", "layers"): lambda part, *given: part(*given, **{"training": True} if hasattr(part, "call") else {}),
+    ("mid_level", "losses"): lambda loss, *given: loss(*given),
+    ("mid_level", "metrics"): lambda metric, *given: metric.update_state(*given),
+    ("mid_level", "optimizers"): lambda optimizer, x, w: optimizer.apply_gradients([(x, w)]),
+}
+
+
+def ops_of(place):
+    """The ops that a layer, a loss, a metric, an optimizer or a function of tensors sends through the door, by name.
+
+    It is tried with what MADE and GIVEN list, until it takes one. Of anything else nothing is called, and there are none.
+    """
+    call = CALLED.get((place.level, place.room))
+    try:
+        module = importlib.import_module(f"levels.{place.level}")
+    except ImportError:  # that level is not built yet
+        return []
+    thing, random = getattr(module, place.name, None), getattr(module, "RANDOM", None)
+    if not call or not callable(thing):
+        return []
+    state = random and random.getstate()
+    ops = next(filter(None, tried(call, thing)), [])
+    if random:
+        random.setstate(state)  # new layers drew their weights: the reader's draw on as if nothing had been
+    return ops
+
+
+def tried(call, thing):
+    """The ops of each trial that succeeds."""
+    for made in MADE if isinstance(thing, type) else [None]:
+        for given in GIVEN:
+            with suppress(Exception):  # whatever it says of arguments that it was not meant for
+                part = thing if made is None else thing(*made)
+                yield traced(lambda *symbols: call(part, *given(*symbols)))  # noqa: B023 - called at once
+
+
+def traced(run):
+    """The names of the ops that `run` sends through the door, each once."""
+    import numpy as np
+
+    from levels.hardware import pool
+    from levels.low_level import Variable, trace
+
+    cpu, w = pool()["cpu:0"], Variable(np.zeros((3, 3), "f4"))
+    symbols = [cpu.spec((3, 3), "f4"), cpu.spec((3, 3), "?"), cpu.spec((3,), "i8")]
+
+    def quiet(*args):
+        run(*args, w)  # what it returns need be no tensor
+
+    return [*dict.fromkeys(node.op for node in trace(quiet, symbols)[0].ops)]
+
+
+def kernels_of(ops, index):
+    """{op: the Place of its kernel}"""
+    if not ops:
+        return {}
+    from levels.kernels import KERNELS
+
+    return {op: place_of(KERNELS[op, "cpu"].__code__, index) for op in ops}
