@@ -3047,11 +3047,13 @@ launch_kernel(block_sum, 4, 32, terms, sums)
 print(sums, sums == terms.reshape(4, 32).sum(1))
 
 # %% [markdown]
-# The same for 16 threads, step by step. A line that ends in a cell is a write, one that begins there a read.
+# The same for 16 threads (the circles), from barrier to barrier: what each of them reads, above, and writes, below.
 
 # %%
 widgets.explore(
-    gpu_figures.block_sum, "The shared cells of a block that adds up 16 numbers, barrier by barrier.", barrier=range(5)
+    gpu_figures.block_sum,
+    "The shared cells of a block that adds up 16 numbers, barrier by barrier.",
+    barrier=range(1, 6),
 )
 
 # %% tags=["hide-input"]
