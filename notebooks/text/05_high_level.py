@@ -1365,7 +1365,7 @@ right = (load_model("rings").predict(data.x_test) > 0.5) == (data.y_test == 1)
 print(f"points in the right ring: {right.mean():.1%}")
 
 # %% [markdown]
-# ### To where there is no `levels`
+# ### To where there is no `levels` (5 min, optional)
 #
 # Our folder needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
 # Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
