@@ -2305,9 +2305,12 @@ def add_vectors(x, y, out):
 # You may have no such machine here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
 # number. Two threads that disturb each other do so once in a thousand runs. So we write a simulator. It runs the very same
 # function, as plain Python, one thread after the other, and it checks every access. What it does not have is speed. (A
-# real GPU, where there is one, comes at the end.) First, what can go wrong, each with a name of its own:
+# real GPU, where there is one, comes at the end.)
+#
+# The simulator's cells are folded. A click on one opens it, and all may be skipped: go on at *The first kernel*. First, what can
+# go wrong, each with a name of its own:
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 """A GPU: thousands of threads run one kernel. Where there is none, a simulator runs the same kernel and checks every access."""
 
@@ -2357,7 +2360,7 @@ class Endless(GpuError):
 # A thread is a place: `threadIdx` in its block, and its block is at `blockIdx` in the grid, each with up to three coordinates.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 class Dim3(NamedTuple):
     """A place or a size in up to three dimensions; x runs fastest."""
@@ -2407,7 +2410,7 @@ print(every_place(Dim3(3, 2)))
 # skimmed. Their idea is in the first lines of `note`.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 READ, WRITE, ATOMIC = "reads", "writes", "atomically updates"
 UNUSED = None, None
@@ -2488,7 +2491,7 @@ class View:
 # shares what is known of its elements.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def address_of(view, index, verb):
     """What View.locate gives, for an index of any kind."""
@@ -2527,7 +2530,7 @@ def listed(index):
 # one of them wait. Then the result depends on who comes first. It is enough to remember two uses of each element.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def note(view, address, index, verb):
     """Remember that the running thread uses an element. Raises Race where that clashes with an earlier use.
@@ -2563,7 +2566,7 @@ def note(view, address, index, verb):
 # the words do: who is named first.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 @functools.cache
 def position(code, instruction):
@@ -2601,7 +2604,7 @@ def race(view, index, state, use):
 # memory of one thread. And an **atomic** operation reads, changes and writes in one go: nobody can come between.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 SHARED = 48 * 1024  # bytes of shared memory that a block may ask for
 
@@ -2646,7 +2649,7 @@ def atomic(update):
 # are one line. `syncthreads` is the interesting one: it stops in the middle of a function and lets another thread go on.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 class Cuda:
     """What a kernel sees of its launch, spelled as numba.cuda spells it. The simulator fills it in while a kernel runs."""
@@ -2684,7 +2687,7 @@ cuda = Cuda()
 # that thread, and another greenlet goes on with the rest.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 class Workers(threading.local):
     """The greenlets of a thread of this computer that have nothing to do. (A new one costs more than many turns.)"""
@@ -2716,7 +2719,7 @@ def work():
 # each turn it looks whether all of them stand at the same one.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 WARP = 32  # threads that go in step
 
@@ -2793,7 +2796,7 @@ def standing(thread):
 # A launch wraps the arrays, runs the blocks, and says of any error which thread it was and where.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
 
@@ -2836,7 +2839,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
     return run
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def last_line(error):
     """The line of a kernel, or of a function that it calls, where an error came up; or where the thread waits."""
@@ -2850,7 +2853,7 @@ def last_line(error):
 # A loop without end is an error too. Nothing inside of it may ever ask what time it is, so a second thread of Python does.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 WATCHERS = []  # the one thread that ends launches
 
@@ -2876,7 +2879,7 @@ def patrol():
 # Last, what one calls. Sizes are checked here, and here the two kinds of GPU part.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):
     """Run kernel[blocks, threads](*arguments): so many blocks (a number, or up to three) of so many threads each.
@@ -3111,7 +3114,7 @@ tell(wait_in_a_branch, 1, 32, terms)
 
 
 # %%
-SIDE = 16
+TILE = 16
 
 
 def matmul_plain(a, b, out):
@@ -3123,16 +3126,16 @@ def matmul_plain(a, b, out):
 
 
 def matmul_tiled(a, b, out):
-    tile_a = cuda.shared.array((SIDE, SIDE), np.float32)
-    tile_b = cuda.shared.array((SIDE, SIDE), np.float32)
+    tile_a = cuda.shared.array((TILE, TILE), np.float32)
+    tile_b = cuda.shared.array((TILE, TILE), np.float32)
     column, row = cuda.grid(2)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     total = np.float32(0)
-    for start in range(0, a.shape[1], SIDE):
+    for start in range(0, a.shape[1], TILE):
         tile_a[y, x] = a[row, start + x]
         tile_b[y, x] = b[start + y, column]
         cuda.syncthreads()
-        for k in range(SIDE):
+        for k in range(TILE):
             total += tile_a[y, k] * tile_b[k, x]
         cuda.syncthreads()
     out[row, column] = total

@@ -3017,7 +3017,12 @@ for kind in ("cpu", "gpu", "tpu"):
     with placed_on(f"{kind}:0"):
         fits[kind] = linear_regression(*single[0], single[1], task.batches[:40], task.learning_rate)
     shared = np.abs(fits[kind].losses / fits["cpu"].losses - 1).max()
-    print(kind, fits[kind].losses[[0, 19, 39]].round(2), "largest relative difference", np.format_float_scientific(shared, 0))
+    print(
+        kind,
+        fits[kind].losses[[0, 19, 39]].round(2),
+        "largest relative difference",
+        np.format_float_scientific(shared, 0),
+    )
 
 # %% [markdown]
 # And the net, 4 steps on 20 rows each:
