@@ -186,8 +186,8 @@ def test_an_addition_is_as_fast_as_memory(record_property):
 def cublas():
     """NVIDIA's library of products, from a package of Python's (`pip install nvidia-cublas-cu12`), or the system's."""
     found = importlib.util.find_spec("nvidia")
-    folders = [Path(folder, "cublas") for folder in found.submodule_search_locations] if found else []
-    files = [str(file) for folder in folders for file in folder.rglob("*cublas*") if "Lt" not in file.name]
+    folders = found.submodule_search_locations if found else []
+    files = [str(file) for folder in folders for file in Path(folder).rglob("*cublas*.*") if "Lt" not in file.name]
     for file in (*files, "libcublas.so.12", "libcublas.so.13", "libcublas.so", "cublas64_12.dll", "cublas64_13.dll"):
         with contextlib.suppress(OSError):
             return ctypes.CDLL(file)
