@@ -173,7 +173,7 @@ def seconds(runs, repeats=7, calls=5):
 
 
 @at_full_speed
-def test_an_addition_is_as_fast_as_memory(record_property):
+def test_an_addition_beside_a_copy_of_memory(record_property):
     x, y = (GPU.put(np.full(2**26, number, "f4")) for number in (1, 2))
     out, copied = GPU.alloc(x.shape, x.dtype), GPU.alloc(x.shape, x.dtype)
     runs = {"add": lambda: launch("add", out, x, y), "copy": lambda: copied.data.copy_to_device(x.data)}
@@ -210,7 +210,7 @@ def test_a_product_beside_that_of_cublas(n, record_property):
 
     took = seconds({"ours": lambda: launch("matmul", out, x, w), "theirs": theirs})
     report(record_property, f"matmul of {n}, of the speed of cuBLAS", took["theirs"] / took["ours"])
-    np.testing.assert_allclose(out.numpy(), right.numpy(), rtol=1e-3, atol=1e-3 * n**0.5)
+    np.testing.assert_allclose(out.numpy(), right.numpy(), rtol=1e-4, atol=1e-4 * n**0.5)
     assert took["ours"] < 100 * took["theirs"]
 
 
