@@ -250,6 +250,7 @@ class Device:
 
     empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
     read, write = staticmethod(np.copy), staticmethod(np.copyto)
+    reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
@@ -1591,6 +1592,8 @@ EXP = {
 def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
 
+    infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
+
     def log(x):
         small = x < tiny
         y = select(small, x * scale, x)
@@ -1608,9 +1611,9 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
         h = 0.5 * f * f
         e = select(small, e - shift, e)
         result = e * ln2 - ((h - (s * (h + r) + e * ln2_rest)) - f)
-        result = select(x > 0.0, result, -math.inf)
-        result = select(x < 0.0, math.nan, result)
-        return select(x < math.inf, result, x)  # infinity and NaN are their own logarithm
+        result = select(x > 0.0, result, -infinity)
+        result = select(x < 0.0, nan, result)
+        return select(x < infinity, result, x)  # infinity and NaN are their own logarithm
 
     return log
 
@@ -3180,9 +3183,11 @@ def real_cuda():
         except OSError:
             return None
     try:
+        from numba import config
         from numba import cuda as numba_cuda
     except ImportError:
         return None
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small launch is no mistake here
     return numba_cuda if numba_cuda.is_available() else None
 
 
@@ -3251,6 +3256,7 @@ class RealGpu(Gpu):
     """The GPU that numba.cuda finds. Its buffers are numba's device arrays."""
 
     read = staticmethod(lambda data: data.copy_to_host())
+    reshape = staticmethod(lambda data, shape: data.reshape(shape))
 
     def __init__(self, name):
         super().__init__(name, real_cuda().current_context().get_memory_info().total)

@@ -426,14 +426,14 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
     shapes = [s.shape for s in specs]
     views = views or [(math.prod(s),) if spec.device.kind == "gpu" else s for s in shapes]
-    arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
+    arrays, reshape = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)], spec.device.reshape
     loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
 
     def on_two(out, x):  # the commonest; spelled out it takes half the time
         loop(out.reshape(views[0]), x.reshape(views[1]))
 
     def on_all(*arrays):
-        loop(*map(np.ndarray.reshape, arrays, views), *arrays[len(views) :])
+        loop(*map(reshape, arrays, views), *arrays[len(views) :])
 
     run = loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
@@ -691,7 +691,7 @@ def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     indices = [", ".join(c for c, has in zip(letters, own) if has) for own in zip(*owners)]
     places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
     value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
-    call = ", ".join([*(value[array] for array in inputs), *(f"{n}=number({n})" for n in numbers)])
+    call = ", ".join([*(value[array] for array in inputs), *(f"number({n})" for n in numbers)])
     lines = AROUND[kind](places, letters)
     depth = 1 + sum(line.endswith(":") for line in lines)
     lines.append("    " * (depth - 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
@@ -2421,10 +2421,10 @@ def plan_cast(op, function, x, dtype=None):
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
     loop = compiled_loop(x.device.kind, function, x.dtype, ((True,),))
-    checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
+    checked, read = np.dtype(dtype).kind == "i" and x.dtype.kind == "f", x.device.read
 
     def run(out, x):
-        if checked and not ((x >= -(2.0**63)) & (x < 2.0**63)).all():
+        if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
             raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
         loop(out, x)
 
@@ -2641,9 +2641,9 @@ from levels.hardware import DOUBLE, launch_kernel
 def thread(places, letters):
     """The lines around the one that computes an element, on a GPU: each thread finds its indices in its number."""
     lone = [f"{name} = {name}[0]" for name, index in places.items() if not index]
-    axes = [*enumerate(letters)][::-1]
-    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in axes]
-    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found]
+    inner = [*enumerate(letters)][:0:-1]  # the last index first
+    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in inner]
+    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found, f"    {letters[0]} = n"]
 
 
 AROUND["gpu"], AROUND["tpu"] = thread, nest
@@ -2823,7 +2823,8 @@ def tiled(side, number, turned_x, turned_w):
     """The kernel of a product in tiles of side x side; x, w or both may be given transposed."""
 
     def matmul_tiled(out, x, w):
-        xs, ws = cuda.shared.array((side, side), number), cuda.shared.array((side, side), number)
+        xs = cuda.shared.array((side, side), number)
+        ws = cuda.shared.array((side, side), number)
         (j, i), column, row = cuda.grid(2), cuda.threadIdx.x, cuda.threadIdx.y
         depth, total = x.shape[0] if turned_x else x.shape[1], number(0)
         for k in range(0, depth, side):
