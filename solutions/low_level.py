@@ -149,7 +149,7 @@ def kept_in_float64(function, x):
         y = function(x)
         parts = [y[k] for k in range(len(y))]
     result = np.zeros((len(y), len(x)))
-    for row, part in zip(result, parts):
+    for row, part in zip(result, parts, strict=True):
         row[:] = tape.gradient(part, x).numpy()
     return result
 

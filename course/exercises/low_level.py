@@ -1,10 +1,27 @@
 """The checks of notebook 03: a gradient rule, a loss without `if`, a Jacobian, a pass, an order, gradients reset."""
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from course.exercises.trying import Wrong, exercise, form
 
 NEAR = {"f8": 1e-9, "f4": 1e-4}  # how near a result must come, as a share of the largest number
+
+
+@contextmanager
+def interpreted():
+    """Kernels run as Python: a few numbers in many shapes are done before a compiler has begun."""
+    from levels.kernels import COMPILERS, PLANS
+
+    plans, compiler = dict(PLANS), COMPILERS["cpu"]
+    COMPILERS["cpu"] = lambda function, *_: function
+    try:
+        yield
+    finally:
+        COMPILERS["cpu"] = compiler
+        PLANS.clear()
+        PLANS.update(plans)
 
 
 def numbers(mine, said, result):
@@ -43,12 +60,14 @@ def values_of(said, graph, inputs, apply):
 def dense_rule(mine, draw):
     """The gradients of x @ w + b in x, w and b, from that of the result."""
     cases = ((3, 2, 4, (1, 4)), (3, 3, 3, (3,)), (5, 1, 2, ()), (2, 4, 3, (2, 3)), (4, 2, 3, (4, 1)), (1, 2, 5, (1, 1)))
-    for dtype, some in (("f8", cases), ("f4", cases[:2])):
+    for dtype, some in (("f8", cases), ("f4", cases[:1])):
         for rows, inputs, units, bias in some:
             shapes = (rows, units), (rows, inputs), (inputs, units), bias
             dy, *given = arrays = [np.asarray(draw.normal(size=shape)) for shape in shapes]
             tensors = [mine["constant"](x, dtype) for x in arrays]
-            y = tensors[1] @ tensors[2] + tensors[3]
+            with mine["GradientTape"]() as tape:  # what follows needs the same kernels: they are compiled here
+                y = tensors[1] @ tensors[2] + tensors[3]
+            tape.gradient(y, tensors[1:])
             said = f"{mine.name}, for x{[rows, inputs]}, w{[inputs, units]} and b{[*bias]},"
             with mine["GradientTape"]() as tape:
                 result = mine.call(said, mine.function, tensors[0], y, *tensors[1:])
@@ -75,6 +94,7 @@ def dense_rule(mine, draw):
 
 
 @exercise("03-2", lines=3)
+@interpreted()
 def huber(mine, draw):
     """error²/2 where |error| ≤ 1, beyond it |error| - 1/2: its numbers, its gradient, and its trace."""
     for dtype in NEAR:
@@ -105,6 +125,7 @@ def huber(mine, draw):
 
 
 @exercise("03-3", lines=4)
+@interpreted()
 def jacobian(mine, draw):
     """J[i, j], the slope of result i in input j, of functions from n numbers to m."""
     constant, total, tanh = mine["constant"], mine["reduce_sum"], mine["tanh"]
@@ -154,6 +175,7 @@ def products(mine):
 
 
 @exercise("03-4", lines=8)
+@interpreted()
 def without_ones(mine, draw):
     """A pass that leaves products with 1.0 out: the number of ops, and the same bits as before."""
     x, y = (mine["constant"](draw.normal(size=shape)) for shape in ((3, 4), (1, 4)))
@@ -209,7 +231,8 @@ def tangles(mine, draw):
     return found
 
 
-@exercise("03-5", lines=9)
+@exercise("03-5", lines=10)
+@interpreted()
 def in_order(mine, draw):
     """The records that a target was made from, each after those that made its inputs."""
     for words, records, target in tangles(mine, draw):
@@ -241,36 +264,39 @@ def in_order(mine, draw):
 
 
 def descended(parts, weights, rate, steps, resets):
-    """The weights after training on these parts (x, y) of the data; `resets` says when gradients start anew."""
-    w, b = weights
-    dw, db = 0.0, 0.0
+    """The weights [w, b] after training on these parts (x, y); `resets` says when gradients start anew."""
+    w, b, dw, db = *weights, 0.0, 0.0
     for _ in range(steps):
         if resets == "each step":
             dw, db = 0.0, 0.0
         for x, y in parts:
             if resets == "each loss":
                 dw, db = 0.0, 0.0
-            error = 2.0 * (x @ w + b - y) / len(x)
-            dw, db = dw + x.T @ error, db + error.sum(axis=0, keepdims=True)
+            error = 2.0 * (np.sum(x * w, axis=1, keepdims=True) + b - y) / len(x)
+            dw, db = dw + np.sum(error * x, axis=0, keepdims=True), db + np.sum(error, axis=0, keepdims=True)
             if resets == "each update":
                 w, b, dw, db = w - rate * dw, b - rate * db, 0.0, 0.0
         w, b = w - rate * dw, b - rate * db
-    return np.concatenate([w, b])
+    return np.concatenate([w, b], axis=1)
 
 
 @exercise("03-6", lines=8)
+@interpreted()
 def train(mine, draw):
     """SGD with `backward`: the gradients of a step's losses are added, those of earlier steps are not."""
-    mean = mine["reduce_mean"]
+    mean, total = mine["reduce_mean"], mine["reduce_sum"]
+
+    def squared_error(x, y, w, b):
+        error = total(x * w, axis=1, keepdims=True) + b - y
+        return mean(error * error)
+
     for dtype in NEAR:
         for count, features, steps in ((1, 1, 1), (1, 2, 5), (3, 2, 1), (3, 1, 4), (2, 3, 6)):
             parts = [(draw.normal(size=(n, features)), draw.normal(size=(n, 1))) for n in range(3, 3 + count)]
-            start = draw.normal(size=(features, 1)), draw.normal(size=(1, 1))
+            start = draw.normal(size=(1, features)), draw.normal(size=(1, 1))
             w, b = variables = [mine["Variable"](x.astype(dtype)) for x in start]
-            losses = []
-            for part in parts:
-                x, y = (mine["constant"](each, dtype) for each in part)
-                losses.append(lambda x=x, y=y, w=w, b=b: mean((x @ w + b - y) * (x @ w + b - y)))
+            tensors = [[mine["constant"](each, dtype) for each in part] for part in parts]
+            losses = [lambda x=x, y=y, w=w, b=b: squared_error(x, y, w, b) for x, y in tensors]
             right, never, each_loss, each_update = (
                 descended(parts, start, 0.05, steps, when)
                 for when in ("each step", "never", "each loss", "each update")
@@ -278,11 +304,11 @@ def train(mine, draw):
             said = f"{mine.name}(losses[{count}], variables, 0.05, {steps}), in {w.dtype},"
             mine.call(said, mine.function, losses, list(variables), 0.05, steps)
             mistakes = {
-                "the variables never change: `assign` them": np.concatenate(start),
+                "the variables never change: `assign` them": np.concatenate(start, axis=1),
                 "gradients of earlier steps are still in `grad`": never,
                 "only the last loss of a step counts": each_loss,
                 "each loss makes an update of its own": each_update,
                 "it walks uphill": descended(parts, start, -0.05, steps, "each step"),
             }
-            found = np.concatenate([v.numpy() for v in variables])
+            found = np.concatenate([v.numpy() for v in variables], axis=1)
             mine.compare(said, found, right.astype(dtype), mistakes, NEAR[dtype])

@@ -3202,7 +3202,7 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 # nudge.) Then look for the cause: `print(printed(collected(makers, z)))` is the list for the second formula, and a line of it uses a
 # tensor before the line that makes it. `tape_drawing(tape.records)` shows why: two roads lead from z to u, a short one and a long one.
 #
-# Write a collector that no detour deceives. (About 9 lines. Hint: a record may be entered once all makers of its inputs are.
+# Write a collector that no detour deceives. (About 10 lines. Hint: a record may be entered once all makers of its inputs are.
 # A function inside the function can call itself. Keep what you have seen in a set: `in` a list would compare tensors.)
 
 
