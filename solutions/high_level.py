@@ -9,35 +9,35 @@ from levels.mid_level import SGD, Dense  # noqa: F401
 
 
 def fit_until(model, x, y, bound, most):
-    for epoch in range(1, most + 1):
+    for epoch in range(most):
         history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
         if history.history["loss"][0] < bound:
-            break
-    return epoch
+            return epoch + 1
+    return most
 
 
 def last_step(model, x, y, bound, most):
-    for epoch in range(1, most + 1):
+    for epoch in range(most):
         history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
         if history.losses[-1] < bound:
-            break
-    return epoch
+            return epoch + 1
+    return most
 
 
 def from_zero(model, x, y, bound, most):
     for epoch in range(most):
         history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
         if history.history["loss"][0] < bound:
-            break
-    return epoch
+            return epoch
+    return most
 
 
 def evaluated(model, x, y, bound, most):
-    for epoch in range(1, most + 1):
+    for epoch in range(most):
         model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
         if model.evaluate(x, y)["loss"] < bound:
-            break
-    return epoch
+            return epoch + 1
+    return most
 
 
 def counted_afterwards(model, x, y, bound, most):
@@ -46,21 +46,21 @@ def counted_afterwards(model, x, y, bound, most):
 
 
 def without_end(model, x, y, bound, most):
-    for epoch in range(1, 100):
+    for epoch in range(99):
         history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
         if history.history["loss"][0] < bound:
-            break
-    return epoch
+            return epoch + 1
+    return most
 
 
 def begun_anew(model, x, y, bound, most):
     start = model.get_weights()
-    for epoch in range(1, most + 1):
+    for epochs in range(1, most + 1):
         model.set_weights(start)
-        history = model.fit(x, y, batch_size=10, epochs=epoch, shuffle=False, verbose=0)
+        history = model.fit(x, y, batch_size=10, epochs=epochs, shuffle=False, verbose=0)
         if history.history["loss"][-1] < bound:
-            break
-    return epoch
+            return epochs
+    return most
 
 
 # 05-2

@@ -37,9 +37,9 @@ def scale(mine, draw):
                 raise Wrong(f"{said} has {has} to train: expected one, with a number for each column")
             layer.set_weights([np.reshape(w, shapes[0])])
             said = f"{said} its numbers set to others,"
-            for x in (x, more):  # the next batch may have more rows
-                mistakes = {"it makes its numbers anew in every call": x, "it adds its numbers": x + w}
-                mine.compare(said, numbers(mine.call(said, layer.__call__, x)), x * w, mistakes)
+            for batch in (x, more):  # the next one may have more rows
+                mistakes = {"it makes its numbers anew in every call": batch, "it adds its numbers": batch + w}
+                mine.compare(said, numbers(mine.call(said, layer.__call__, batch)), batch * w, mistakes)
             found = slope(mine, said, layer.trainable_variables[0], layer.__call__, x)
             mine.compare(f"the gradient of {said}", np.ravel(found), np.sum(x, axis=0), near=1e-4)
             said = f"a second {mine.name}(), called first after the first one's numbers were set to others,"
