@@ -1,12 +1,14 @@
 """What README.md and TEACHING.md take from the course itself: the timetable, and two pictures with their descriptions.
 
-`python3 -m course.teaching` writes the timetable anew from the minutes beside the notebooks' headings; with the word
-`pictures`, it measures the five levels on this machine and draws both pictures as well.
+`python -m course.teaching` writes the timetable anew from the minutes beside the notebooks' headings; with the word
+`pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
 """
 
 import importlib
+import io
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,16 +122,49 @@ def with_tables(text):
     return text
 
 
-def pictures():
-    """{name: figures.Picture}: the great figure, measured now, and one still of a figure with sliders."""
+def five_levels():
+    """The great figure, measured now: its PNG, and what it says in words."""
     from course import compare, figures, great, reference, tasks
 
     levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
     on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
-    return {
-        "five_levels": great.five_levels(compare.measure(tasks.linear(), *on_all)),
-        "loop_order": figures.loop_order("ijk", 303),
-    }
+    picture = great.five_levels(compare.measure(tasks.linear(), *on_all))
+    return picture.png, picture.text
+
+
+MOVED = """from course import figures, widgets
+
+start = {"order": "ijk", "step": 303}
+widgets.explore(figures.loop_order, "", start, order=figures.ORDERS, step=range(513))
+"""
+
+
+def sliders():
+    """A figure with its sliders, as JupyterLab shows it: its PNG, and what it says in words."""
+    import nbformat
+    from PIL import Image
+
+    from course import browser, build
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder).resolve()
+        root = build.copy_project(ROOT, scratch / "copy", [])
+        cells = [nbformat.v4.new_code_cell(MOVED)]
+        build.write_notebook(root, "one", nbformat.v4.new_notebook(cells=cells, metadata=build.METADATA))
+        with browser.jupyterlab(root, scratch) as address, browser.launched() as running:
+            tab = running.new_page(viewport={"width": 1200, "height": 1000})
+            tab.goto(address("one"))
+            if errors := browser.run_all(tab):
+                raise RuntimeError("\n".join(errors))
+            figure = tab.locator(".jp-OutputArea-output", has=tab.locator("img.widget-image"))
+            text = figure.get_by_role("status").inner_text()
+            shot = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
+    small = io.BytesIO()
+    shot.quantize(256, dither=Image.Dither.NONE).save(small, "png")
+    return small.getvalue(), f"A figure with two sliders, order and step. {text}"
+
+
+PICTURES = {"five_levels": five_levels, "sliders": sliders}
 
 
 def with_description(page, name, text):
@@ -140,9 +175,10 @@ def with_description(page, name, text):
 def main(arguments):
     teaching, readme = ROOT / "TEACHING.md", ROOT / "README.md"
     write(teaching, with_tables(teaching.read_text(encoding="utf-8")))
-    for name, picture in pictures().items() if arguments == ["pictures"] else ():
-        (ROOT / "pictures" / f"{name}.png").write_bytes(picture.png)
-        write(readme, with_description(readme.read_text(encoding="utf-8"), name, picture.text))
+    for name, draw in PICTURES.items() if arguments == ["pictures"] else ():
+        png, text = draw()
+        (ROOT / "pictures" / f"{name}.png").write_bytes(png)
+        write(readme, with_description(readme.read_text(encoding="utf-8"), name, text))
 
 
 def write(path, text):
