@@ -1,6 +1,6 @@
 """What README.md and TEACHING.md take from the course itself: the timetable, and two pictures with their descriptions.
 
-`python -m course.teaching` writes the timetable anew from the minutes beside the notebooks' headings; with the word
+`python -m course.teaching` writes the timetable of both pages anew from the minutes beside the notebooks' headings; with the word
 `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
 """
 
@@ -74,6 +74,11 @@ def in_class(section):
     return not section.optional and section.title not in ("Exercises", "Build")
 
 
+def minutes(name):
+    """What the body of a notebook takes, without what is optional."""
+    return sum(section.minutes for section in sections(name) if in_class(section))
+
+
 def five_weeks():
     """A table: for each week its notebook, the sections for the class, and the sections to choose from at home."""
     lines = ["| week | in class | minutes | at home, by choice |", "|---|---|---|---|"]
@@ -81,8 +86,7 @@ def five_weeks():
         told = [section for section in sections(path.stem) if in_class(section)]
         home = [section for section in sections(path.stem) if not in_class(section) and section.title != "Build"]
         texts = [" · ".join(map(str, part)) for part in (told, home)]
-        minutes = sum(section.minutes for section in told)
-        lines.append(f"| **{week}** `{path.stem}` | {texts[0]} | {minutes} | {texts[1]} |")
+        lines.append(f"| **{week}** `{path.stem}` | {texts[0]} | {minutes(path.stem)} | {texts[1]} |")
     return "\n".join(lines)
 
 
@@ -91,7 +95,7 @@ def one_day():
     lines, now = ["| at | what | minutes | left out |", "|---|---|---|---|"], START
     for name, rest in DAY:
         if isinstance(rest, int):
-            what, minutes, out = name, rest, ""
+            what, length, out = name, rest, ""
         else:
             told = [section for section in sections(name) if in_class(section)]
             if unknown := set(rest) - {section.title for section in told}:
@@ -99,10 +103,10 @@ def one_day():
                     f"the day leaves out {sorted(unknown)}, and {name} has {[each.title for each in told]}"
                 )
             kept = [section for section in told if section.title not in rest]
-            minutes = 5 * round(AIR * sum(section.minutes for section in kept) / 5)
+            length = 5 * round(AIR * sum(section.minutes for section in kept) / 5)
             what, out = f"`{name}`: " + " · ".join(map(str, kept)), " · ".join(rest)
-        lines.append(f"| {now // 60}:{now % 60:02} | {what} | {minutes} | {out} |")
-        now += minutes
+        lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} | {out} |")
+        now += length
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
 
 
@@ -120,6 +124,13 @@ def with_tables(text):
             )
         text = f"{parts[0]}{table()}\n{parts[1]}"
     return text
+
+
+def with_minutes(page):
+    """The text of README.md with the minutes of each notebook at the end of its row, as the headings have them now."""
+    return re.sub(
+        r"^(\| `(\d\d_\w+)` \|.* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
+    )
 
 
 def five_levels():
@@ -175,6 +186,7 @@ def with_description(page, name, text):
 def main(arguments):
     teaching, readme = ROOT / "TEACHING.md", ROOT / "README.md"
     write(teaching, with_tables(teaching.read_text(encoding="utf-8")))
+    write(readme, with_minutes(readme.read_text(encoding="utf-8")))
     for name, draw in PICTURES.items() if arguments == ["pictures"] else ():
         png, text = draw()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)
