@@ -1365,7 +1365,7 @@ right = (load_model("rings").predict(data.x_test) > 0.5) == (data.y_test == 1)
 print(f"points in the right ring: {right.mean():.1%}")
 
 # %% [markdown]
-# ### To where there is no `levels`
+# ### To where there is no `levels` (5 min, optional)
 #
 # Our folder needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
 # Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
@@ -2587,10 +2587,10 @@ for rate in (0.1, 1.0):
     print(f"rate {rate}: a gradient reaches", *reached)
 
 # %% [markdown]
-# All gradients are 0 but one, that of the last bias. Find the cause, layer by layer: give the points to the first layer, what
-# it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is **dead**: its gradient is 0
-# at every point, so no step will ever bring it back. (About 5 lines. Hint: `model.layers` is a list, a layer is called like a function,
-# and `.numpy()` makes an array of what it gives.)
+# Only the last bias still has one, so nothing else will ever move. Find the cause, layer by layer: give the points to the first
+# layer, what it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is **dead**: where
+# it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5 lines. Hint: `model.layers`
+# is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
 
 
 # %%
@@ -2602,12 +2602,15 @@ def dead_units(model, x):
 exercises.check("05-3", dead_units)
 
 # %% [markdown]
-# Is it right? Then ask it about the three nets. One dead unit of eight does no harm, and eight of eight are the end. Which step
-# killed them? (A callback with `on_train_batch_end` can tell. And which cure is there besides a lower rate?)
+# Is it right? Then ask it about the three nets. One dead unit of eight does no harm; eight of eight are the end. A callback with
+# `on_train_batch_end` can print the number whenever it changes: units die and come back, because the first layer moves on and
+# with it what goes into them. In the 125th step all eight are dead at once, and the first layer stands still, too. So it was the rate:
+# the steps were too long. (Which other cure do you know?)
 #
 # ### 05-4 · Break it: the last fifth
 #
-# Is a penguin a Chinstrap? One unit, the three measures of the race on level 4, and a fifth of the table held out by `validation_split`.
+# Is a penguin a Chinstrap? One unit, the three measures of the race on level 4, and a fifth of the table held out by
+# `validation_split`.
 
 # %% tags=["hide-input"]
 checks.predict(
