@@ -250,6 +250,7 @@ class Device:
 
     empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
     read, write = staticmethod(np.copy), staticmethod(np.copyto)
+    reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
@@ -1591,6 +1592,8 @@ EXP = {
 def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
 
+    infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
+
     def log(x):
         small = x < tiny
         y = select(small, x * scale, x)
@@ -1608,9 +1611,9 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
         h = 0.5 * f * f
         e = select(small, e - shift, e)
         result = e * ln2 - ((h - (s * (h + r) + e * ln2_rest)) - f)
-        result = select(x > 0.0, result, -math.inf)
-        result = select(x < 0.0, math.nan, result)
-        return select(x < math.inf, result, x)  # infinity and NaN are their own logarithm
+        result = select(x > 0.0, result, -infinity)
+        result = select(x < 0.0, nan, result)
+        return select(x < infinity, result, x)  # infinity and NaN are their own logarithm
 
     return log
 
@@ -2305,9 +2308,12 @@ def add_vectors(x, y, out):
 # You may have no such machine here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
 # number. Two threads that disturb each other do so once in a thousand runs. So we write a simulator. It runs the very same
 # function, as plain Python, one thread after the other, and it checks every access. What it does not have is speed. (A
-# real GPU, where there is one, comes at the end.) First, what can go wrong, each with a name of its own:
+# real GPU, where there is one, comes at the end.)
+#
+# The simulator's cells are folded. A click on one opens it, and all may be skipped: go on at *The first kernel*. First, what can
+# go wrong, each with a name of its own:
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 """A GPU: thousands of threads run one kernel. Where there is none, a simulator runs the same kernel and checks every access."""
 
@@ -2357,7 +2363,7 @@ class Endless(GpuError):
 # A thread is a place: `threadIdx` in its block, and its block is at `blockIdx` in the grid, each with up to three coordinates.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 class Dim3(NamedTuple):
     """A place or a size in up to three dimensions; x runs fastest."""
@@ -2407,7 +2413,7 @@ print(every_place(Dim3(3, 2)))
 # skimmed. Their idea is in the first lines of `note`.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 READ, WRITE, ATOMIC = "reads", "writes", "atomically updates"
 UNUSED = None, None
@@ -2488,7 +2494,7 @@ class View:
 # shares what is known of its elements.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def address_of(view, index, verb):
     """What View.locate gives, for an index of any kind."""
@@ -2527,7 +2533,7 @@ def listed(index):
 # one of them wait. Then the result depends on who comes first. It is enough to remember two uses of each element.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def note(view, address, index, verb):
     """Remember that the running thread uses an element. Raises Race where that clashes with an earlier use.
@@ -2563,7 +2569,7 @@ def note(view, address, index, verb):
 # the words do: who is named first.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 @functools.cache
 def position(code, instruction):
@@ -2601,7 +2607,7 @@ def race(view, index, state, use):
 # memory of one thread. And an **atomic** operation reads, changes and writes in one go: nobody can come between.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 SHARED = 48 * 1024  # bytes of shared memory that a block may ask for
 
@@ -2646,7 +2652,7 @@ def atomic(update):
 # are one line. `syncthreads` is the interesting one: it stops in the middle of a function and lets another thread go on.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 class Cuda:
     """What a kernel sees of its launch, spelled as numba.cuda spells it. The simulator fills it in while a kernel runs."""
@@ -2684,7 +2690,7 @@ cuda = Cuda()
 # that thread, and another greenlet goes on with the rest.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 class Workers(threading.local):
     """The greenlets of a thread of this computer that have nothing to do. (A new one costs more than many turns.)"""
@@ -2716,7 +2722,7 @@ def work():
 # each turn it looks whether all of them stand at the same one.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 WARP = 32  # threads that go in step
 
@@ -2793,7 +2799,7 @@ def standing(thread):
 # A launch wraps the arrays, runs the blocks, and says of any error which thread it was and where.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
 
@@ -2836,7 +2842,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
     return run
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def last_line(error):
     """The line of a kernel, or of a function that it calls, where an error came up; or where the thread waits."""
@@ -2850,7 +2856,7 @@ def last_line(error):
 # A loop without end is an error too. Nothing inside of it may ever ask what time it is, so a second thread of Python does.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 WATCHERS = []  # the one thread that ends launches
 
@@ -2876,7 +2882,7 @@ def patrol():
 # Last, what one calls. Sizes are checked here, and here the two kinds of GPU part.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):
     """Run kernel[blocks, threads](*arguments): so many blocks (a number, or up to three) of so many threads each.
@@ -3111,7 +3117,7 @@ tell(wait_in_a_branch, 1, 32, terms)
 
 
 # %%
-SIDE = 16
+TILE = 16
 
 
 def matmul_plain(a, b, out):
@@ -3123,16 +3129,16 @@ def matmul_plain(a, b, out):
 
 
 def matmul_tiled(a, b, out):
-    tile_a = cuda.shared.array((SIDE, SIDE), np.float32)
-    tile_b = cuda.shared.array((SIDE, SIDE), np.float32)
+    tile_a = cuda.shared.array((TILE, TILE), np.float32)
+    tile_b = cuda.shared.array((TILE, TILE), np.float32)
     column, row = cuda.grid(2)
     x, y = cuda.threadIdx.x, cuda.threadIdx.y
     total = np.float32(0)
-    for start in range(0, a.shape[1], SIDE):
+    for start in range(0, a.shape[1], TILE):
         tile_a[y, x] = a[row, start + x]
         tile_b[y, x] = b[start + y, column]
         cuda.syncthreads()
-        for k in range(SIDE):
+        for k in range(TILE):
             total += tile_a[y, k] * tile_b[k, x]
         cuda.syncthreads()
     out[row, column] = total
@@ -3177,9 +3183,11 @@ def real_cuda():
         except OSError:
             return None
     try:
+        from numba import config
         from numba import cuda as numba_cuda
     except ImportError:
         return None
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small launch is no mistake here
     return numba_cuda if numba_cuda.is_available() else None
 
 
@@ -3248,6 +3256,7 @@ class RealGpu(Gpu):
     """The GPU that numba.cuda finds. Its buffers are numba's device arrays."""
 
     read = staticmethod(lambda data: data.copy_to_host())
+    reshape = staticmethod(lambda data, shape: data.reshape(shape))
 
     def __init__(self, name):
         super().__init__(name, real_cuda().current_context().get_memory_info().total)
