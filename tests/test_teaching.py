@@ -20,7 +20,7 @@ def test_the_timetable_is_that_of_the_headings():
 
 def test_a_timetable_is_written_anew_and_nothing_else():
     page = PAGES["TEACHING.md"]
-    old = page.replace("A surprise to begin with 2", "A surprise to begin with 7", 3)
+    old = re.sub(r" \d+ ·", " 99 ·", page)
     assert old != page and teaching.with_tables(old) == page
     for part in ("<!-- one day: written by course/teaching.py -->\n", "<!-- end of one day -->\n"):
         with pytest.raises(ValueError, match="one day"):
