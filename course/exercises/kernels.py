@@ -41,7 +41,7 @@ def hypotenuse(mine, draw):
         result = mine.call(mine.spelled((x, y)), mine.function, x, y)
         check_hypotenuse(mine, x, y, np.float64(result) if isinstance(result, Real) else result)
     for dtype, numbers in (("f8", pairs + wide), ("f4", pairs)):
-        loop = mine.call(mine.name, mine["compiled_loop"], mine.function, np.dtype(dtype), ((True, True),))
+        loop = mine.call(mine.name, mine["compiled_loop"], "cpu", mine.function, np.dtype(dtype), ((True, True),))
         for x, y in np.array(numbers, dtype):
             out = np.full(1, FILL, dtype)
             mine.call(f"{mine.name}, compiled for {out.dtype},", loop, out, np.array([x]), np.array([y]))
