@@ -17,7 +17,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from course import exercises
 from course.build import level_of
+from course.exercises import verdict  # held here, whatever a student's code does to the module
 
+SECTION = re.compile(r"^(## Exercises|from course import exercises|exercises\.check\()", re.MULTILINE)
 CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\d+)["']""", re.MULTILINE)
 
 
@@ -33,7 +35,7 @@ def main(notebook: str, seed: str, results: str, *skipped: str) -> None:
         except Exception as error:  # whatever a damaged file does to its parser
             say(unreadable=f"the notebook cannot be read ({type(error).__name__}: {error})")
             return
-        begin = next((n for n, cell in enumerate(cells) if re.search("^## Exercises", cell.source, re.MULTILINE)), 0)
+        begin = next((n for n, cell in enumerate(cells) if SECTION.search(cell.source)), len(cells))
         code = [(n, cell.source) for n, cell in enumerate(cells) if cell.cell_type == "code"]
         shell = prepared([source for n, source in code if n < begin], level_of(Path(notebook).stem))
         say(ready=True)
@@ -43,10 +45,21 @@ def main(notebook: str, seed: str, results: str, *skipped: str) -> None:
         say(end=True)
 
 
-def prepared(sources: list[str], level: str) -> InteractiveShell:
+class Shell(InteractiveShell):
+    """A notebook's Python, without a notebook around it."""
+
+    def enable_gui(self, gui=None):
+        """What `%matplotlib inline` asks for: nobody is looking."""
+
+    def ask_exit(self):
+        """What `exit()` calls."""
+        raise SystemExit
+
+
+def prepared(sources: list[str], level: str) -> Shell:
     """A notebook's Python with the names of a built level, and with what these cells import."""
-    shell = InteractiveShell.instance()
-    shell.run_cell(f"from levels.{level} import *")
+    shell = Shell.instance()
+    shell.run_cell(f"from levels.{level} import *\nfrom course import exercises")
     for source in sources:
         try:
             statements = ast.parse(shell.transform_cell(source)).body
@@ -58,7 +71,7 @@ def prepared(sources: list[str], level: str) -> InteractiveShell:
     return shell
 
 
-def run(shell: InteractiveShell, number: int, source: str, seed: int, say) -> None:
+def run(shell: Shell, number: int, source: str, seed: int, say) -> None:
     """Run one cell, and try each function that it hands to a check."""
     named = CHECK.findall(source)
     say(cell=number, keys=named)
@@ -68,7 +81,7 @@ def run(shell: InteractiveShell, number: int, source: str, seed: int, say) -> No
     for key in dict.fromkeys([*named, *handed]):
         if key in handed:
             try:
-                state, text = exercises.verdict(key, handed[key], seed)
+                state, text = verdict(key, handed[key], seed)
             except BaseException as error:
                 state, text = "error", f"{type(error).__name__}: {error}"
         else:

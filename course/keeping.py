@@ -1,7 +1,7 @@
 """Nothing of a reader's is lost: `reset` a notebook or a level, `catch-up` on the levels beneath one, `undo` either.
 
 What is put back is a notebook as it was built. Its metadata holds a hash of its cells, so whoever commits their own work
-to git still gets the course's: the newest commit whose hash fits. A download without git has a copy, which the first
+to git still gets the course's: the newest commit whose hash fits. Without git there is a copy, which the first
 `python3 -m course` made. Levels are exported from those notebooks. Before anything is replaced, what was there goes to
 a folder of `.course/aside/`, with a list of it, from which `undo` works.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from course.build import ROOT, essence, hash_of, level_of, names_in, replace
 from course.rooms import LEVELS, BuildError, export
 
-COPY = ".course/reference.zip"  # made by course/__main__.py, where there is no git
+COPY = ".course/reference.zip"  # made by course/__main__.py
 LIST = "kept.json"
 UNDO = "`python3 -m course undo` puts them back"
 
@@ -40,14 +40,12 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def copied(root: Path) -> dict[str, str]:
-    """The files of the copy that a download without git has: {path: text}. None where there is no copy."""
+    """The files of the copy that every download keeps: {path: text}. None where it is missing or damaged."""
     try:
         with zipfile.ZipFile(root / COPY) as file:  # reading compares each file with its checksum
             return {path: file.read(path).decode("utf-8") for path in file.namelist()}
-    except FileNotFoundError:
+    except Exception:  # there are many ways to damage a compressed file
         return {}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise BuildError(f"{COPY} is damaged ({error}): download the course again, into another folder") from None
 
 
 def notebooks(root: Path) -> list[str]:
