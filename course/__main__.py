@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
 MEGABYTES = 1300  # what .venv takes, the tests' packages included, with some air
@@ -25,6 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 STAMP = os.path.join(VENV, "course-stamp.json")
+LIST = "course-wheels.json"  # in a wheelhouse: what its packages are for
 CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contains the first, in the same versions
 
 
@@ -85,6 +87,48 @@ def progress(arguments):
     return 0
 
 
+def keeping(command):
+    def keep(arguments):
+        from course.keeping import main
+
+        return main(command, arguments)
+
+    return keep
+
+
+def grade(arguments):
+    from course.grading import main
+
+    return main(arguments)
+
+
+def wheelhouse(arguments):
+    """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
+    if len(arguments) > 1 or "".join(arguments).startswith("-"):
+        fail(
+            "usage: python3 -m course wheelhouse [FOLDER]   (FOLDER is `wheelhouse`, in the course's own, if not given)"
+        )
+    folder = os.path.abspath(arguments[0]) if arguments else os.path.join(ROOT, "wheelhouse")
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("pip"):
+        pip = [sys.executable, "-m", "pip"]
+    elif uv:
+        pip = [uv, "tool", "run", "--python", sys.executable, "pip"]
+    else:
+        fail("Packages are downloaded with pip or uv, and neither is here: install uv, or delete .venv and run setup.")
+    os.makedirs(folder, exist_ok=True)
+    if os.path.exists(os.path.join(folder, LIST)):
+        os.remove(os.path.join(folder, LIST))
+    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 310 MB)", flush=True)
+    download = ["download", "--no-deps", "--only-binary", ":all:", "--dest", folder]
+    stage("downloading packages", pip + download + ["-r", os.path.join(ROOT, TEST)])
+    with open(os.path.join(folder, LIST), "w", encoding="utf-8") as file:
+        json.dump({"system": machine(version_text(sys.version_info)), "lock": digest(TEST)}, file, indent=1)
+    print(f"{folder} is complete. Setup uses it where it lies in the course's folder as `wheelhouse`,")
+    print("or where the environment variable COURSE_WHEELHOUSE names it. Python itself must be there already.")
+    return 0
+
+
 COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
     "lab": (lab, CORE, "open JupyterLab on notebook 01 (--no-browser prints the address instead)"),
     "test": (test, TEST, "run every test (arguments go to pytest)"),
@@ -93,6 +137,11 @@ COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
     "build": (build, TEST, "text -> executed notebooks -> levels/ (--check only compares)"),
     "run": (run, CORE, "run all notebooks from top to bottom, into a temporary folder"),
     "progress": (progress, CORE, "how many predictions were right, and which exercises are done"),
+    "reset": (keeping("reset"), CORE, "put back a notebook (02_kernels) or a level (kernels); yours is kept"),
+    "catch-up": (keeping("catch-up"), CORE, "install the course's own levels beneath a notebook (03); yours are kept"),
+    "undo": (keeping("undo"), CORE, "put back what the last reset or catch-up replaced"),
+    "grade": (grade, CORE, "try the exercises of every student in a folder (--csv FILE: a row for each)"),
+    "wheelhouse": (wheelhouse, TEST, "download all packages, for computers without a network"),
 }
 
 
@@ -202,16 +251,41 @@ def make(lock):
         )
         by_uv = [uv, "venv", "--no-project", "--python", python if fitting() else any_fitting, VENV]
         stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV])
-    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
-    install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
-    stage("installing packages", install + ["--no-deps", "--only-binary", ":all:", "-r", os.path.join(ROOT, lock)])
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
     version, packages = subprocess.check_output([PYTHON, "-c", question], text=True).splitlines()
+    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
+    install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
+    install += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
+    stage("installing packages", install + ["-r", os.path.join(ROOT, lock)])
     with open(os.path.join(packages, "levels-course.pth"), "w") as file:
         file.write(ROOT + "\n")  # every notebook and script finds `levels` and `course`, wherever it runs
     locks = {name: digest(name) for name in ([CORE, TEST] if lock == TEST else [CORE])}
     with open(STAMP, "w", encoding="utf-8") as file:
         json.dump({"root": ROOT, "python": version, "installer": installer, "locks": locks}, file, indent=1)
+
+
+def from_wheelhouse(version):
+    """The installer's options where the packages lie in a wheelhouse that fits this Python; else none, and why not."""
+    folder = os.environ.get("COURSE_WHEELHOUSE") or os.path.join(ROOT, "wheelhouse")
+    try:
+        with open(os.path.join(folder, LIST), encoding="utf-8") as file:
+            made = json.load(file)
+    except (OSError, ValueError):
+        if os.path.isdir(folder) or "COURSE_WHEELHOUSE" in os.environ:
+            print(f"{folder} is not used: no finished wheelhouse", flush=True)
+        return []
+    here = {"system": machine(version), "lock": digest(TEST)}
+    if made != here:
+        what = made.get("system") if made.get("system") != here["system"] else "another version of the course"
+        print(f"{folder} is not used: it is for {what}, and this is {here['system']}", flush=True)
+        return []
+    print(f"Packages come from {folder}, none from the network", flush=True)
+    return ["--no-index", "--find-links", folder]
+
+
+def machine(version):
+    """What a package must fit, in words."""
+    return f"{platform.system()} {platform.machine()}, Python {version}"
 
 
 def remove_venv():
@@ -300,7 +374,7 @@ CAUSES = {  # what an installer says, and what it means; the first that fits is 
     r"certificate": "the package index could not be trusted (its certificate). Is a proxy or a virus scanner in between?",
     r"do not match the hashes|hash mismatch": "a downloaded file is not the one that the lock names. Try once more.",
     r"no matching distribution|no wheels|no usable wheels": "a package has no ready-made build for this machine: "
-    f"{platform.system()} {platform.machine()}, Python {platform.python_version()}.",
+    f"{machine(platform.python_version())}.",
 }
 
 
@@ -310,6 +384,24 @@ def cause(output, status):
 
 
 # The door -------------------------------------------------------------------------------------------------------------
+
+
+def keep_copy():
+    """Keep a copy of the notebooks before anybody works in them: without git, `reset` puts them back from it."""
+    path = os.path.join(ROOT, ".course", "reference.zip")
+    if os.path.exists(path):
+        return
+    try:
+        folders = (("notebooks", ".ipynb"), ("notebooks/text", ".py"))
+        names = [(f, name) for f, ending in folders for name in sorted(os.listdir(f)) if name.endswith(ending)]
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with zipfile.ZipFile(path + ".new", "w", zipfile.ZIP_DEFLATED) as copy:
+            for folder, name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    copy.writestr(folder + "/" + name, file.read())
+        os.replace(path + ".new", path)
+    except OSError:
+        pass  # a full or read-only disk: the lesson goes on
 
 
 def fail(message):
@@ -340,6 +432,7 @@ def main(arguments):
         fail(f"There is no command {name!r}. {hint}")
     command, lock, _ = COMMANDS[name]
     os.chdir(ROOT)
+    keep_copy()
     for variable, folder in (
         ("NUMBA_CACHE_DIR", "kernels"),
         ("LEVELS_CACHE", "programs"),

@@ -156,13 +156,14 @@ def level_of(name: str) -> str:
     return name.split("_", 1)[1]
 
 
-def replace(root: Path, texts: dict[Path, str]) -> list[Path]:
+def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
     """Write these files, all of them aside first, then each in one step over the old one. Returns those that changed."""
-    changed = [path for path, text in texts.items() if not path.exists() or path.read_bytes() != text.encode()]
+    contents = {path: text.encode() if isinstance(text, str) else text for path, text in texts.items()}
+    changed = [path for path, new in contents.items() if not path.exists() or path.read_bytes() != new]
     (root / ".course").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root / ".course", prefix="new-") as aside:
         for number, path in enumerate(changed):
-            (Path(aside) / str(number)).write_text(texts[path], encoding="utf-8", newline="\n")
+            (Path(aside) / str(number)).write_bytes(contents[path])
         for number, path in enumerate(changed):
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(Path(aside) / str(number), path)

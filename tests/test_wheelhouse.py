@@ -1,0 +1,111 @@
+"""`wheelhouse`: what it downloads is enough for a setup without a network, and a wheelhouse that does not fit is not used."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from course import __main__ as the_door
+
+ROOT = Path(__file__).resolve().parents[1]
+BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
+NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9", "UV_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0"}
+WHEEL = "tiny-1.0-py3-none-any.whl"
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A small course whose locks name one package; it lies on a shelf, which stands for the package index."""
+    root, shelf = tmp_path / "a course", tmp_path / "shelf"
+    (root / "course").mkdir(parents=True)
+    shelf.mkdir()
+    for name in ("course/__init__.py", "course/__main__.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, root / name)
+    with zipfile.ZipFile(shelf / WHEEL, "w") as wheel:
+        wheel.writestr("tiny.py", "answer = 42\n")
+        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("tiny-1.0.dist-info/RECORD", "")
+    digest = hashlib.sha256((shelf / WHEEL).read_bytes()).hexdigest()
+    for lock in (the_door.CORE, the_door.TEST):
+        (root / lock).write_text(f"tiny==1.0 --hash=sha256:{digest}\n", encoding="utf-8")
+    monkeypatch.setattr(the_door, "ROOT", str(root))
+    monkeypatch.delenv("COURSE_WHEELHOUSE", raising=False)
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": shelf.as_uri(), "PIP_CONFIG_FILE": os.devnull}.items():
+        monkeypatch.setenv(name, value)
+    return root
+
+
+def setup(root, **environment):
+    """Set the small course up as a reader's computer would, without uv, without a network."""
+    program = f"import sys; sys.path.insert(0, {str(root)!r}); import course.__main__ as door; door.main(['setup'])"
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
+    home = {"HOME": str(root.parent), "USERPROFILE": str(root.parent), "PATH": "", "PIP_CONFIG_FILE": os.devnull}
+    return subprocess.run(
+        [BASE_PYTHON, "-I", "-S", "-c", program],
+        env=kept | home | NOWHERE | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+needs_pip = pytest.mark.skipif(
+    not importlib.util.find_spec("pip"), reason="the tests run in an environment without pip"
+)
+
+
+@needs_pip
+def test_what_is_downloaded_is_enough_for_a_setup_without_a_network(root, capsys):
+    assert the_door.wheelhouse([]) == 0
+    assert sorted(path.name for path in (root / "wheelhouse").iterdir()) == [the_door.LIST, WHEEL]
+    assert "is complete" in capsys.readouterr().out
+    done = setup(root)
+    assert done.returncode == 0 and "Packages come from" in done.stdout, done
+    python = root / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    answer = subprocess.run([python, "-E", "-c", "import tiny; print(tiny.answer)"], capture_output=True, text=True)
+    assert answer.stdout == "42\n", answer
+
+
+@needs_pip
+def test_a_package_that_is_not_the_locked_one_stops_it(root, capsys):
+    lock = root / the_door.TEST
+    lock.write_text("tiny==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    (root / "wheelhouse").mkdir()
+    (root / "wheelhouse" / the_door.LIST).touch()
+    with pytest.raises(SystemExit, match="not the one that the lock names"):
+        the_door.wheelhouse([])
+    assert not (root / "wheelhouse" / the_door.LIST).exists()  # so nobody takes it for a finished one
+
+
+def test_a_wheelhouse_is_used_where_it_fits(root, monkeypatch, capsys):
+    version = the_door.version_text(sys.version_info)
+    assert the_door.from_wheelhouse(version) == [] and capsys.readouterr().out == ""
+    shared = root.parent / "shared"
+    shared.mkdir()
+    monkeypatch.setenv("COURSE_WHEELHOUSE", str(shared))
+    fitting = {"system": the_door.machine(version), "lock": the_door.digest(the_door.TEST)}
+    for text, said in (
+        (None, "no finished wheelhouse"),
+        ('{"system": ', "no finished wheelhouse"),
+        (json.dumps(fitting | {"system": "Plan9 mips, Python 3.11"}), "it is for Plan9 mips, Python 3.11, and this is"),
+        (json.dumps(fitting | {"lock": "0"}), "it is for another version of the course"),
+    ):
+        if text is not None:
+            (shared / the_door.LIST).write_text(text)
+        assert the_door.from_wheelhouse(version) == []
+        assert said in capsys.readouterr().out
+    (shared / the_door.LIST).write_text(json.dumps(fitting))
+    assert the_door.from_wheelhouse(version) == ["--no-index", "--find-links", str(shared)]
+
+
+@pytest.mark.parametrize("arguments", [["a", "b"], ["--help"]])
+def test_how_it_is_called(root, arguments):
+    with pytest.raises(SystemExit, match="usage"):
+        the_door.wheelhouse(arguments)
