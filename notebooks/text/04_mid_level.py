@@ -2889,7 +2889,7 @@ class Scale(Layer):
 exercises.check("04-1", Scale)
 
 # %% [markdown]
-# Is it right? Print `Scale().again()`: who gave it the method `again`, and what is it good for?
+# Is it right? Print `Scale().again()`: who gave the layer this `again`, and what is it good for?
 #
 # ### 04-2 · A loss for data with outliers
 #

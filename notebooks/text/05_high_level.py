@@ -2532,8 +2532,9 @@ exercises.check("05-1", fit_until)
 # a weight after it      4.0    7.0    1.0      4.0: their mean
 # ```
 #
-# While it trains, the model must go on from its own weights. A callback may be used for a second training, and a training may end
-# before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
+# (So it is for the last epochs: train without it first.) While it listens, the model must go on from its own weights. A callback
+# may be used for a second training, and a training may end before its first epoch does. (About 9 lines. Hint:
+# `self.model.get_weights()` is a list of arrays, one for each variable.)
 
 
 # %%
