@@ -17,9 +17,21 @@ from course import build, exercises, progress
 from course.exercises import trying
 from levels.hardware import Assembler, pool  # noqa: F401 (what a notebook has at hand)
 from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
-from solutions import hardware, kernels
+from levels.low_level import (  # noqa: F401
+    GradientTape,
+    Graph,
+    Tensor,
+    Variable,
+    apply,
+    constant,
+    reduce_mean,
+    reduce_sum,
+    tanh,
+    trace,
+)
+from solutions import hardware, kernels, low_level
 
-MODULES = {"01_hardware": hardware, "02_kernels": kernels}
+MODULES = {"01_hardware": hardware, "02_kernels": kernels, "03_low_level": low_level}
 SOLUTIONS = {key: function for module in MODULES.values() for key, function in module.SOLUTIONS.items()}
 WRONG = [(key, why) for module in MODULES.values() for key in module.WRONG for why in module.WRONG[key]]
 SEEDS = range(3)

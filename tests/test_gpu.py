@@ -461,9 +461,11 @@ def test_an_error_leaves_no_greenlets_behind():
 
     launch_kernel(block_sum, 1, BLOCK, floats(BLOCK), np.zeros(1))
     before = alive()
-    for _ in range(5):
-        message(Race, sum_without_steps, 1, BLOCK, floats(BLOCK), np.zeros(BLOCK))
-        message(BarrierError, barrier_in_a_branch, 1, 32, np.zeros(32))
+    errors = []  # kept, with all that their tracebacks hold
+    for kernel, arguments in ((sum_without_steps, 2), (barrier_in_a_branch, 1)) * 3:
+        with pytest.raises(GpuError) as caught:
+            launch_kernel(kernel, 1, BLOCK, *[floats(BLOCK) for _ in range(arguments)])
+        errors.append(caught.value)
     assert alive() <= before
 
 
@@ -664,6 +666,15 @@ def test_all_reading_one_element_is_one_transaction_and_shared_memory_is_none():
     assert [(row.array, row.accesses, row.transactions) for row in rows] == [("x", 2, 2), ("x", 64, 2), ("out", 64, 2)]
 
 
+def test_a_loop_goes_to_memory_in_every_turn():
+    def walk(x):
+        for _ in range(3):
+            x[cuda.grid(1)]
+
+    (row,) = count_traffic(walk, 1, 32, np.zeros(32, np.float32))
+    assert (row.accesses, row.transactions) == (96, 3)
+
+
 # The device.
 
 
@@ -696,6 +707,16 @@ def test_buffers_of_another_device_and_freed_ones():
     for bad, text in ((cpu.put(np.zeros(4)), "on cpu:0"), (dead, "freed"), (np.zeros(4), "NumPy")):
         with pytest.raises(GpuError, match=f"gpu:1: vector_add.*{text}"):
             gpu.launch(vector_add, 1, 4, here, bad, here)
+
+
+@pytest.mark.skipif(real_cuda() is None, reason="there is no GPU here, or no numba.cuda that finds it")
+@pytest.mark.parametrize("case", list(right_cases()), ids=by_kernel)
+def test_right_kernels_on_a_real_gpu(case):
+    kernel, blocks, threads, inputs, expected = case
+    gpu = pool()["gpu:0"]
+    out = gpu.put(np.zeros(expected.shape, expected.dtype))
+    gpu.launch(kernel, blocks, threads, *map(gpu.put, inputs), out)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5)
 
 
 # Speed, beside a plain loop of this machine.

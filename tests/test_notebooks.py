@@ -100,10 +100,10 @@ def exported_lines(name):
 
 
 def test_levels_can_be_read_whole():
-    """All that a reader reads has at most 3,600 lines of code, and with the optional sections it is at most 5,000."""
+    """All that a reader reads has at most 3,600 lines of code; with the optional sections there are at most 6,000."""
     lines = {name: exported_lines(name) for name in NAMES}
     assert sum(counts["read"] for counts in lines.values()) <= 3600, lines
-    assert sum(sum(counts.values()) for counts in lines.values()) <= 5000, lines
+    assert sum(sum(counts.values()) for counts in lines.values()) <= 6000, lines
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -129,7 +129,8 @@ def test_a_hidden_question_does_not_show_its_answer(name):
     for cell in build.from_text(build.ROOT, name).cells:
         if "hide-input" in cell.metadata.get("tags", []):
             first = cell.source.splitlines()[0]
-            assert first.endswith("(") or first.startswith("from course"), f"break the line after the bracket: {first}"
+            told = first.startswith(("from course", "#| export"))
+            assert first.endswith("(") or told, f"break the line after the bracket: {first}"
 
 
 class WithoutFunctions(ast.NodeTransformer):

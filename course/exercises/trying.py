@@ -57,9 +57,9 @@ def verdict(key, function, seed=0) -> Verdict:
     lines, check = EXERCISES[key]
     function = getattr(function, "py_func", function)  # of one that numba compiled: what was written
     try:
-        if not isinstance(function, types.FunctionType):
-            raise Wrong(f"expected a function, written with `def`, got {brief(function)}")
-        if is_blank(function):
+        if not written(function):
+            raise Wrong(f"expected a function, written with `def`, or a class with such methods, got {brief(function)}")
+        if all(map(is_blank, written(function))):
             raise Blank
         mine = Candidate(function)
         check(mine, np.random.default_rng(seed))
@@ -72,6 +72,12 @@ def verdict(key, function, seed=0) -> Verdict:
     return Verdict("right", f"{mine.cases} cases")
 
 
+def written(solution):
+    """The functions in a solution: itself, or the methods of a class."""
+    found = vars(solution).values() if isinstance(solution, type) else [solution]
+    return [each for each in found if isinstance(each, types.FunctionType)]
+
+
 def is_blank(function):
     """Whether all that a function does is to return None or `...`, which is what a stub does."""
     code = list(dis.get_instructions(function))
@@ -80,16 +86,25 @@ def is_blank(function):
 
 
 class Candidate:
-    """A reader's function. Whatever goes wrong in it becomes a `Wrong` that says on which arguments."""
+    """A reader's function or class. Whatever goes wrong in it becomes a `Wrong` that says on which arguments."""
 
     def __init__(self, function):
         self.function, self.name, self.cases = function, function.__name__, 0
+        self.first = written(function)[0]  # of a class the first method: where it was written, with which names
 
     def __getitem__(self, name):
         """A name of the notebook in which the function was written: its own Assembler, not that of a built level."""
-        if name not in self.function.__globals__:
+        if name not in self.first.__globals__:
             raise Wrong(f"{self.name} is tried with the notebook's own `{name}`: run the cell that defines it")
-        return self.function.__globals__[name]
+        return self.first.__globals__[name]
+
+    def made(self, base, *arguments):
+        """An object of the reader's class, which is a notebook's `base`."""
+        said = f"{self.name}({', '.join(map(in_words, arguments))})"
+        part = self.call(said, self.function, *arguments)
+        if not isinstance(part, self[base]):
+            raise Wrong(f"{said} gives {form(part)}, expected an object of a class {self.name}({base})")
+        return part
 
     def spelled(self, arguments):
         """A call in words. An array of more than a dozen numbers is told by its dtype and shape."""
@@ -99,7 +114,9 @@ class Candidate:
     def call(self, said, function, *arguments, **named):
         """What the function gives; `said` is this call, in words."""
         try:
-            python = isinstance(function, types.FunctionType)  # what is compiled cannot be interrupted
+            python = isinstance(
+                function, types.FunctionType | types.MethodType | type
+            )  # what is compiled cannot be interrupted
             with limited(said) if python else contextlib.nullcontext(), np.errstate(all="ignore"):
                 result = function(*arguments, **named)
         except Wrong:
@@ -107,7 +124,7 @@ class Candidate:
         except (Exception, SystemExit) as error:
             if "ellipsis" in str(error).lower():  # of 2 * ...
                 raise Blank from None
-            raise Wrong(f"{said} raises {in_one_line(error, self.function)[:400]}") from None
+            raise Wrong(f"{said} raises {in_one_line(error, self.first)[:400]}") from None
         if result is ...:
             raise Blank
         return result

@@ -75,6 +75,7 @@ class Device:
 
     empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
     read, write = staticmethod(np.copy), staticmethod(np.copyto)
+    reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated

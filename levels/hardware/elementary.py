@@ -87,6 +87,8 @@ EXP = {
 def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
 
+    infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
+
     def log(x):
         small = x < tiny
         y = select(small, x * scale, x)
@@ -104,9 +106,9 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
         h = 0.5 * f * f
         e = select(small, e - shift, e)
         result = e * ln2 - ((h - (s * (h + r) + e * ln2_rest)) - f)
-        result = select(x > 0.0, result, -math.inf)
-        result = select(x < 0.0, math.nan, result)
-        return select(x < math.inf, result, x)  # infinity and NaN are their own logarithm
+        result = select(x > 0.0, result, -infinity)
+        result = select(x < 0.0, nan, result)
+        return select(x < infinity, result, x)  # infinity and NaN are their own logarithm
 
     return log
 

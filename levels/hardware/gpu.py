@@ -567,9 +567,11 @@ def real_cuda():
         except OSError:
             return None
     try:
+        from numba import config
         from numba import cuda as numba_cuda
     except ImportError:
         return None
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small launch is no mistake here
     return numba_cuda if numba_cuda.is_available() else None
 
 
@@ -631,6 +633,7 @@ class RealGpu(Gpu):
     """The GPU that numba.cuda finds. Its buffers are numba's device arrays."""
 
     read = staticmethod(lambda data: data.copy_to_host())
+    reshape = staticmethod(lambda data, shape: data.reshape(shape))
 
     def __init__(self, name):
         super().__init__(name, real_cuda().current_context().get_memory_info().total)

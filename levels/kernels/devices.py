@@ -22,9 +22,9 @@ from .rows import MOVES, by_views, plan_gather, plan_one_hot, plan_scatter_add
 def thread(places, letters):
     """The lines around the one that computes an element, on a GPU: each thread finds its indices in its number."""
     lone = [f"{name} = {name}[0]" for name, index in places.items() if not index]
-    axes = [*enumerate(letters)][::-1]
-    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in axes]
-    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found]
+    inner = [*enumerate(letters)][:0:-1]  # the last index first
+    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in inner]
+    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found, f"    {letters[0]} = n"]
 
 
 AROUND["gpu"], AROUND["tpu"] = thread, nest
@@ -157,7 +157,8 @@ def tiled(side, number, turned_x, turned_w):
     """The kernel of a product in tiles of side x side; x, w or both may be given transposed."""
 
     def matmul_tiled(out, x, w):
-        xs, ws = cuda.shared.array((side, side), number), cuda.shared.array((side, side), number)
+        xs = cuda.shared.array((side, side), number)
+        ws = cuda.shared.array((side, side), number)
         (j, i), column, row = cuda.grid(2), cuda.threadIdx.x, cuda.threadIdx.y
         depth, total = x.shape[0] if turned_x else x.shape[1], number(0)
         for k in range(0, depth, side):

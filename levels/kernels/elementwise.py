@@ -56,7 +56,7 @@ def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     indices = [", ".join(c for c, has in zip(letters, own) if has) for own in zip(*owners)]
     places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
     value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
-    call = ", ".join([*(value[array] for array in inputs), *(f"{n}=number({n})" for n in numbers)])
+    call = ", ".join([*(value[array] for array in inputs), *(f"number({n})" for n in numbers)])
     lines = AROUND[kind](places, letters)
     depth = 1 + sum(line.endswith(":") for line in lines)
     lines.append("    " * (depth - 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")

@@ -71,14 +71,14 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
     shapes = [s.shape for s in specs]
     views = views or [(math.prod(s),) if spec.device.kind == "gpu" else s for s in shapes]
-    arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
+    arrays, reshape = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)], spec.device.reshape
     loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
 
     def on_two(out, x):  # the commonest; spelled out it takes half the time
         loop(out.reshape(views[0]), x.reshape(views[1]))
 
     def on_all(*arrays):
-        loop(*map(np.ndarray.reshape, arrays, views), *arrays[len(views) :])
+        loop(*map(reshape, arrays, views), *arrays[len(views) :])
 
     run = loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)

@@ -123,10 +123,10 @@ def plan_cast(op, function, x, dtype=None):
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
     loop = compiled_loop(x.device.kind, function, x.dtype, ((True,),))
-    checked = np.dtype(dtype).kind == "i" and x.dtype.kind == "f"
+    checked, read = np.dtype(dtype).kind == "i" and x.dtype.kind == "f", x.device.read
 
     def run(out, x):
-        if checked and not ((x >= -(2.0**63)) & (x < 2.0**63)).all():
+        if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
             raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
         loop(out, x)
 

@@ -250,6 +250,7 @@ class Device:
 
     empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
     read, write = staticmethod(np.copy), staticmethod(np.copyto)
+    reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
@@ -1591,6 +1592,8 @@ EXP = {
 def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
 
+    infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
+
     def log(x):
         small = x < tiny
         y = select(small, x * scale, x)
@@ -1608,9 +1611,9 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
         h = 0.5 * f * f
         e = select(small, e - shift, e)
         result = e * ln2 - ((h - (s * (h + r) + e * ln2_rest)) - f)
-        result = select(x > 0.0, result, -math.inf)
-        result = select(x < 0.0, math.nan, result)
-        return select(x < math.inf, result, x)  # infinity and NaN are their own logarithm
+        result = select(x > 0.0, result, -infinity)
+        result = select(x < 0.0, nan, result)
+        return select(x < infinity, result, x)  # infinity and NaN are their own logarithm
 
     return log
 
@@ -2264,8 +2267,53 @@ widgets.explore(
 
 # %% [markdown]
 # ## Another machine: the GPU (25 min, optional)
+#
+# A CPU core hides the distance to memory behind caches. A **GPU** (graphics processing unit) hides it behind other work. It
+# holds very many threads, each with its registers ready. When one waits for memory, another one goes on. How many does it
+# take? By [Little's law (1961)](https://doi.org/10.1287/opre.9.3.383), what is under way is the rate times the time that
+# each piece takes. An H100 SXM reads 3.35 TB/s from its
+# memory ([NVIDIA, H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/)).
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A GPU reads 3.35 TB/s. Say a load takes half a microsecond. How many loads of one float32 must be under way, all the "
+    "time, to keep its memory busy?",
+    slider=(100, 10_000_000),
+    answer=3.35e12 * 0.5e-6 / 4,
+    because="3.35·10¹² bytes a second times 0.5·10⁻⁶ seconds are 1.7 million bytes, and a float32 has four. That is more than "
+    "anyone can write down as programs of their own. So one program is written, and its copies are numbered.",
+)
+
+# %% [markdown]
+# So a program for a GPU, a **kernel**, is written for *one* thread, and started as some hundred thousand. Each asks for its
+# own number and takes the element of that number. Here is one, in the spelling of
+# [numba](https://numba.readthedocs.io/en/stable/cuda/kernels.html). It has no loop.
+
 
 # %%
+def add_vectors(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] + y[i]
+
+
+# %% [markdown]
+# Threads come in **blocks** of up to 1,024, and a launch is a grid of blocks. A block runs in one place, so its threads can
+# share a small memory and wait for each other. Blocks know nothing of each other: that is why the same program runs on a small
+# and on a large GPU. Within a block, 32 threads with neighbouring numbers form a **warp**: they go in step, one instruction
+# for all ([Lindholm and others, 2008](https://doi.org/10.1109/MM.2008.31)).
+#
+# ### A machine to practise on
+#
+# You may have no such machine here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
+# number. Two threads that disturb each other do so once in a thousand runs. So we write a simulator. It runs the very same
+# function, as plain Python, one thread after the other, and it checks every access. What it does not have is speed. (A
+# real GPU, where there is one, comes at the end.)
+#
+# The simulator's cells are folded. A click on one opens it, and all may be skipped: go on at *The first kernel*. First, what can
+# go wrong, each with a name of its own:
+
+# %% tags=["hide-input"]
 #| export gpu
 """A GPU: thousands of threads run one kernel. Where there is none, a simulator runs the same kernel and checks every access."""
 
@@ -2311,7 +2359,11 @@ class Endless(GpuError):
     """A launch takes longer than LIMITS allows."""
 
 
-# %%
+# %% [markdown]
+# A thread is a place: `threadIdx` in its block, and its block is at `blockIdx` in the grid, each with up to three coordinates.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 class Dim3(NamedTuple):
     """A place or a size in up to three dimensions; x runs fastest."""
@@ -2353,6 +2405,15 @@ class Thread:
 
 
 # %%
+print(every_place(Dim3(3, 2)))
+
+# %% [markdown]
+# A kernel sees its arrays through a `View`. Each access first finds out where the element lies, and asks whether somebody else
+# uses it. This is the hot spot of the simulator, so the two usual kinds of index come first. (The next four cells may be
+# skimmed. Their idea is in the first lines of `note`.)
+
+
+# %% tags=["hide-input"]
 #| export gpu
 READ, WRITE, ATOMIC = "reads", "writes", "atomically updates"
 UNUSED = None, None
@@ -2428,7 +2489,12 @@ class View:
         return address_of(self, index, verb)
 
 
-# %%
+# %% [markdown]
+# What is not usual comes here: a row, some rows, an index from an array, a mistake. A part of an array is a `View` too, and
+# shares what is known of its elements.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 def address_of(view, index, verb):
     """What View.locate gives, for an index of any kind."""
@@ -2462,7 +2528,12 @@ def listed(index):
     return ", ".join(map(str, index if type(index) is tuple else (index,)))
 
 
-# %%
+# %% [markdown]
+# Now the heart: the **race detector**. Two threads race if they use one element, at least one changes it, and no barrier makes
+# one of them wait. Then the result depends on who comes first. It is enough to remember two uses of each element.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 def note(view, address, index, verb):
     """Remember that the running thread uses an element. Raises Race where that clashes with an earlier use.
@@ -2493,7 +2564,12 @@ def note(view, address, index, verb):
             cuda.run.unwritten.append((view, index, use))
 
 
-# %%
+# %% [markdown]
+# The verdict does not depend on the order in which the threads happen to run: a clash is a clash whichever comes second. Only
+# the words do: who is named first.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 @functools.cache
 def position(code, instruction):
@@ -2526,7 +2602,12 @@ def race(view, index, state, use):
     raise Race(f"{view.name}[{listed(index)}] is used by two threads, {between}\n  {used(other)}\n  {used(use)}")
 
 
-# %%
+# %% [markdown]
+# Two kinds of memory lie on the chip, next to the arithmetic: **shared** memory, one for all threads of a block, and **local**
+# memory of one thread. And an **atomic** operation reads, changes and writes in one go: nobody can come between.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 SHARED = 48 * 1024  # bytes of shared memory that a block may ask for
 
@@ -2566,7 +2647,12 @@ def atomic(update):
     return operation
 
 
-# %%
+# %% [markdown]
+# All that a kernel sees of its launch is one object, `cuda`. On a real GPU numba's own takes its place. Most of the functions
+# are one line. `syncthreads` is the interesting one: it stops in the middle of a function and lets another thread go on.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 class Cuda:
     """What a kernel sees of its launch, spelled as numba.cuda spells it. The simulator fills it in while a kernel runs."""
@@ -2598,8 +2684,13 @@ class Cuda:
 
 cuda = Cuda()
 
+# %% [markdown]
+# Plain Python cannot stop in the middle of a function. A [greenlet](https://greenlet.readthedocs.io) can: a call that is put
+# aside, and taken up later. One greenlet runs thread after thread, until one of them waits at a barrier. It is put aside with
+# that thread, and another greenlet goes on with the rest.
 
-# %%
+
+# %% tags=["hide-input"]
 #| export gpu
 class Workers(threading.local):
     """The greenlets of a thread of this computer that have nothing to do. (A new one costs more than many turns.)"""
@@ -2626,7 +2717,12 @@ def work():
             getcurrent().parent.switch(False)
 
 
-# %%
+# %% [markdown]
+# A `Run` goes through the blocks, one after the other. Within a block all threads take a turn, from barrier to barrier. After
+# each turn it looks whether all of them stand at the same one.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 WARP = 32  # threads that go in step
 
@@ -2699,7 +2795,11 @@ def standing(thread):
     return f"waits at {source_line(code, position(code, at)[0])}"
 
 
-# %%
+# %% [markdown]
+# A launch wraps the arrays, runs the blocks, and says of any error which thread it was and where.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
 
@@ -2742,6 +2842,8 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
     return run
 
 
+# %% tags=["hide-input"]
+#| export gpu
 def last_line(error):
     """The line of a kernel, or of a function that it calls, where an error came up; or where the thread waits."""
     ours = {function.__code__.co_filename for function in (View.locate, address_of, part_of, shared_array, Run.block)}
@@ -2750,6 +2852,12 @@ def last_line(error):
     return f"in {steps[-1]}" if steps else standing(cuda.thread)
 
 
+# %% [markdown]
+# A loop without end is an error too. Nothing inside of it may ever ask what time it is, so a second thread of Python does.
+
+
+# %% tags=["hide-input"]
+#| export gpu
 WATCHERS = []  # the one thread that ends launches
 
 
@@ -2770,7 +2878,11 @@ def patrol():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(run.os_thread), ctypes.py_object(Endless))
 
 
-# %%
+# %% [markdown]
+# Last, what one calls. Sizes are checked here, and here the two kinds of GPU part.
+
+
+# %% tags=["hide-input"]
 #| export gpu
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):
     """Run kernel[blocks, threads](*arguments): so many blocks (a number, or up to three) of so many threads each.
@@ -2798,6 +2910,48 @@ def as_size(kernel, what, size):
     if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) and n > 0 for n in numbers):
         raise GpuError(f"{kernel.__name__}: launched with {size!r} {what}; expected one to three whole numbers above 0")
     return Dim3(*map(int, numbers))
+
+
+# %% [markdown]
+# ### The first kernel
+#
+# Now `add_vectors` can run. A hundred elements, blocks of 32 threads: four blocks.
+
+# %%
+ones, steps_up, total = np.ones(100, "f4"), np.arange(100, dtype="f4"), np.zeros(100, "f4")
+launch_kernel(add_vectors, 4, 32, ones, steps_up, total)
+print(total[:3], "...", total[-3:])
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Four blocks of 32 are 128 threads for 100 elements. Leave out `if i < out.size`. Which thread makes the first mistake?",
+    choices=["thread 0 of block 4", "thread 4 of block 3", "thread 31 of block 3", "none: Python stops at the end"],
+    answer="thread 4 of block 3",
+    because="Its number is 3 · 32 + 4 = 100, and the last element is 99. A real GPU would read whatever lies behind.",
+)
+
+
+# %%
+def add_without_guard(x, y, out):
+    i = cuda.grid(1)
+    out[i] = x[i] + y[i]
+
+
+def tell(kernel, *launch, **options):
+    try:
+        launch_kernel(kernel, *launch, **options)
+    except GpuError as error:
+        print(type(error).__name__, "-", error)
+
+
+tell(add_without_guard, 4, 32, ones, steps_up, total)
+
+# %% [markdown]
+# ### A warp goes to memory together
+#
+# The threads of a warp reach an instruction at the same time. What they ask for is fetched in pieces of 128 bytes
+# ([CUDA programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/); newer GPUs can leave out quarters of a
+# piece). Neighbours that want neighbouring elements share one **transaction**. We count them.
 
 
 # %%
@@ -2847,6 +3001,178 @@ def count_traffic(kernel, blocks, threads, *arguments):
 
 
 # %%
+def gather_every(x, out, step):
+    i = cuda.grid(1)
+    out[i] = x[i * step]
+
+
+source, one_warp = np.zeros(32 * 32, "f4"), np.zeros(32, "f4")
+for met in count_traffic(gather_every, 1, 32, source, one_warp, 1):
+    print(f"{met.accesses} accesses, {met.transactions} transaction: {met.array} in {met.line}")
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Neighbouring threads read neighbouring float32: one transaction. How many does a warp need when each thread reads 32 "
+    "elements further than the one before, as down a column of a matrix with 32 columns?",
+    choices=[1, 2, 8, 32],
+    answer=32,
+    because="32 float32 are 128 bytes, so every thread meets a piece of its own. 31 of the 32 numbers in it are not used.",
+)
+
+# %%
+from course import gpu_figures
+
+gpu_figures.segments(
+    {s: count_traffic(gather_every, 1, 32, source, one_warp, s)[0].transactions for s in (1, 2, 8, 32)}
+)
+
+# %% [markdown]
+# Our matrix that was added up by columns lost to the rows for the same reason. A GPU programmer calls the first row of the
+# picture **coalesced**.
+#
+# ### Shared memory, and the barrier
+#
+# A block adds up its numbers. Each thread puts one into shared memory. Then half of the threads add a second number to
+# theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers. Between the steps, all wait.
+
+
+# %%
+def block_sum(x, out):
+    part = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    part[t] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    stride = 16
+    while stride > 0:
+        if t < stride:
+            part[t] += part[t + stride]
+        cuda.syncthreads()
+        stride //= 2
+    if t == 0:
+        out[cuda.blockIdx.x] = part[0]
+
+
+terms, sums = np.arange(128, dtype="f4"), np.zeros(4, "f4")
+launch_kernel(block_sum, 4, 32, terms, sums)
+print(sums, sums == terms.reshape(4, 32).sum(1))
+
+# %% [markdown]
+# The same for 16 threads (the circles), from barrier to barrier: what each of them reads, above, and writes, below.
+
+# %%
+widgets.explore(
+    gpu_figures.block_sum,
+    "The shared cells of a block that adds up 16 numbers, barrier by barrier.",
+    barrier=range(1, 6),
+)
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Take the barrier inside of the loop away. The simulator runs thread 0 to its end, then thread 1, and so on. What comes out?",
+    choices=["the right sums", "wrong sums", "an error that names two threads"],
+    answer="an error that names two threads",
+    because="Thread 0 adds `part[1]` before thread 1 has added anything to it. In some orders a sum is right by luck. A race "
+    "is a race in every order.",
+)
+
+
+# %%
+def block_sum_in_a_hurry(x, out):
+    part = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    part[t] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    stride = 16
+    while stride > 0:
+        if t < stride:
+            part[t] += part[t + stride]
+        stride //= 2
+    if t == 0:
+        out[cuda.blockIdx.x] = part[0]
+
+
+tell(block_sum_in_a_hurry, 4, 32, terms, sums)
+tell(block_sum_in_a_hurry, 4, 32, terms, sums, order=7)
+
+# %% [markdown]
+# Both threads, both lines (here the same one). `order=7` shuffled blocks and threads, so another block is named. A barrier that
+# only some threads reach would make a real GPU wait, perhaps for ever:
+
+
+# %%
+def wait_in_a_branch(x):
+    if cuda.threadIdx.x < 8:
+        cuda.syncthreads()
+    x[cuda.grid(1)] = 1
+
+
+tell(wait_in_a_branch, 1, 32, terms)
+
+# %% [markdown]
+# ### A matrix product in tiles
+#
+# A thread an element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read the same
+# row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one element,
+# and then all of them read it from there.
+
+
+# %%
+TILE = 16
+
+
+def matmul_plain(a, b, out):
+    column, row = cuda.grid(2)
+    total = np.float32(0)
+    for k in range(a.shape[1]):
+        total += a[row, k] * b[k, column]
+    out[row, column] = total
+
+
+def matmul_tiled(a, b, out):
+    tile_a = cuda.shared.array((TILE, TILE), np.float32)
+    tile_b = cuda.shared.array((TILE, TILE), np.float32)
+    column, row = cuda.grid(2)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    total = np.float32(0)
+    for start in range(0, a.shape[1], TILE):
+        tile_a[y, x] = a[row, start + x]
+        tile_b[y, x] = b[start + y, column]
+        cuda.syncthreads()
+        for k in range(TILE):
+            total += tile_a[y, k] * tile_b[k, x]
+        cuda.syncthreads()
+    out[row, column] = total
+
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Two 32 × 32 matrices, tiles of 16 × 16. How many times fewer loads from device memory does the tiled kernel need?",
+    choices=[2, 4, 16, 256],
+    answer=16,
+    because="Each loaded element serves the 16 threads of a row, or of a column, of the block. Larger tiles save more, and "
+    "48 KiB of shared memory are the limit.",
+)
+
+# %%
+left, right = np.random.default_rng(0).standard_normal((2, 32, 32), "f4")
+product = np.zeros((32, 32), "f4")
+for multiply in (matmul_plain, matmul_tiled):
+    reads = [met for met in count_traffic(multiply, (2, 2), (16, 16), left, right, product) if met.verb == READ]
+    loads, moved = sum(met.accesses for met in reads), sum(met.transactions for met in reads)
+    close = np.allclose(product, left @ right, atol=1e-5)
+    print(f"{multiply.__name__}: {loads:6,} loads, {moved:5,} transactions; as NumPy's: {close}")
+
+# %% [markdown]
+# Of the two barriers of `matmul_tiled`, the second one is easily forgotten. Take it away, and see what is named.
+#
+# ### The device
+#
+# Now a GPU can join the pool. What is real about it depends on your computer: if a driver can be loaded, numba's CUDA is
+# asked. Its buffers are then numba's arrays, and the kernel is compiled for it; `cuda` in it becomes numba's `cuda`, and
+# every function that it calls is compiled along.
+
+
+# %%
 #| export gpu
 @functools.cache
 def real_cuda():
@@ -2857,9 +3183,11 @@ def real_cuda():
         except OSError:
             return None
     try:
+        from numba import config
         from numba import cuda as numba_cuda
     except ImportError:
         return None
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small launch is no mistake here
     return numba_cuda if numba_cuda.is_available() else None
 
 
@@ -2884,6 +3212,11 @@ def for_gpu(value):
         return real_cuda()
     value = getattr(value, "py_func", value)  # out of numba's compiler for CPUs
     return real_cuda().jit(translated(value), device=True) if isinstance(value, FunctionType) else value
+
+
+# %% [markdown]
+# The device itself adds little to `Device`: which numbers it takes, whose buffers it takes, and an honest row in the pool's
+# table. A simulator has no speed, so it shows none.
 
 
 # %%
@@ -2923,6 +3256,7 @@ class RealGpu(Gpu):
     """The GPU that numba.cuda finds. Its buffers are numba's device arrays."""
 
     read = staticmethod(lambda data: data.copy_to_host())
+    reshape = staticmethod(lambda data, shape: data.reshape(shape))
 
     def __init__(self, name):
         super().__init__(name, real_cuda().current_context().get_memory_info().total)
@@ -2943,6 +3277,81 @@ def make_gpu(name):
 
 
 MAKERS["gpu"] = make_gpu
+
+# %% tags=["nbval-ignore-output"]
+pool(gpus=2)
+
+# %%
+gpu = pool(gpus=2)["gpu:1"]
+u, v, out = gpu.put(ones), gpu.put(steps_up), gpu.alloc((100,), "f4")
+gpu.launch(add_vectors, 4, 32, u, v, out)
+print(out, (out.numpy() == total).all())
+for attempt in (
+    lambda: gpu.launch(add_vectors, 4, 32, u, cpu.put(ones), out),
+    lambda: gpu.launch(add_vectors, 0, 32, u, v, out),
+):
+    try:
+        attempt()
+    except GpuError as error:
+        print(error)
+
+# %% [markdown]
+# ### The task, on a GPU
+#
+# The linear regression again, in float32. One block, a thread for each row of the batch. Each computes its error and its part
+# of the gradients. The parts are added up in shared memory, in pairs, and four threads update what there is to update.
+
+
+# %%
+BATCH = 10
+
+
+def train_line(x, y, batches, w, b, losses, rate):
+    part = cuda.shared.array((BATCH, 4), np.float32)
+    t, n = cuda.threadIdx.x, np.float32(BATCH)
+    for step in range(len(batches)):
+        i = batches[step, t]
+        error = x[i, 0] * w[0, 0] + x[i, 1] * w[1, 0] + b[0, 0] - y[i, 0]  # forward
+        part[t, 3] = error * error  # loss
+        part[t, 2] = (error + error) / n  # backward
+        for k in range(2):
+            part[t, k] = x[i, k] * part[t, 2]
+        cuda.syncthreads()
+        stride = 8
+        while stride > 0:
+            if t < stride and t + stride < BATCH:
+                for k in range(4):
+                    part[t, k] += part[t + stride, k]
+            cuda.syncthreads()
+            stride //= 2
+        if t < 2:
+            w[t, 0] -= rate * part[0, t]  # update
+        elif t == 2:
+            b[0, 0] -= rate * part[0, 2]
+        elif t == 3:
+            losses[step] = part[0, 3] / n
+        cuda.syncthreads()
+
+
+# %% [markdown]
+# Five epochs, 200 steps, one launch. Beside it, level 1's program for the CPU on the same numbers, in float32 too.
+
+# %%
+few = task.batches[:200]
+singles = [task.x.astype("f4"), task.y.astype("f4"), *(weight.astype("f4") for weight in task.weights)]
+xs, ys, ws, bs = map(gpu.put, singles)
+losses = gpu.alloc((len(few),), "f4")
+gpu.launch(train_line, 1, BATCH, xs, ys, gpu.put(few.astype(np.int64)), ws, bs, losses, np.float32(task.learning_rate))
+on_cpu = linear_regression(*singles[:2], singles[2:], few, task.learning_rate).losses
+for step in (0, 50, 100, 199):
+    print(f"step {step:3}: loss {losses.numpy()[step]:.3f} on the GPU, {on_cpu[step]:.3f} on the CPU")
+apart = np.abs(losses.numpy() - on_cpu) / np.maximum(1, on_cpu)
+print("equal to the last bit:", (losses.numpy() == on_cpu).all(), "  within 1e-5:", apart.max() < 1e-5)
+
+# %% [markdown]
+# The same model, and not the same bits. The tree adds ten numbers as (0 + 8 + 4 + …) + (1 + 9 + …), the CPU lane by lane,
+# and each order rounds in its own way. A tree of the same shape gives the same bits on any GPU, though: here the order is
+# part of the program. Give the work to atomic additions instead, and it is part of the weather.
 
 # %% [markdown]
 # ## Another machine: the TPU (25 min, optional)

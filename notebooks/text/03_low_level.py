@@ -28,7 +28,8 @@ checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
     answer="12, to the last digit",
-    because="(2 + εi)³ = 8 + 12εi - 6ε² - ε³i. The slope stands beside ε, and what is lost is ε² = 1e-40, beside 8.",
+    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: the "
+    "slope stands beside ε. What rounds away is 6ε² = 6e-40 beside 8, and ε³ beside 12ε. And nothing is subtracted, as with a step.",
 )
 
 # %%
@@ -712,7 +713,8 @@ checks.predict(
     "b of shape (1, 4) was added to ten rows, and we forget `unbroadcast`. Which shape does the gradient of b get?",
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
     answer="(10, 4)",
-    because="The rule of an addition hands dy on as it is. Each row's share is in it, but nobody has added them up.",
+    because="The rule of an addition hands dy on as it is. Each row's share is in it, but nobody has added them up. No rule "
+    "complains; `assign` would, when a bias of one row is to become ten.",
 )
 
 # %%
@@ -919,7 +921,8 @@ checks.predict(
     "y = x³ at x = 3. What is the gradient of the gradient?",
     choices=["27", "18", "an error: gradients cannot be differentiated"],
     answer="18",
-    because="The gradient is 3x², its own gradient 6x. Every op of the walk passed the door and was written down.",
+    because="The gradient is 3x² = 27, its own gradient 6x. The rules are made of ops, so the inner tape's walk passed the door, "
+    "and the outer tape wrote it down like any other program.",
 )
 
 # %%
@@ -1152,7 +1155,8 @@ checks.predict(
     "Level 2 took about 20 µs for such a step. And this level?",
     choices=["less, the code is shorter", "two or three times as long", "ten times as long"],
     answer="two or three times as long",
-    because="There are more launches. Each finds new memory for its result, is written down, and is read again.",
+    because="A few more launches, 17 and not 14. And each costs more than it did: it finds new memory for its result, is written "
+    "down, and is read again on the way back.",
 )
 
 # %% tags=["hide-input"]
@@ -2628,7 +2632,8 @@ checks.predict(
     "A step of the net has 53 launches, and level 1's program took 11 µs for it (float64). And compiled?",
     choices=["about 11 µs", "about 50 µs, a microsecond for each op", "about 150 µs, as before"],
     answer="about 11 µs",
-    because="It is the same program: the assembler wrote out the graph as we wrote it out by hand.",
+    because="Most of a launch is Python, on its way to a kernel. In the program an op is an instruction or a few, and what it gives "
+    "stays in a register. It is the program of level 1: the assembler wrote out the graph as we wrote it out by hand.",
 )
 
 # %%
@@ -3032,7 +3037,7 @@ def train_on(names, x, y, weights, batches, rate):
     return np.array(losses)
 
 
-# %%
+# %% tags=["hide-input"]
 checks.predict(
     "The same 20 steps, on one GPU and split over two. Are the 20 losses equal to the last bit?",
     "no, but two runs on two GPUs are",
@@ -3061,16 +3066,214 @@ print(
 # [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
 
 # %% [markdown]
-# ## Exercises
+# ## Exercises (75 min, optional)
 #
-# 1. Print the tape of the forward pass in `step`. Which record belongs to which operator? (There are five.)
-# 2. Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from where?
-#    (From `assign`: the gradient of b has a row for each row of the batch.)
-# 3. Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk meets
-#    the loss last, when everything else has been passed.)
-# 4. Write a pass that replaces x·1.0 by x, and put it into `PASSES`. Does a graph with such a product become smaller, and do the
-#    losses stay the same to the last bit?
-# 5. Give the op `"hypotenuse"` of notebook 02's exercises a rule for each input, `dy·a/y` and `dy·b/y`. Does it meet a nudge?
+# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's own tensors,
+# in float64 and in float32. Gradients are compared with nudges.
+#
+# ### 03-1 · A rule for a layer
+#
+# `x @ w + b` is two ops on the tape. As one op it would need one rule, with a gradient for each input. Look at one row, and at
+# who meets whom:
+#
+# ```
+#  x[i, k] ── w[k, j] ──┐
+#                       + ── y[i, j]         dy[i, j] goes to x[i, k], times w[k, j]
+#             b[j] ─────┘                                  to w[k, j], times x[i, k]
+#                                                          to b[j]
+# ```
+#
+# What one number sends to many comes back as a sum of many: `x[i, k]` meets every j, `w[k, j]` every row i. And `b` may have any
+# shape that fits beside the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint: `apply("matmul", …,
+# transpose_w=True)`, and `unbroadcast`. Stay with ops: a rule in NumPy has no gradient of its own.)
+
+
+# %%
+from course import exercises
+
+
+def dense_rule(dy, y, x, w, b):
+    """The gradients dx, dw, db of y = x[rows, inputs] @ w[inputs, units] + b, from the gradient dy[rows, units]."""
+    return ...
+
+
+exercises.check("03-1", dense_rule)
+
+# %% [markdown]
+# ### 03-2 · A loss without `if`
+#
+# A point far off pulls at a line with the square of its error. [Huber](https://doi.org/10.1214/aoms/1177703732) (1964) lets it pull
+# with its distance only: near 0 a parabola, beyond 1 a straight line, and no kink between them.
+#
+# ```
+#  error      -3    -1    -0.5     0    0.5     1     3
+#  loss      2.5   0.5   0.125     0  0.125   0.5   2.5
+#  slope      -1    -1    -0.5     0    0.5     1     1
+# ```
+#
+# Each number of a tensor takes its own branch, so one `if` cannot choose; while a function is traced, there is no number to
+# ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
+
+
+# %%
+def huber(error):
+    """error²/2 where |error| ≤ 1, else |error| - 1/2: a tensor shaped like `error`."""
+    return ...
+
+
+exercises.check("03-2", huber)
+
+# %% [markdown]
+# ### 03-3 · All slopes of all results
+#
+# `gradient` takes a target of several numbers for their sum. Often we want them apart: how does *each* result change with each input?
+# That table is the **Jacobian**. A walk back gives one row of it:
+#
+# ```
+#              x[0]  x[1]  x[2]
+#  y[0]     [   ·     ·     ·   ]   <- one walk, from y[0]
+#  y[1]     [   ·     ·     ·   ]   <- another one, from y[1]
+# ```
+#
+# (About 4 lines. Hint: `y[k]` is an op as well. Who has to hear of it? And how often will the tape be read?)
+
+
+# %%
+def jacobian(function, x):
+    """J[i, j] = d y[i] / d x[j] of y[m] = function(x[n]), as an array of x's dtype."""
+    return ...
+
+
+exercises.check("03-3", jacobian)
+
+# %% [markdown]
+# ### 03-4 · A pass: times one
+#
+# `x * 1.0` is x, to the last bit. (`x + 0.0` is not: -0.0 + 0.0 is 0.0.) Write a pass that leaves such products out:
+#
+# ```
+#   t0 = multiply(x0, 1.0)
+#   t1 = subtract(t0, x1)         becomes         t0 = subtract(x0, x1)
+# ```
+#
+# The 1.0 may stand on either side, and may be an array of ones. But a graph outlives the numbers of today: a variable that is 1 now
+# will be something else tomorrow. And ones of a larger shape repeat x, which is work that must be done. (About 8 lines. Hint:
+# `rebuilt`, as in `folded`. The tensor of a constant is `node.attrs["of"]`; equal shape and dtype are one Spec, so `is` compares.)
+
+
+# %%
+def without_ones(graph):
+    """The graph without the products that give back one of their factors because the other is a constant 1.0."""
+    return ...
+
+
+exercises.check("03-4", without_ones)
+
+# %% [markdown]
+# Is it right? `PASSES.append(without_ones)`, and every function that you compile from now on goes through it.
+#
+# ### 03-5 · Break it: no order
+#
+# Our tape is a list. In [PyTorch](https://pytorch.org/docs/stable/notes/autograd.html) there is none: each tensor knows its maker
+# (`grad_fn`), and who wants a gradient collects the makers, from the loss backwards. Here is a way to collect that looks reasonable:
+
+
+# %%
+def collected(makers, target):
+    """The maker of the target, the makers of its inputs, the makers of theirs, …; the target's comes last."""
+    found, waiting = {}, [target]
+    for tensor in waiting:  # which grows on the way
+        if tensor in makers and tensor not in found:
+            found[tensor] = makers[tensor]
+            waiting.extend(makers[tensor][1])
+    return list(found.values())[::-1]
+
+
+v = Variable(np.array(3.0))
+for formula in (lambda u: u * u + u, lambda u: u + u * u):
+    with GradientTape(persistent=True) as tape:
+        z = formula(v * 2.0)
+    makers = {record[3]: record for record in tape.records}
+    (dv,) = walk_back(collected(makers, z), z, [v.value])
+    print(f"z {float(z)}, dv {float(dv)}")
+
+# %% [markdown]
+# The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is right? (Ask a
+# nudge.) Then look for the cause: `print(printed(collected(makers, z)))` is the list for the second formula, and a line of it uses a
+# tensor before the line that makes it. `tape_drawing(tape.records)` shows why: two roads lead from z to u, a short one and a long one.
+#
+# Write a collector that no detour deceives. (About 10 lines. Hint: a record may be entered once all makers of its inputs are.
+# A function inside the function can call itself. Keep what you have seen in a set: `in` a list would compare tensors.)
+
+
+# %%
+def in_order(makers, target):
+    """The records that the target was made from, each once, after those that made its inputs.
+
+    makers {tensor: the record (op, inputs, attrs, tensor) that made it}; a tensor that no op made is not in it.
+    """
+    return ...
+
+
+exercises.check("03-5", in_order)
+
+# %% [markdown]
+# This is a **topological order**. The tape gets it as a gift: a program cannot use what it has not made yet.
+#
+# ### 03-6 · Break it: gradients not reset
+#
+# The simplest model there is: one weight, the loss w², a rate of 0.1. Each step should multiply w by 0.8. This is the loss of every
+# fourth step, as PyTorch's `backward` would have it:
+
+# %%
+w = Variable(np.array(1.0))
+losses = []
+for _ in range(60):
+    with GradientTape():
+        loss = w * w
+        loss.backward()
+    w.assign(w - 0.1 * w.grad)
+    losses.append(float(loss))
+print(*(f"{loss:.2f}" for loss in losses[::4]))
+
+# %% [markdown]
+# It falls quickly, rises again, and swings for ever. Is the rule of `multiply` wrong? It has met its nudge. So print `float(w.grad)`
+# beside the slope `2.0 * float(w)`, step by step: when do they part, and by what? `where("backward")`, after `from course import
+# where`, shows the section that told us.
+#
+# Adding up is wanted *within* a step, when a batch is too large for the memory and comes in parts, each with its loss. Between two
+# steps it is not:
+#
+# ```
+#  step 0                            step 1
+#  reset   loss   loss   update      reset   loss   loss   update
+#          └─ added ─┘                       └─ added ─┘
+# ```
+#
+# (About 8 lines. Each loss is a function without arguments, to be called while a tape is open.)
+
+
+# %%
+def train(losses, variables, rate, steps):
+    """SGD: each step adds the gradients of all these losses, then moves each variable by -rate times its `grad`."""
+    ...
+
+
+exercises.check("03-6", train)
+
+# %% [markdown]
+# The sum of all gradients so far is a velocity: what swings above is a pendulum without friction. With some friction it becomes
+# *momentum*, and notebook 04 trains with it.
+#
+# ### Without a check
+#
+# - Print the tape of the forward pass in `step`. Which record belongs to which operator? (There are five.)
+# - Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from where?
+#   (From `assign`: the gradient of b has a row for each row of the batch.)
+# - Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk meets
+#   the loss last, when everything else has been passed.)
+# - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`. Does it
+#   meet a nudge? Where would it not?
 #
 # ## Build
 

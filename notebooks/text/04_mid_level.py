@@ -2853,16 +2853,180 @@ print(*METRICS, sep=", ")
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | both |
 # | words | `tf.keras.layers.DenseFeatures` | (a library) | `DenseFeatures` |
 #
-# ## Exercises
+# ## Exercises (60 min, optional)
 #
-# 1. Write a layer `Scale` that multiplies its input by one trainable number. (8 lines.)
-# 2. Write the loss of Huber: half the squared error where that is below 1, else the error's size less one half. What is its
-#    largest gradient? (5 lines, with `where`.)
-# 3. Write an optimizer that moves each weight by the rate, and looks only at the sign of its gradient. Send it into the race, as
-#    a fourth name in `draw`. (5 lines. How near does it come, at rate 0.002?)
-# 4. F1 is 2·right / (called + true). Write it as a metric: which three sums does it need? (6 lines.)
-# 5. An unknown species has three zeros. Give the indicator a fourth number, 1 for "unknown". (Which argument does it?)
-# 6. Before you train, set `trainable` of the first kernel of the net to False. Which numbers move now, and how good is the net?
+# As before: fill the stub, run, and read what the check says. Now the stub is often a class. The check makes objects of it, and tries
+# them in float64 and in float32, on square and on other shapes.
+#
+# ### 04-1 · A layer
+#
+# `Scale` multiplies each column by a number of its own. The numbers are trained, and start at 1.
+#
+# ```
+#   x[batch, columns]       scale[columns]        y[batch, columns]
+#   ┌ 1  2  3 ┐                                   ┌ 10  0  -3 ┐
+#   └ 4  5  6 ┘        ·    [ 10  0  -1 ]    =    └ 40  0  -6 ┘
+# ```
+#
+# (About 5 lines. Hint: the shape that `build` gets is that of x; `"ones"` is an initializer from *More layers*.)
+
+
+# %%
+from course import exercises
+
+
+class Scale(Layer):
+    """x[batch, columns] · scale[columns]"""
+
+    def build(self, shape):
+        """Make `scale`, a variable of ones, for inputs of this shape."""
+        ...
+
+    def call(self, x):
+        return ...
+
+
+exercises.check("04-1", Scale)
+
+# %% [markdown]
+# Is it right? Print `Scale().again()`: who gave it the method `again`, and what is it good for?
+#
+# ### 04-2 · A loss for data with outliers
+#
+# One wrong number in a table, a mass in grams among kilograms, and the squared error looks at nothing else: its gradient grows
+# with the error. The loss of [Huber, 1964](https://doi.org/10.1214/aoms/1177703732) follows the square up to an error of 1, and
+# from there on a straight line. The two meet without a step, and without a kink:
+#
+# ```
+# error            -3     -2     -1      0      1      2      3
+# ½·error²          ·      ·    0.5      0    0.5      ·      ·      while |error| ≤ 1
+# |error| - ½     2.5    1.5    0.5      ·    0.5    1.5    2.5      beyond
+# ```
+#
+# (About 4 lines. Hint: level 3 has `where(condition, a, b)`, and the size of an error is `where(error > 0.0, error, -error)`. Who takes the
+# mean, and who looks after the weights of the samples?)
+
+
+# %%
+class Huber(Loss):
+    """mean(½·error² where |error| ≤ 1, else |error| - ½), with error = y_pred - y_true"""
+
+    def call(self, y_true, y_pred):
+        """What each number gives, shaped like y_pred."""
+        return ...
+
+
+exercises.check("04-2", Huber)
+
+# %% [markdown]
+# How large can its gradient become, for one sample?
+#
+# ### 04-3 · An optimizer that looks at signs only
+#
+# Adam's first step is as long for a small gradient as for a large one. This optimizer keeps that up: each weight moves by the rate,
+# down or up. Which way, a mean of the gradients decides, in which a gradient fades by a tenth with each step
+# ([Bernstein et al., 2018](https://proceedings.mlr.press/v80/bernstein18a.html), there called Signum).
+#
+# ```
+# dw                   4       -1       -1       -1       -1       -1       -1
+# m                 0.40     0.26     0.13     0.02    -0.08    -0.17    -0.26       m ← 0.9·m + 0.1·dw
+# w moves by       -rate    -rate    -rate    -rate    +rate    +rate    +rate
+# ```
+#
+# Where m is 0, nothing moves. (About 5 lines. Hint: `cast(m > 0.0, m.dtype)` is 1 where m is positive, else 0; `memory` names
+# what is remembered, as in `RMSprop`.)
+
+
+# %%
+class SignDescent(Optimizer):
+    """m ← 0.9·m + 0.1·dw; w ← w - rate·sign(m)"""
+
+    memory = ("m",)
+
+    def update(self, rate, dw, w, m):
+        """The new w and the new m."""
+        return ...
+
+
+exercises.check("04-3", SignDescent)
+
+# %% [markdown]
+# Send it into the race, as a fourth name in `draw`. How near does it come at rate 0.002, and what does it do once it is there?
+#
+# ### 04-4 · A metric with a state
+#
+# Of a hundred letters three are spam. A filter that never says "spam" is right in 97 % of all cases, and useless. **F1** looks
+# only at what is 1 or was called 1 ([Dice, 1945](https://doi.org/10.2307/1932409), had the same formula for species that live
+# together):
+#
+# ```
+# y_true        1  1  1  1  0  0  0  0  0  0       true    4
+# called 1      1  1  1  0  1  1  0  0  0  0       called  5
+# both          1  1  1  0  0  0  0  0  0  0       right   3        F1 = 2·3 / (5 + 4) = 0.667
+# ```
+#
+# A metric sees one batch at a time, and a batch may hold no spam at all. (About 5 lines. Hint: `BinaryAccuracy` has `said`, and
+# `ratio` gives 0 where there is nothing to divide by.)
+
+
+# %%
+class F1(BinaryAccuracy):
+    """2·right / (called + true), over all batches; 0 where nothing is 1 and nothing was called 1."""
+
+    def parts(self, y_true, y_pred):
+        """What is added up, row by row: tensors shaped like y_pred."""
+        return ...
+
+    def formula(self, count, called, true, right):
+        return ...
+
+
+exercises.check("04-4", F1)
+
+# %% [markdown]
+# ### 04-5 · Break it: standardised by itself
+#
+# Here is a model of one line, from the flipper to the mass. It standardises whatever it is asked about, and looks reasonable:
+
+# %%
+named = tasks.read("penguins.csv", ("species", "body_mass_g"), (str, str))
+gentoo = np.array([name == "Gentoo" for name, mass in named if mass != "NA"])
+flipper, mass = millimetres[:, 2], kilograms[:, 0]
+slope, level = np.polyfit((flipper - flipper.mean()) / flipper.std(), mass, 1)
+
+
+def predicted_mass(flipper):
+    return slope * (flipper - flipper.mean()) / flipper.std() + level
+
+
+for name, birds in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
+    print(f"{name:12}  predicted {predicted_mass(flipper[birds]).mean():.2f} kg, weighed {mass[birds].mean():.2f} kg")
+
+# %% [markdown]
+# The line is a good one, and yet the Gentoos come out almost a kilogram too light. Print `predicted_mass` for the Adelies alone, and
+# compare the three predicted means: there is the cause. What would it say of a single bird?
+#
+# So the means and deviations belong to the model, like its weights, and come from the rows that it was trained on. The test rows
+# are standardised by *these*. Nor may they take part in them: whoever looks at the test rows while training has none left. (About 3
+# lines. A column that is constant in x has a deviation of 0: divide it by 1.)
+
+
+# %%
+def standardised(x, x_test):
+    """Both tables [rows, columns], minus the mean of each column of x, divided by its standard deviation in x."""
+    return ...
+
+
+exercises.check("04-5", standardised)
+
+# %% [markdown]
+# ### Without a check
+#
+# - An unknown species has three zeros. Give the indicator a fourth number, 1 for "unknown". (Which argument of
+#   `categorical_column_with_vocabulary_list` does it?)
+# - Before you train, set `trainable` of the first kernel of the net to False. Which numbers move now, and how good is the net?
+# - Put a mass of 5,000 among the kilograms. How far does it move a line that is trained with `MeanSquaredError`, and how far one
+#   that is trained with `Huber`?
 #
 # ## Build
 

@@ -23,8 +23,8 @@ checks.predict(
     "How many digits of the last loss do the four levels share?",
     choices=["three or four", "all but the last one or two", "all of them"],
     answer="all of them",
-    because="They do the same operations in the same order, and each operation rounds in one way only. We print the loss in "
-    "hexadecimal, where nothing is rounded for printing.",
+    because="They do the same operations in the same order, and the standard IEEE 754 leaves no choice how an addition or a "
+    "product is rounded. So there is one answer. We print it in hexadecimal, where nothing is rounded for printing.",
 )
 
 # %%
@@ -639,7 +639,7 @@ def summary(model):
 checks.predict(
     "A net with two inputs, layers of 4 and 8 and one output: how many numbers are trained?",
     61,
-    because="2·4 + 4, then 4·8 + 8, then 8·1 + 1: the weights, and a bias for each unit.",
+    because="2·4 + 4 = 12, then 4·8 + 8 = 40, then 8·1 + 1 = 9: a weight for each input of each unit, and a bias for each unit.",
 )
 
 # %%
@@ -1365,7 +1365,7 @@ right = (load_model("rings").predict(data.x_test) > 0.5) == (data.y_test == 1)
 print(f"points in the right ring: {right.mean():.1%}")
 
 # %% [markdown]
-# ### To where there is no `levels`
+# ### To where there is no `levels` (5 min, optional)
 #
 # Our folder needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
 # Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
@@ -1930,10 +1930,12 @@ compare.side_by_side(*net_on_all)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Plain Python and `fit` take 8,000 steps from the same weights. How far apart are their last losses?",
-    choices=["exactly 0", "about 1e-16, the last bit", "about 1e-9: each step rounds, and errors add up"],
-    answer="exactly 0",
-    because="Rounding is no accident. The same operations in the same order round to the same bits, whoever asks for them.",
+    "How many different last losses will the table show, for the eight versions?",
+    2,
+    slider=(1, 8, 1),
+    because="""Seven compute in float64, the same operations in the same order: plain Python and `fit` end with the same bits. The
+    version with lanes computes in float32, which keeps about seven digits, and adds up its rows in another order, lane by lane.
+    So it ends near by, with a number of its own.""",
 )
 
 # %%
@@ -2487,13 +2489,172 @@ figures.parting(gaps, kinks)
 # | save, load | `model.save("net.keras")`, `tf.keras.models.load_model` | `torch.save(model.state_dict(), path)`, `load_state_dict` | `model.save("net")`, `load_model` |
 # | to ONNX | `tf2onnx.convert.from_keras` | `torch.onnx.export` | `model.export("net.onnx")` |
 #
-# ## Exercises
+# ## Exercises (60 min, optional)
 #
-# 1. Count the parameters of `residual`, above, by hand. Let `summary` check you.
-# 2. Write `fit_until(model, x, y, loss)`, which stops when an epoch's mean loss falls below a bound.
-# 3. Write a callback that prints how many seconds each epoch took.
-# 4. Train twice with the same seed, twice with different ones. Which losses are equal? (Where do starting weights come from?
-#    Look at `levels.mid_level.layers.RANDOM`.)
+# The last ones. Here your code stands around a model, or listens to it, and the checks train small models to try it.
+#
+# ### 05-1 · Until it is good enough
+#
+# Train until an epoch's mean loss, as `fit` reports it, is below a bound; but for `most` epochs at most. Go through the rows in
+# their order, ten at a time: `fit(x, y, batch_size=10, shuffle=False, verbose=0)`.
+#
+# ```
+# epoch            1      2      3      4
+# mean loss     7.62   6.10   4.89   3.92          bound 5, most 20:  three epochs
+#                                                  bound 5, most 2:   two epochs
+# ```
+#
+# (About 5 lines. Hint: `fit` goes on from the weights, and from the optimizer's memory, that the model has.)
+
+
+# %%
+from course import exercises
+
+
+def fit_until(model, x, y, bound, most):
+    """Train the compiled model until an epoch's mean loss is below `bound`. Returns how many epochs that took."""
+    return ...
+
+
+exercises.check("05-1", fit_until)
+
+# %% [markdown]
+# With a callback that sets `stop_training` it takes one call of `fit`. Which of the two would you rather read?
+#
+# ### 05-2 · A callback that averages
+#
+# Near the end of a training the weights jump to and fro around the best place. Their mean over the epochs lies nearer to it than
+# most of them ([Polyak and Juditsky, 1992](https://doi.org/10.1137/0330046);
+# [Izmailov et al., 2018](https://doi.org/10.48550/arXiv.1803.05407), for deep nets).
+#
+# ```
+# epoch                    1      2      3      end of the training
+# a weight after it      4.0    7.0    1.0      4.0: their mean
+# ```
+#
+# While it trains, the model must go on from its own weights. A callback may be used for a second training, and a training may end
+# before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
+
+
+# %%
+class Averaged(Callback):
+    """Gives the model, when the training ends, the means of the weights that it had after each epoch."""
+
+    def on_train_begin(self): ...
+
+    def on_epoch_end(self, epoch, logs): ...
+
+    def on_train_end(self): ...
+
+
+exercises.check("05-2", Averaged)
+
+# %% [markdown]
+# ### 05-3 · Break it: a net that says the same of everything
+#
+# The two rings again, 20 epochs, at three learning rates. The last one prints a symptom:
+
+# %%
+points = tasks.rings()
+
+
+def net_at(rate):
+    net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    net.build((None, 2), "float64")
+    net.set_weights(points.weights)
+    net.compile(SGD(rate), "binary_crossentropy", ["accuracy"])
+    net.fit(points.x, points.y, batch_size=100, epochs=20, shuffle=False, verbose=0)
+    return net
+
+
+nets = {rate: net_at(rate) for rate in (0.1, 0.5, 1.0)}
+for rate, net in nets.items():
+    losses, answers = net.history.history["loss"], net.predict(points.x_test)
+    told = " ".join(f"{losses[epoch]:.3f}" for epoch in (0, 1, 4, 19))
+    print(f"rate {rate}: losses {told}, from {answers.min():.3f} to {answers.max():.3f} for the test points")
+
+# %% [markdown]
+# At rate 1 the loss comes to rest at log 2 = 0.693, that of a coin, and the net gives one probability to all points. Nothing is
+# infinite, nothing is NaN, no program complains. `summary` finds all layers in place, and all 61 numbers trained. So we ask for
+# the gradients:
+
+# %%
+for rate in (0.1, 1.0):
+    with GradientTape() as tape:
+        loss = nets[rate].test_step(points.x, points.y)
+    slopes = tape.gradient(loss, nets[rate].variables)
+    reached = [name for name, slope in zip(nets[rate].named(Variable), slopes) if slope.numpy().any()]
+    print(f"rate {rate}: a gradient reaches", *reached)
+
+# %% [markdown]
+# All gradients are 0 but one, that of the last bias. Find the cause, layer by layer: give the points to the first layer, what
+# it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is **dead**: its gradient is 0
+# at every point, so no step will ever bring it back. (About 5 lines. Hint: `model.layers` is a list, a layer is called like a function,
+# and `.numpy()` makes an array of what it gives.)
+
+
+# %%
+def dead_units(model, x):
+    """For each layer of a Sequential: how many of its units give 0 for all rows of x[rows, inputs]; a list of ints."""
+    return ...
+
+
+exercises.check("05-3", dead_units)
+
+# %% [markdown]
+# Is it right? Then ask it about the three nets. One dead unit of eight does no harm, and eight of eight are the end. Which step
+# killed them? (A callback with `on_train_batch_end` can tell. And which cure is there besides a lower rate?)
+#
+# ### 05-4 · Break it: the last fifth
+#
+# Is a penguin a Chinstrap? One unit, the three measures of the race on level 4, and a fifth of the table held out by `validation_split`.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "After 20 epochs the model is right about all penguins that it was trained on. And about those held out?",
+    choices=["about all", "about nine of ten", "about none"],
+    answer="about none",
+    because="""The table is sorted by species, and the Chinstraps come last. `validation_split` holds out the last rows, so all
+    of these are Chinstraps, and hardly any was left to train on. The model has learned to say no, and is right, until it matters.""",
+)
+
+# %%
+table = [row[:3] for row in tasks.penguins() if None not in row[:4]]
+x = np.array(table)
+x = (x - x.mean(axis=0)) / x.std(axis=0)
+chinstrap = np.array([[0.0]] * (len(x) - 68) + [[1.0]] * 68)  # the last 68 lines of the table
+
+RANDOM.seed(1)
+unit = Sequential([Dense(1, "sigmoid")])
+unit.compile(Adam(0.05), "binary_crossentropy", ["accuracy"])
+logs = unit.fit(x, chinstrap, epochs=20, validation_split=0.2, seed=1, verbose=0).history
+print(f"right: {logs['accuracy'][-1]:.3f} of those it was trained on, {logs['val_accuracy'][-1]:.3f} of those held out")
+
+# %% [markdown]
+# `fit` shuffles, but only what is left after the split, as Keras does. So hold rows out yourself, drawn at random from all: each row
+# in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same seed. (About 3
+# lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
+
+
+# %%
+def held_out(x, y, share, seed):
+    """x, y, x_test, y_test: a share of the rows of x[rows, columns] and y[rows, 1], drawn at random, is for the test."""
+    return ...
+
+
+exercises.check("05-4", held_out)
+
+# %% [markdown]
+# Is it right? Train `unit` on your parts, with `validation_data`. It comes to about 0.95 on both.
+#
+# ### Without a check
+#
+# - Count the parameters of `residual`, above, by hand. Let `summary` check you.
+# - Write a callback that prints how many seconds each epoch took.
+# - Train twice with the same seed, twice with different ones. Which losses are equal? (Where do starting weights come from?
+#   Look at `levels.mid_level.layers.RANDOM`.)
+# - Under *Callbacks*, take `restore_best_weights=True` away. What is the loss on the penguins that it has not seen, and whose
+#   weights are these?
 #
 # ## Build
 

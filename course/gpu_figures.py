@@ -1,0 +1,72 @@
+"""The GPU's own pictures: the memory that a warp meets, and a block of threads that adds up its numbers."""
+
+from matplotlib.patches import Rectangle
+
+from course.figures import DATA, GREY, MODEL, styled
+
+THREADS = 16  # of the block that is drawn
+WROTE = ("#F4F4F4", "#FBE3D6")  # a cell that was left alone, one that was written
+
+
+@styled(height=2.3, left=0.16, right=0.82, bottom=0.2, top=0.84)
+def segments(figure, transactions, warp=32):
+    """Which 128-byte pieces of an array one warp meets that reads every n-th float32; {n: counted transactions}."""
+    axes = figure.subplots()
+    for row, (step, count) in enumerate(transactions.items()):
+        met = {4 * step * lane // 128 for lane in range(warp)}
+        for piece in range(warp):
+            hue = DATA if piece in met else "#EEEEEE"
+            axes.add_patch(Rectangle((piece + 0.06, row + 0.12), 0.88, 0.76, color=hue, lw=0))
+        axes.text(warp + 0.6, row + 0.5, f"{count} transaction{'s' * (count > 1)}", va="center", size=9)
+    steps = list(transactions)
+    axes.set(xlim=(0, warp), ylim=(len(steps), 0), xlabel="pieces of 128 bytes")
+    names = {1: "each", 2: "every 2nd", 3: "every 3rd", 32: "every 32nd"}
+    axes.set_yticks([row + 0.5 for row in range(len(steps))], [names.get(step, f"every {step}th") for step in steps])
+    axes.set_xticks(range(0, warp + 1, 8))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    worst = max(transactions.values()) // min(transactions.values())
+    figure.suptitle(f"the same 32 numbers, up to {worst} times the traffic", x=0.012, ha="left", weight="bold", size=11)
+    told = ", ".join(f"every {step}: {count}" for step, count in transactions.items())
+    return f"128-byte transactions of a warp that reads float32 at a step: {told}."
+
+
+def reduction(numbers):
+    """What the shared cells hold after each barrier of the block's sum, and the stride that led there: [(stride, cells)]."""
+    cells, stride = list(numbers), len(numbers) // 2
+    moments = [(None, list(cells))]
+    while stride > 0:
+        for t in range(stride):
+            cells[t] += cells[t + stride]
+        moments.append((stride, list(cells)))
+        stride //= 2
+    return moments
+
+
+@styled(height=2.9, left=0.02, right=0.98, bottom=0.04, top=0.86)
+def block_sum(figure, barrier, numbers=tuple(range(1, THREADS + 1))):
+    """The shared cells before and after the turn that ends at a barrier (from 1), and which thread read and wrote which."""
+    moments = reduction(numbers)
+    (stride, after), (_, before) = moments[barrier - 1], moments[max(barrier - 2, 0)]
+    active = stride or len(numbers)
+    axes = figure.subplots()
+    axes.set(xlim=(-0.6, len(numbers)), ylim=(3.0, -0.15))
+    axes.axis("off")
+    for cell in range(len(numbers)):
+        middle, works = cell + 0.45, cell < active
+        axes.plot(middle, 1.5, "o", markersize=14, color=MODEL if works else "#EEEEEE", zorder=2)
+        axes.text(middle, 1.5, cell, ha="center", va="center", color="white" if works else GREY, size=8, zorder=3)
+        for top, held, hue in ((0.3, before[cell] if stride else "", "#F4F4F4"), (2.2, after[cell], WROTE[works])):
+            axes.add_patch(Rectangle((cell + 0.02, top), 0.86, 0.5, facecolor=hue, edgecolor=GREY, linewidth=0.6))
+            axes.text(middle, top + 0.26, held, ha="center", va="center", size=8)
+        if works:
+            for source in (cell, cell + stride) if stride else ():
+                axes.plot([source + 0.45, middle], [0.82, 1.36], color=MODEL, linewidth=1)
+            axes.plot([middle, middle], [1.64, 2.18], color=MODEL, linewidth=1)
+    axes.text(0.02, 0.17, "shared cells before" if stride else "shared cells: not written yet", color=GREY, size=8)
+    axes.text(0.02, 2.93, "after", color=GREY, size=8)
+    finding = f"each of {len(numbers)} threads writes the cell of its number"
+    if stride:
+        finding = f"{stride} thread{'s add' if stride > 1 else ' adds'} what lies {stride} further"
+    figure.suptitle(f"before barrier {barrier}: {finding}", x=0.012, ha="left", weight="bold", size=11)
+    return f"Before barrier {barrier} of a block's sum: {finding}. The first cell now holds {after[0]}."

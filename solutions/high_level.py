@@ -1,0 +1,272 @@
+"""Solutions to the exercises of notebook 05. The level's names are at hand, as in the notebook."""
+
+import numpy as np
+
+from levels.high_level import *
+from levels.mid_level import SGD, Dense  # noqa: F401
+
+# 05-1
+
+
+def fit_until(model, x, y, bound, most):
+    for epoch in range(most):
+        history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
+        if history.history["loss"][0] < bound:
+            return epoch + 1
+    return most
+
+
+def last_step(model, x, y, bound, most):
+    for epoch in range(most):
+        history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
+        if history.losses[-1] < bound:
+            return epoch + 1
+    return most
+
+
+def from_zero(model, x, y, bound, most):
+    for epoch in range(most):
+        history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
+        if history.history["loss"][0] < bound:
+            return epoch
+    return most
+
+
+def evaluated(model, x, y, bound, most):
+    for epoch in range(most):
+        model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
+        if model.evaluate(x, y)["loss"] < bound:
+            return epoch + 1
+    return most
+
+
+def counted_afterwards(model, x, y, bound, most):
+    losses = model.fit(x, y, batch_size=10, epochs=most, shuffle=False, verbose=0).history["loss"]
+    return next((epoch for epoch, loss in enumerate(losses, 1) if loss < bound), most)
+
+
+def without_end(model, x, y, bound, most):
+    for epoch in range(99):
+        history = model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
+        if history.history["loss"][0] < bound:
+            return epoch + 1
+    return most
+
+
+def begun_anew(model, x, y, bound, most):
+    start = model.get_weights()
+    for epochs in range(1, most + 1):
+        model.set_weights(start)
+        history = model.fit(x, y, batch_size=10, epochs=epochs, shuffle=False, verbose=0)
+        if history.history["loss"][-1] < bound:
+            return epochs
+    return most
+
+
+# 05-2
+
+
+class Averaged(Callback):
+    def on_train_begin(self):
+        self.seen = []
+
+    def on_epoch_end(self, epoch, logs):
+        self.seen.append(self.model.get_weights())
+
+    def on_train_end(self):
+        if self.seen:
+            self.model.set_weights([np.mean(values, axis=0) for values in zip(*self.seen, strict=True)])
+
+
+class NeverForgets(Callback):
+    def __init__(self):
+        self.seen = []
+
+    def on_epoch_end(self, epoch, logs):
+        self.seen.append(self.model.get_weights())
+
+    def on_train_end(self):
+        self.model.set_weights([np.mean(values, axis=0) for values in zip(*self.seen, strict=True)])
+
+
+class WithTheStart(Averaged):
+    def on_train_begin(self):
+        self.seen = [self.model.get_weights()]
+
+
+class EachEpoch(Averaged):
+    def on_epoch_end(self, epoch, logs):
+        self.seen.append(self.model.get_weights())
+        self.on_train_end()
+
+
+class Halves(Averaged):
+    def on_epoch_end(self, epoch, logs):
+        now = self.model.get_weights()
+        self.seen = [[(a + b) / 2 for a, b in zip(self.seen[0], now, strict=True)] if self.seen else now]
+
+
+class AtLeastOneEpoch(Averaged):
+    def on_train_end(self):
+        self.model.set_weights([np.mean(values, axis=0) for values in zip(*self.seen, strict=True)])
+
+
+class BeforeEachEpoch(Averaged):
+    def on_epoch_begin(self, epoch):
+        self.seen.append(self.model.get_weights())
+
+    def on_epoch_end(self, epoch, logs):
+        pass
+
+
+class OneMean(Averaged):
+    def on_train_end(self):
+        if self.seen:
+            means = [np.mean(values) for values in zip(*self.seen, strict=True)]
+            self.model.set_weights([np.full_like(w, m) for w, m in zip(self.seen[0], means, strict=True)])
+
+
+# 05-3
+
+
+def dead_units(model, x):
+    dead = []
+    for layer in model.layers:
+        x = layer(x).numpy()
+        dead.append(int((x == 0).all(axis=0).sum()))
+    return dead
+
+
+def for_one_row(model, x):
+    dead = []
+    for layer in model.layers:
+        x = layer(x).numpy()
+        dead.append(int((x == 0).any(axis=0).sum()))
+    return dead
+
+
+def over_the_units(model, x):
+    dead = []
+    for layer in model.layers:
+        x = layer(x).numpy()
+        dead.append(int((x == 0).all(axis=1).sum()))
+    return dead
+
+
+def never_passed_on(model, x):
+    return [int((layer(x).numpy() == 0).all(axis=0).sum()) for layer in model.layers]
+
+
+def by_the_first_row(model, x):
+    return dead_units(model, x[:1])
+
+
+def zeros_of_it(model, x):
+    dead = []
+    for layer in model.layers:
+        x = layer(x).numpy()
+        dead.append(int((x == 0).sum()))
+    return dead
+
+
+def without_the_last(model, x):
+    return dead_units(model, x)[:-1]
+
+
+# 05-4
+
+
+def held_out(x, y, share, seed):
+    rows = np.random.default_rng(seed).permutation(len(x))
+    test, train = np.split(rows, [int(len(x) * share)])
+    return x[train], y[train], x[test], y[test]
+
+
+def last_rows(x, y, share, seed):
+    last = len(x) - int(len(x) * share)
+    return x[:last], y[:last], x[last:], y[last:]
+
+
+def apart(x, y, share, seed):
+    draw, last = np.random.default_rng(seed), int(len(x) * share)
+    x, y = draw.permutation(x), draw.permutation(y)
+    return x[last:], y[last:], x[:last], y[:last]
+
+
+def drawn_twice(x, y, share, seed):
+    rows = np.random.default_rng(seed).integers(len(x), size=len(x))
+    test, train = np.split(rows, [int(len(x) * share)])
+    return x[train], y[train], x[test], y[test]
+
+
+def in_both(x, y, share, seed):
+    rows = np.random.default_rng(seed).permutation(len(x))
+    test, train = rows[: int(len(x) * share)], rows[: len(x) - int(len(x) * share)]
+    return x[train], y[train], x[test], y[test]
+
+
+def without_seed(x, y, share, seed):
+    return held_out(x, y, share, 0)
+
+
+def other_share(x, y, share, seed):
+    rows = np.random.default_rng(seed).permutation(len(x))
+    train, test = np.split(rows, [int(len(x) * share)])
+    return x[train], y[train], x[test], y[test]
+
+
+def in_place(x, y, share, seed):
+    for array in (x, y):
+        np.random.default_rng(seed).shuffle(array)
+    last = int(len(x) * share)
+    return x[last:], y[last:], x[:last], y[:last]
+
+
+def every_so_many(x, y, share, seed):
+    test = np.arange(int(len(x) * share)) * int(1 / share)
+    return np.delete(x, test, axis=0), np.delete(y, test, axis=0), x[test], y[test]
+
+
+SOLUTIONS = {
+    "05-1": fit_until,
+    "05-2": Averaged,
+    "05-3": dead_units,
+    "05-4": held_out,
+}
+WRONG = {
+    "05-1": {
+        "the last step's loss": last_step,
+        "off by one": from_zero,
+        "the loss of other weights": evaluated,
+        "trains on": counted_afterwards,
+        "no end": without_end,
+        "begins anew, and its optimizer does not": begun_anew,
+    },
+    "05-2": {
+        "right only for the first training": NeverForgets,
+        "the start counts": WithTheStart,
+        "the training is changed": EachEpoch,
+        "right only for two epochs": Halves,
+        "right only after an epoch": AtLeastOneEpoch,
+        "off by one": BeforeEachEpoch,
+        "one mean for a variable": OneMean,
+    },
+    "05-3": {
+        "0 for one row": for_one_row,
+        "right only for square output": over_the_units,
+        "each layer gets x": never_passed_on,
+        "the first row": by_the_first_row,
+        "each 0": zeros_of_it,
+        "off by one": without_the_last,
+    },
+    "05-4": {
+        "the last rows": last_rows,
+        "x and y apart": apart,
+        "with replacement": drawn_twice,
+        "in both parts": in_both,
+        "ignores the seed": without_seed,
+        "the share is trained on": other_share,
+        "changes its argument": in_place,
+        "every so many": every_so_many,
+    },
+}

@@ -1,0 +1,93 @@
+"""The exercises of notebook 03: what their messages say, and that a check leaves the level as it was."""
+
+import numpy as np
+import pytest
+
+from course import exercises
+from course.exercises import low_level as checks
+from course.exercises import trying
+from levels.hardware import pool
+from levels.kernels import COMPILERS, PLANS
+from levels.low_level import TAPES, GradientTape, Graph, Variable, constant, trace, walk_back
+from solutions import low_level
+
+HINTS = {  # what the message must say of these
+    ("03-1", "no unbroadcast"): "db: no_unbroadcast, for x[3, 2], w[2, 4] and b[1, 4], gives float64[3, 4]",
+    ("03-1", "right only for symmetric w"): "it multiplies by w: turn w round",
+    ("03-1", "right only for square w"): "inner sizes 4 and 2 differ",
+    ("03-1", "ignores the dtype"): "float32 and float64 do not mix",
+    ("03-1", "a mean"): "it divides by the rows: that is a mean",
+    ("03-1", "beside the door"): "no tape heard of it",
+    ("03-2", "right only for one number"): "`if` becomes where(mask, x, y)",
+    ("03-2", "right only for positive errors"): "negative errors are not seen",
+    ("03-2", "no gradient beyond 1"): "the gradient of cut_off",
+    ("03-3", "the sum of all"): "each row is the sum of all",
+    ("03-3", "the parts were not heard"): "while the tape was open",
+    ("03-3", "the tape is read"): "GradientTape(persistent=True)",
+    ("03-3", "ignores the dtype"): "gives float64[2, 3], expected float32[2, 3]",
+    ("03-4", "only at the right"): "1.0 * x - y, has 2 ops, expected 1: a product with 1.0 stays",
+    ("03-4", "a variable that is 1 today"): "w, with a variable w that is 1.0 today, has 0 ops",
+    ("03-4", "whatever the shape"): "whose result is larger than y",
+    ("03-4", "the old inputs"): "reads a node that is not in the list before it",
+    ("03-5", "breadth first"): "for u + u * u places `multiply` before the `multiply` that makes its input",
+    ("03-5", "no memory"): "twice: remember which you have seen",
+    ("03-5", "right only for chains"): "records are missing",
+    ("03-5", "all there are"): "some did not go into the target",
+    ("03-6", "never reset"): "gradients of earlier steps are still in `grad`",
+    ("03-6", "reset for each loss"): "only the last loss of a step counts",
+    ("03-6", "an update for each loss"): "each loss makes an update of its own",
+    ("03-6", "another name"): "the variables never change",
+}
+
+
+@pytest.mark.parametrize("key, why", HINTS)
+def test_the_message_names_the_mistake(key, why):
+    assert HINTS[key, why] in exercises.verdict(key, low_level.WRONG[key][why]).text
+
+
+def test_walking_each_road_anew_takes_too_long(monkeypatch):
+    """Each op of the last program is reached on twice as many roads as the one after it."""
+
+    def every_road(makers, target):
+        def roads(tensor):
+            return [r for x in makers[tensor][1] for r in roads(x)] + [makers[tensor]] if tensor in makers else []
+
+        return list({id(record): record for record in roads(target)}.values())
+
+    monkeypatch.setattr(trying, "SECONDS", 0.2)
+    found = exercises.verdict("03-5", every_road)
+    assert "60 times u + u * 0.5 takes more than 0.2 s" in found.text
+
+
+def test_the_order_found_gives_the_gradient():
+    """What the notebook shows: breadth first one of the two formulas gets a wrong gradient, in order none does."""
+    v, found = Variable(np.array(3.0)), {}
+    for text, formula in {"u * u + u": lambda u: u * u + u, "u + u * u": lambda u: u + u * u}.items():
+        with GradientTape(persistent=True) as tape:
+            z = formula(v * 2.0)
+        makers = {record[3]: record for record in tape.records}
+        for collect in (low_level.breadth_first, low_level.in_order):
+            found[text, collect.__name__] = float(walk_back(collect(makers, z), z, [v.value])[0])
+    assert found.pop(("u + u * u", "breadth_first")) == 2.0
+    assert set(found.values()) == {26.0}
+
+
+def test_a_check_leaves_the_level_as_it_was():
+    compiler, plans = COMPILERS["cpu"], dict(PLANS)
+    for key, function in low_level.SOLUTIONS.items():
+        exercises.verdict(key, function)
+        exercises.verdict(key, lambda *arguments: arguments[99])
+        if key != "03-1":  # whose kernels are compiled, and stay
+            assert plans == PLANS
+        plans = dict(PLANS)
+    assert COMPILERS["cpu"] is compiler and not TAPES
+
+
+def test_a_graph_is_computed_as_it_stands():
+    """A check's own reading of a graph: leaves, numbers, and what a result is."""
+    x, w = constant(np.array([[1.0, 2.0]])), Variable(np.array([[3.0, 4.0]]))
+    graph = trace(lambda x: (x * w - 1.0, x + x), (pool()["cpu:0"].spec((1, 2), "f8"),))[0]
+    first, second = checks.values_of("", graph, [x], low_level.apply)
+    assert first.tolist() == [[2.0, 7.0]] and second.tolist() == [[2.0, 4.0]]
+    with pytest.raises(trying.Wrong, match="reads a node that is not in the list"):
+        checks.values_of("", Graph(graph.nodes[::-1], graph.outputs, {}), [x], low_level.apply)

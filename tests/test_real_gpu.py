@@ -1,0 +1,300 @@
+"""The real GPU: every kernel, both tasks, memory, errors, speed. Without one, two stand-ins take a share of it.
+
+numba's own simulator runs some of these very tests (arrays of numba, threads of Python), and numba's compiler for GPUs,
+where it is installed, compiles every kernel, for which it needs no GPU. `pytest -s tests/test_real_gpu.py` shows speeds.
+"""
+
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from course import build, tasks
+from levels.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
+from levels.kernels import KERNELS, TRIALS, drawn, launch, outcome
+from levels.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
+GPU = pool()["gpu:0"]
+OPS = sorted(op for op, kind in KERNELS if kind == "gpu")
+FEW = "add", "cast", "concat", "gather", "matmul", "reduce_sum", "sgd", "slice", "softmax", "transpose"
+LEVELS = "kernels", "low_level", "mid_level", "high_level"
+
+on_gpu = pytest.mark.skipif(not isinstance(GPU, RealGpu), reason="numba.cuda finds no GPU")
+at_full_speed = pytest.mark.skipif(SIMULATED or not isinstance(GPU, RealGpu), reason="numba.cuda finds no GPU")
+
+
+# Every kernel.
+
+
+@on_gpu
+@pytest.mark.parametrize("dtype", ["f4"] if SIMULATED else ["f4", "f8"])
+@pytest.mark.parametrize("op", FEW if SIMULATED else OPS)
+def test_the_gpu_computes_what_the_cpu_computes(op, dtype):
+    draw = np.random.default_rng(1)
+    for inputs, attrs in TRIALS[op][: 5 if SIMULATED else None]:
+        arrays = [drawn(draw, what, np.dtype(dtype)) for what in inputs]
+        if SIMULATED:
+            arrays = [array[:30] if array.ndim == 1 else array for array in arrays]
+        expected = outcome(op, "cpu", KERNELS[op, "cpu"], arrays, attrs)
+        for result, right in zip(outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs), expected, strict=True):
+            tolerance = 1e-5 if dtype == "f4" or op == "cast" else 1e-12
+            assert (result.dtype, result.shape) == (right.dtype, right.shape)
+            np.testing.assert_allclose(result, right, tolerance, tolerance)
+
+
+# Both tasks.
+
+
+@on_gpu
+@pytest.mark.parametrize("level", LEVELS[1:2] if SIMULATED else LEVELS)
+@pytest.mark.parametrize(("name", "make"), [("linear_regression", tasks.linear), ("dnn_classifier", tasks.rings)])
+def test_both_tasks_train_on_it(level, name, make):
+    """Ten epochs, and all losses as near to those of float64 as those of a CPU's float32 are."""
+    task, module = make(), importlib.import_module(f"levels.{level}.tasks")
+    batches = task.batches[:2, :4] if SIMULATED else task.batches[:400]
+    fits = {}
+    for kind, dtype in (("cpu", "f8"), ("gpu", "f4")):
+        data = [a.astype(dtype) for a in (task.x, task.y)], [w.astype(dtype) for w in task.weights]
+        with placed_on(f"{kind}:0"):
+            fit = getattr(module, name)(*data[0], data[1], batches, task.learning_rate)
+            fits[kind] = [fit.losses, *fit.weights, fit.predict(data[0][0][:4])]
+    for right, result in zip(*fits.values(), strict=True):
+        assert result.dtype == np.float32
+        assert (np.abs(result - right) <= 1e-4 * np.maximum(1, np.abs(right))).all()
+
+
+@on_gpu
+def test_a_compiled_step_is_the_same_launches_in_memory_used_again():
+    rows, target = np.arange(8.0, dtype="f4").reshape(4, 2), np.ones((2, 2), "f4")
+
+    def trained(run):
+        with device("gpu:0"):
+            w = Variable(np.full((2, 1), 0.5, "f4"))
+
+            def step(x, y):
+                with GradientTape() as tape:
+                    error = reshape(x @ w, (2, 2)) - y
+                    loss = reduce_mean(error**2)
+                w.assign(w - 0.01 * tape.gradient(loss, w))
+                return loss
+
+            step = run(step)
+            losses = [step(constant(rows), constant(target)).numpy() for _ in range(2)]
+            assert w.device is GPU and getattr(step, "traces", 1) == 1
+        return np.array([*losses, *w.numpy().ravel()])
+
+    assert (trained(function) == trained(lambda step: step)).all()
+
+
+# Memory, and errors at the door.
+
+
+@on_gpu
+def test_its_memory_is_its_own_and_is_counted():
+    with device("gpu:0"):
+        before, x = GPU.used, constant(np.ones((5, 3), "f4"))
+        y = x + x
+        assert GPU.used == before + 120 and (y.numpy() == 2).all()
+        assert hasattr(y.data, "__cuda_ndarray__")
+        del x, y
+    assert GPU.used == before
+
+
+@at_full_speed
+def test_the_driver_agrees_on_how_much_memory_is_taken():
+    driver = real_cuda().current_context()
+    before = driver.get_memory_info().free
+    buffer = GPU.alloc((2**26,), np.float32)
+    assert before - driver.get_memory_info().free >= buffer.spec.nbytes
+    assert driver.get_memory_info().total == GPU.memory
+    with pytest.raises(MemoryError, match="gpu:0: asked for"):
+        GPU.alloc((GPU.memory,), np.float32)
+
+
+def copy_numbers(out, x):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i]
+
+
+@on_gpu
+def test_what_it_refuses_is_said_at_the_door():
+    x, out = GPU.put(np.arange(6.0, dtype="f4")), GPU.alloc((6,), np.float32)
+    GPU.launch(copy_numbers, 1, 6, out, x)
+    assert out.numpy().tolist() == [0, 1, 2, 3, 4, 5]
+    for blocks, threads, given, said in (
+        (0, 6, x, "launched with 0 blocks"),
+        (1, 2048, x, "2,048; at most 1,024"),
+        (1, 6, np.ones(6, "f4"), "put it on gpu:0 first"),
+        (1, 6, pool()["cpu:0"].put(np.ones(6, "f4")), "expected a live buffer of gpu:0"),
+    ):
+        with pytest.raises(GpuError, match=said):
+            GPU.launch(copy_numbers, blocks, threads, out, given)
+    with pytest.raises(TypeError, match="gpu:0: int32"):
+        GPU.put(np.ones(3, "i4"))
+    with pytest.raises(ValueError, match="add: inputs lie on cpu:0 and gpu:0"):
+        launch("add", None, x, pool()["cpu:0"].put(np.ones(6, "f4")))
+    with pytest.raises(IndexError, match="gather: a number from 0 to 9 is out of range; there are 6"):
+        launch("gather", None, x, GPU.put(np.array([0, 9])))
+    with pytest.raises(ValueError, match="cast: NaN"):
+        launch("cast", None, GPU.put(np.array([np.nan], "f4")), dtype="i8")
+    GPU.free(x)
+    with pytest.raises(GpuError, match="freed.; expected a live buffer"):
+        GPU.launch(copy_numbers, 1, 6, out, x)
+
+
+# Speed, as ratios.
+
+
+def seconds(runs, repeats=7, calls=5):
+    """The median seconds of a call of each of these functions, which take turns."""
+    times = {name: [] for name in runs}
+    for repeat in range(repeats + 1):
+        for name, run in runs.items():
+            real_cuda().synchronize()
+            start = time.perf_counter()
+            for _ in range(calls):
+                run()
+            real_cuda().synchronize()
+            if repeat:  # the first one compiles
+                times[name].append((time.perf_counter() - start) / calls)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+@at_full_speed
+def test_an_addition_beside_a_copy_of_memory(record_property):
+    x, y = (GPU.put(np.full(2**26, number, "f4")) for number in (1, 2))
+    out, copied = GPU.alloc(x.shape, x.dtype), GPU.alloc(x.shape, x.dtype)
+    runs = {"add": lambda: launch("add", out, x, y), "copy": lambda: copied.data.copy_to_device(x.data)}
+    took = seconds(runs)
+    rates = {name: moved * x.spec.nbytes / took[name] for name, moved in (("add", 3), ("copy", 2))}
+    report(record_property, "add of 2^26, of the bandwidth of a copy", rates["add"] / rates["copy"])
+    assert (out.numpy() == 3).all() and rates["add"] > 0.2 * rates["copy"]
+
+
+def cublas():
+    """NVIDIA's library of products, from a package of Python's (`pip install nvidia-cublas-cu12`), or the system's."""
+    found = importlib.util.find_spec("nvidia")
+    folders = found.submodule_search_locations if found else []
+    files = [str(file) for folder in folders for file in Path(folder).rglob("*cublas*.*") if "Lt" not in file.name]
+    for file in (*files, "libcublas.so.12", "libcublas.so.13", "libcublas.so", "cublas64_12.dll", "cublas64_13.dll"):
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(file)
+    pytest.skip("there is no cuBLAS")
+
+
+@at_full_speed
+@pytest.mark.parametrize("n", [1024, 4096])
+def test_a_product_beside_that_of_cublas(n, record_property):
+    library, handle, draw = cublas(), ctypes.c_void_p(), np.random.default_rng(3)
+    x, w = (GPU.put(draw.normal(size=(n, n)).astype("f4")) for _ in range(2))
+    out, right = GPU.alloc((n, n), np.float32), GPU.alloc((n, n), np.float32)
+    assert library.cublasCreate_v2(ctypes.byref(handle)) == 0
+    one, zero = (ctypes.byref(ctypes.c_float(number)) for number in (1, 0))
+    at = {b: ctypes.c_void_p(b.data.__cuda_array_interface__["data"][0]) for b in (x, w, right)}
+
+    def theirs():  # its matrices are column by column: xw row by row is wᵀxᵀ
+        arguments = handle, 0, 0, n, n, n, one, at[w], n, at[x], n, zero, at[right], n
+        assert library.cublasSgemm_v2(*arguments) == 0
+
+    took = seconds({"ours": lambda: launch("matmul", out, x, w), "theirs": theirs})
+    report(record_property, f"matmul of {n}, of the speed of cuBLAS", took["theirs"] / took["ours"])
+    np.testing.assert_allclose(out.numpy(), right.numpy(), rtol=1e-4, atol=1e-4 * n**0.5)
+    assert took["ours"] < 100 * took["theirs"]
+
+
+def report(record_property, what, ratio):
+    print(f"\n{what}: {ratio:.3g}")
+    record_property(what, float(f"{ratio:.3g}"))
+
+
+# The stand-ins.
+
+# numba's simulated arrays are NumPy's, and know more than those of a real GPU. Here they know no more.
+STRICT = """
+from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+known, general = {"dtype", "size", "ndim", "strides", "flags", "itemsize", "squeeze"}, FakeCUDAArray.__getattr__
+
+def attribute(self, name):
+    if name not in known:
+        raise AttributeError(f"a real GPU's array has no {name}")
+    return general(self, name)
+
+FakeCUDAArray.__getattr__ = attribute
+for name in ("eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "floordiv", "truediv", "mod", "pow"):
+    if f"__{name}__" in vars(FakeCUDAArray):
+        delattr(FakeCUDAArray, f"__{name}__")
+"""
+
+
+@pytest.mark.skipif(SIMULATED, reason="this is the simulator")
+def test_numbas_simulator_passes_for_a_real_gpu():
+    """The tests above, in a process whose gpu:0 is the simulator of numba.cuda."""
+    run = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-W", "ignore", "--rootdir", str(build.ROOT)]
+    done = subprocess.run(
+        [sys.executable, "-c", STRICT + run, *options, __file__],
+        cwd=build.ROOT,
+        env=build.environment(build.ROOT) | {"NUMBA_ENABLE_CUDASIM": "1", "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) == len(FEW) + 5
+
+
+# Every kernel that a trial launches, compiled for a GPU of compute capability 9.0. Prints those with float64 arithmetic.
+COMPILE = r"""
+import re, sys
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+from numba import cuda
+from levels.hardware import gpu, pool
+from levels.kernels import KERNELS, TRIALS, devices, drawn, outcome
+
+pool()  # as long as devices are what they are; from here on there is one that a compiler can ask about
+for module in [m for name, m in sys.modules.items() if "cuda" in name and hasattr(m, "get_current_device")]:
+    module.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0), id=0)
+gpu.real_cuda, seen, draw = lambda: cuda, {}, np.random.default_rng(0)
+devices.launch_kernel = lambda kernel, blocks, threads, *args: seen.setdefault((op, *map(numba.typeof, args)), kernel)
+for op in sorted(op for op, kind in KERNELS if kind == "gpu"):
+    for inputs, attrs in TRIALS[op]:
+        arrays = [drawn(draw, what, np.dtype("f4")) for what in inputs]
+        outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs)
+arithmetic = re.compile(r"(?:add|sub|mul|div|fma|mad|rcp|sqrt|min|max|neg|abs|setp|selp|ex2|lg2)\.\S*f64")
+for (op, *types), kernel in seen.items():
+    text, _ = cuda.compile_ptx(gpu.translated(kernel), tuple(types), cc=(9, 0))
+    doubles = any(str(of.dtype) == "float64" for of in types if hasattr(of, "dtype"))
+    if arithmetic.search(text) and not doubles and not op.startswith("random"):
+        print("float64:", op)
+print("compiled:", *sorted({op for op, *_ in seen}))
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda, the extra `gpu`, is not installed"
+)
+def test_every_kernel_compiles_for_a_gpu_and_float32_stays_float32():
+    environment = build.environment(build.ROOT) | {"NUMBA_ENABLE_CUDASIM": "0"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COMPILE], env=environment, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    *doubles, last = done.stdout.splitlines()
+    assert not doubles
+    assert last.split() == ["compiled:", *OPS]
