@@ -197,6 +197,7 @@ def pytest_addoption(parser) -> None:
 def pytest_configure(config) -> None:
     config.notebooks = {}  # name -> Result, filled by test_notebooks.py
     config.answers = []
+    config.rhythms = {}  # name -> Rhythm, filled by test_notebooks.py
 
 
 def pytest_terminal_summary(terminalreporter, config) -> None:
@@ -211,3 +212,8 @@ def pytest_terminal_summary(terminalreporter, config) -> None:
         terminalreporter.section("figures, from a key press to the new picture")
         for name, figure, slider, milliseconds in config.answers:
             terminalreporter.line(f"{name:<16} figure {figure}, slider {slider} {milliseconds:>7.0f} ms")
+    if config.rhythms:
+        terminalreporter.section("how the notebooks read: lines of code of a cell, words for a line")
+        for name, found in config.rhythms.items():
+            lengths = f"median {found.median:g}, {found.long} of {found.cells} over 20, {len(found.giants)} too long"
+            terminalreporter.line(f"{name:<16} {lengths}; {found.prose:.1f} words; {len(found.walls)} walls")

@@ -16,6 +16,7 @@ import pytest
 from course import build, exercises, progress
 from course.exercises import trying
 from levels.hardware import Assembler, pool  # noqa: F401 (what a notebook has at hand)
+from levels.high_level import Callback, Sequential  # noqa: F401
 from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
 from levels.low_level import (  # noqa: F401
     GradientTape,
@@ -29,9 +30,16 @@ from levels.low_level import (  # noqa: F401
     tanh,
     trace,
 )
-from solutions import hardware, kernels, low_level
+from levels.mid_level import SGD, BinaryAccuracy, Dense, Layer, Loss, Optimizer  # noqa: F401
+from solutions import hardware, high_level, kernels, low_level, mid_level
 
-MODULES = {"01_hardware": hardware, "02_kernels": kernels, "03_low_level": low_level}
+MODULES = {
+    "01_hardware": hardware,
+    "02_kernels": kernels,
+    "03_low_level": low_level,
+    "04_mid_level": mid_level,
+    "05_high_level": high_level,
+}
 SOLUTIONS = {key: function for module in MODULES.values() for key, function in module.SOLUTIONS.items()}
 WRONG = [(key, why) for module in MODULES.values() for key in module.WRONG for why in module.WRONG[key]]
 SEEDS = range(3)
@@ -66,7 +74,7 @@ def test_each_exercise_has_a_stub_a_check_a_solution_and_wrong_ones():
 @pytest.mark.parametrize("name", MODULES)
 def test_stubs_are_blank_and_promise_the_right_number_of_lines(name, capsys):
     scope = {}
-    exec("import numpy as np", scope)
+    exec(f"import numpy as np\nfrom levels.{name[3:]} import *", scope)
     for key, (text, code) in cells(name).items():
         exec(compile(code, key, "exec"), scope)
         lines = exercises.EXERCISES[key].lines
@@ -119,6 +127,35 @@ HINTS = {  # what the message must say of these
     ("02-5", "the instructions without their constants"): "overlooks a constant.",
     ("02-5", "one call deep"): "a function that is called by one that it calls",
     ("02-5", "never found again"): "nothing would ever be found again",
+    ("04-1", "a number for each row"): "has variables of shapes (3, 1) to train",
+    ("04-1", "nothing to train"): "has no variable to train",
+    ("04-1", "made anew in each call"): "makes its numbers anew",
+    ("04-1", "ignores the dtype"): "dtypes float32 and float64 do not mix",
+    ("04-2", "wrong at the joint"): "do not meet at 1",
+    ("04-2", "sum, not mean"): "it is a sum",
+    ("04-2", "right only without weights"): "with weights raises",
+    ("04-2", "ignores the dtype"): "dtypes float32 and float64 do not mix",
+    ("04-3", "the memory of the step before"): "m as it was before this step",
+    ("04-3", "never still"): "moves where m is 0",
+    ("04-3", "divides 0 by 0"): "divides 0 by 0",
+    ("04-4", "right on average"): "the mean of the batches' F1",
+    ("04-4", "ignores the weights"): "as often as its weight says",
+    ("04-5", "by its own mean"): "x_test is standardised by itself",
+    ("04-5", "by both tables"): "the test rows take part",
+    ("04-5", "ignores the dtype"): "float64[20, 3], expected float32[20, 3]",
+    ("05-1", "the last step's loss"): "the loss of the last step",
+    ("05-1", "off by one"): "counts the epochs from 0",
+    ("05-1", "trains on"): "trains on after the bound is reached",
+    ("05-1", "no end"): "goes on when `most` epochs are over",
+    ("05-2", "right only for the first training"): "begin anew in on_train_begin",
+    ("05-2", "the training is changed"): "the training must go on from its own",
+    ("05-2", "right only for two epochs"): "as much as all before it",
+    ("05-3", "0 for one row"): "gives 0 for one row only",
+    ("05-3", "right only for square output"): "it counts rows",
+    ("05-4", "the last rows"): "not drawn from all rows",
+    ("05-4", "x and y apart"): "parts x from its y",
+    ("05-4", "in both parts"): "comes 2 times",
+    ("05-4", "ignores the seed"): "whatever the seed",
 }
 
 
@@ -132,7 +169,7 @@ def test_a_mistake_is_only_named_where_it_fits():
     assert found.text == "<lambda>(0, 1, 4) gives 1000, expected 0"
 
 
-@pytest.mark.parametrize("key", ["01-1", "01-3", "01-4", "01-5", "02-3"])
+@pytest.mark.parametrize("key", ["01-1", "01-3", "01-4", "01-5", "02-3", "04-5", "05-4"])
 def test_answers_learned_by_heart_fail_for_other_inputs(key):
     heart = {}
 
@@ -256,6 +293,40 @@ def test_the_readers_own_interrupt_passes():
         exercises.verdict("01-3", stopped)
 
 
+def test_of_a_class_every_method_may_be_blank_or_one():
+    class Scale(Layer):
+        def build(self, shape): ...
+
+        def call(self, x):
+            return ...
+
+    assert exercises.verdict("04-1", Scale).state == "still blank"
+    Scale.build = mid_level.Scale.build
+    assert exercises.verdict("04-1", Scale).state == "still blank"
+    Scale.call = mid_level.Scale.call
+    assert exercises.verdict("04-1", Scale).state == "right"
+
+
+def test_a_class_of_another_kind():
+    class Scale:
+        def call(self, x):
+            return x
+
+    found = exercises.verdict("04-1", Scale)
+    assert found.text == "Scale() gives Scale, expected an object of a class Scale(Layer)"
+    assert exercises.verdict("04-1", int).text.startswith("expected a function, written with `def`, or a class")
+
+
+def test_a_method_that_never_ends_is_stopped(monkeypatch):
+    class Scale(Layer):
+        def call(self, x):
+            while True:
+                pass
+
+    monkeypatch.setattr(trying, "SECONDS", 0.1)
+    assert "takes more than 0.1 s" in exercises.verdict("04-1", Scale).text
+
+
 def test_a_kernel_must_compile_too():
     def only_python(out, x):
         kernels.sum_by_fours(out, x)
@@ -295,6 +366,11 @@ def test_what_is_right_is_noted(monkeypatch, tmp_path, capsys):
 def test_solutions_stand_by_themselves():
     """A solution is laid into the notebook as it stands: it calls nothing of this module but itself."""
     for module in MODULES.values():
-        defined = {node.name for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.FunctionDef)}
+        defined = {
+            node.name
+            for node in ast.parse(inspect.getsource(module)).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        }
         for function in module.SOLUTIONS.values():
-            assert not defined & set(function.__code__.co_names) - {function.__name__}
+            for part in trying.written(function):
+                assert not defined & set(part.__code__.co_names) - {function.__name__}

@@ -4,8 +4,10 @@ import ast
 import configparser
 import dis
 import re
+import statistics
 import subprocess
 import sys
+from typing import NamedTuple
 
 import nbformat
 import pytest
@@ -85,17 +87,23 @@ def test_sizes():
     assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
 
 
+def cells_of(name):
+    """The cells of a notebook's text: (number, cell, whether it stands in a section marked as optional)."""
+    optional = 0  # the depth of the heading that says so
+    for number, cell in enumerate(build.from_text(build.ROOT, name).cells, 1):
+        if cell.cell_type == "markdown":
+            for hashes, title in re.findall(r"^(#{2,}) (.*)$", cell.source, re.MULTILINE):
+                if not optional or len(hashes) <= optional:
+                    optional = len(hashes) if "optional)" in title else 0
+        yield number, cell, bool(optional)
+
+
 def exported_lines(name):
     """The lines of code that a notebook exports: those that a reader reads, and those of sections marked as optional."""
-    lines, optional = {"read": 0, "optional": 0}, 0  # optional: the depth of the heading that says so
-    for cell in build.from_text(build.ROOT, name).cells:
+    lines = {"read": 0, "optional": 0}
+    for _, cell, optional in cells_of(name):
         if cell.cell_type == "code" and rooms.MARKER.match(cell.source):
             lines["optional" if optional else "read"] += rooms.code_lines(cell.source)
-        for hashes, title in (
-            re.findall(r"^(#{2,}) (.*)$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else ()
-        ):
-            if not optional or len(hashes) <= optional:
-                optional = len(hashes) if "optional)" in title else 0
     return lines
 
 
@@ -104,6 +112,72 @@ def test_levels_can_be_read_whole():
     lines = {name: exported_lines(name) for name in NAMES}
     assert sum(counts["read"] for counts in lines.values()) <= 3600, lines
     assert sum(sum(counts.values()) for counts in lines.values()) <= 6000, lines
+
+
+class Rhythm(NamedTuple):
+    """How a notebook reads. Lines are those of code, without docstrings; the body is what is not marked as optional."""
+
+    median: float  # lines of a cell of the body
+    long: int  # cells of the body with more than 20 lines, of so many `cells`
+    cells: int
+    prose: float  # words for each line of the body: of text, questions and answers
+    walls: list  # cells of more than 8 lines behind another, with no word between, anywhere
+    giants: dict  # {what the cell defines first: its title} of cells over 35 lines, or 60 with a class, anywhere
+
+
+def words(text):
+    """The words of prose in Markdown: no headings, no code, no addresses."""
+    text = re.sub(r"^```.*?^```|^#.*?$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return len([word for word in re.sub(r"\]\([^)]*\)", "]", text).split() if re.search(r"\w", word)])
+
+
+def asked(tree):
+    """The texts of a cell that asks for a prediction, or none."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "checks.predict"]
+    return [
+        n.value for call in calls for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    ]
+
+
+def rhythm(name):
+    sizes, prose, walls, giants, before = [], 0, [], {}, 0  # before: the lines of the cell before, 0 if there are words
+    for number, cell, optional in cells_of(name):
+        tree = ast.parse(cell.source if cell.cell_type == "code" else "")
+        texts = asked(tree) if cell.cell_type == "code" else [cell.source]
+        if texts or not tree.body:
+            prose, before = prose + sum(map(words, texts)) * (not optional), 0
+            continue
+        lines, title = rooms.code_lines(cell.source), rooms.title(number, cell.source)
+        sizes += [lines] * (not optional)
+        walls += [title] * (min(before, lines) > 8)
+        before = lines
+        if lines > (60 if any(isinstance(node, ast.ClassDef) for node in tree.body) else 35):
+            first = next(node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign))
+            giants[getattr(first, "name", "") or first.targets[0].id] = title
+    long = sum(lines > 20 for lines in sizes)
+    return Rhythm(statistics.median(sizes), long, len(sizes), prose / sum(sizes), walls, giants)
+
+
+AIM = dict(median=8, long=0.05, prose=6, walls=0, giants=set())  # median and prose have another end: 4 lines, 12 words
+MISSES = {  # where a notebook does not get there, how far it is: it may come nearer, and not go farther
+    "01_hardware": dict(long=0.18, prose=4.1, walls=1),
+    "02_kernels": dict(median=10, long=0.21, prose=3.3, giants={"inside", "vectors", "LAYOUTS", "gather_threads"}),
+    "03_low_level": dict(long=0.18, prose=2.9, walls=1, giants={"EAGER"}),
+    "04_mid_level": dict(long=0.09, prose=4.5),
+    "05_high_level": dict(long=0.09, prose=5.5, walls=1),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_are_short_and_prose_stands_between(name, request):
+    """Median cell 4 to 8 lines, nearly none over 20, none over 35 (60 with a class); 6 to 12 words for each line."""
+    found, held = rhythm(name), AIM | MISSES[name]
+    request.config.rhythms[name] = found
+    assert 4 <= found.median <= held["median"], found
+    assert found.long <= held["long"] * found.cells, found
+    assert held["prose"] <= found.prose <= 12, found
+    assert len(found.walls) <= held["walls"], f"put a word before {found.walls}"
+    assert set(found.giants) <= held["giants"], f"part these cells: {found.giants}"
 
 
 def imported(tree: ast.AST) -> set[str]:

@@ -28,8 +28,9 @@ checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
     answer="12, to the last digit",
-    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: the "
-    "slope stands beside ε. What rounds away is 6ε² = 6e-40 beside 8, and ε³ beside 12ε. And nothing is subtracted, as with a step.",
+    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: "
+    "the slope stands beside ε. What rounds away is 6ε² = 6e-40 beside 8, and ε³ beside 12ε. A step along the line takes a "
+    "difference, and loses digits there.",
 )
 
 # %%
@@ -921,8 +922,8 @@ checks.predict(
     "y = x³ at x = 3. What is the gradient of the gradient?",
     choices=["27", "18", "an error: gradients cannot be differentiated"],
     answer="18",
-    because="The gradient is 3x² = 27, its own gradient 6x. The rules are made of ops, so the inner tape's walk passed the door, "
-    "and the outer tape wrote it down like any other program.",
+    because="The gradient is 3x² = 27, its own gradient 6x. The rules are made of ops, so the inner tape's walk passed the "
+    "door, and the outer tape wrote it down like any other program.",
 )
 
 # %%
@@ -1155,8 +1156,8 @@ checks.predict(
     "Level 2 took about 20 µs for such a step. And this level?",
     choices=["less, the code is shorter", "two or three times as long", "ten times as long"],
     answer="two or three times as long",
-    because="A few more launches, 17 and not 14. And each costs more than it did: it finds new memory for its result, is written "
-    "down, and is read again on the way back.",
+    because="A few more launches, 17 and not 14. And each costs more than it did: it finds new memory for its result, is "
+    "written down, and is read again on the way back.",
 )
 
 # %% tags=["hide-input"]
@@ -2632,8 +2633,8 @@ checks.predict(
     "A step of the net has 53 launches, and level 1's program took 11 µs for it (float64). And compiled?",
     choices=["about 11 µs", "about 50 µs, a microsecond for each op", "about 150 µs, as before"],
     answer="about 11 µs",
-    because="Most of a launch is Python, on its way to a kernel. In the program an op is an instruction or a few, and what it gives "
-    "stays in a register. It is the program of level 1: the assembler wrote out the graph as we wrote it out by hand.",
+    because="Most of a launch is Python, on its way to a kernel. In the program an op is an instruction or a few, and what "
+    "it gives stays in a register. It is the program of level 1: the assembler wrote out the graph as we wrote it out by hand.",
 )
 
 # %%
@@ -3068,13 +3069,13 @@ print(
 # %% [markdown]
 # ## Exercises (75 min, optional)
 #
-# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's own tensors,
-# in float64 and in float32. Gradients are compared with nudges.
+# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's
+# own tensors, in many shapes, and in float32 as well as in float64.
 #
 # ### 03-1 · A rule for a layer
 #
-# `x @ w + b` is two ops on the tape. As one op it would need one rule, with a gradient for each input. Look at one row, and at
-# who meets whom:
+# `x @ w + b` is two ops on the tape. As one op it would need one rule, with a gradient for each input. Look at one row,
+# and at who meets whom:
 #
 # ```
 #  x[i, k] ── w[k, j] ──┐
@@ -3083,9 +3084,9 @@ print(
 #                                                          to b[j]
 # ```
 #
-# What one number sends to many comes back as a sum of many: `x[i, k]` meets every j, `w[k, j]` every row i. And `b` may have any
-# shape that fits beside the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint: `apply("matmul", …,
-# transpose_w=True)`, and `unbroadcast`. Stay with ops: a rule in NumPy has no gradient of its own.)
+# What one number sends to many comes back as a sum of many: `x[i, k]` meets every j, `w[k, j]` every row i. And `b` may
+# have any shape that fits beside the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint:
+# `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check asks nudges. A rule in NumPy would have no gradient of its own.)
 
 
 # %%
@@ -3102,8 +3103,8 @@ exercises.check("03-1", dense_rule)
 # %% [markdown]
 # ### 03-2 · A loss without `if`
 #
-# A point far off pulls at a line with the square of its error. [Huber](https://doi.org/10.1214/aoms/1177703732) (1964) lets it pull
-# with its distance only: near 0 a parabola, beyond 1 a straight line, and no kink between them.
+# A point far off pulls at a line with the square of its error. [Huber](https://doi.org/10.1214/aoms/1177703732) (1964)
+# lets it pull with its distance only: near 0 a parabola, beyond 1 a straight line, and no kink between them.
 #
 # ```
 #  error      -3    -1    -0.5     0    0.5     1     3
@@ -3111,8 +3112,8 @@ exercises.check("03-1", dense_rule)
 #  slope      -1    -1    -0.5     0    0.5     1     1
 # ```
 #
-# Each number of a tensor takes its own branch, so one `if` cannot choose; while a function is traced, there is no number to
-# ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
+# Each number of a tensor takes its own branch, so one `if` cannot choose; while a function is traced, there is no
+# number to ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
 
 
 # %%
@@ -3126,8 +3127,8 @@ exercises.check("03-2", huber)
 # %% [markdown]
 # ### 03-3 · All slopes of all results
 #
-# `gradient` takes a target of several numbers for their sum. Often we want them apart: how does *each* result change with each input?
-# That table is the **Jacobian**. A walk back gives one row of it:
+# `gradient` takes a target of several numbers for their sum. Often we want them apart: how does *each* result change
+# with each input? That table is the **Jacobian**. A walk back gives one row of it:
 #
 # ```
 #              x[0]  x[1]  x[2]
@@ -3156,9 +3157,10 @@ exercises.check("03-3", jacobian)
 #   t1 = subtract(t0, x1)         becomes         t0 = subtract(x0, x1)
 # ```
 #
-# The 1.0 may stand on either side, and may be an array of ones. But a graph outlives the numbers of today: a variable that is 1 now
-# will be something else tomorrow. And ones of a larger shape repeat x, which is work that must be done. (About 8 lines. Hint:
-# `rebuilt`, as in `folded`. The tensor of a constant is `node.attrs["of"]`; equal shape and dtype are one Spec, so `is` compares.)
+# The 1.0 may stand on either side, and may be an array of ones. But a graph outlives the numbers of today: a variable
+# that is 1 now will be something else tomorrow. And ones of a larger shape repeat x, which is work that must be done.
+# (About 8 lines. Hint: `rebuilt`, as in `folded`. The tensor of a constant is `node.attrs["of"]`; equal shape and dtype
+# are one Spec, so `is` compares.)
 
 
 # %%
@@ -3174,8 +3176,9 @@ exercises.check("03-4", without_ones)
 #
 # ### 03-5 · Break it: no order
 #
-# Our tape is a list. In [PyTorch](https://pytorch.org/docs/stable/notes/autograd.html) there is none: each tensor knows its maker
-# (`grad_fn`), and who wants a gradient collects the makers, from the loss backwards. Here is a way to collect that looks reasonable:
+# Our tape is a list. In [PyTorch](https://pytorch.org/docs/stable/notes/autograd.html) there is none: each tensor knows
+# its maker (`grad_fn`), and who wants a gradient collects the makers, from the loss backwards. Here is a way to collect
+# that looks reasonable:
 
 
 # %%
@@ -3198,12 +3201,14 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
     print(f"z {float(z)}, dv {float(dv)}")
 
 # %% [markdown]
-# The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is right? (Ask a
-# nudge.) Then look for the cause: `print(printed(collected(makers, z)))` is the list for the second formula, and a line of it uses a
-# tensor before the line that makes it. `tape_drawing(tape.records)` shows why: two roads lead from z to u, a short one and a long one.
+# The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is
+# right? (Ask a nudge.) Then look for the cause: `print(printed(collected(makers, z)))` is the list for the second
+# formula, and a line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)` shows why: two
+# roads lead from z to u, a short one and a long one.
 #
-# Write a collector that no detour deceives. (About 10 lines. Hint: a record may be entered once all makers of its inputs are.
-# A function inside the function can call itself. Keep what you have seen in a set: `in` a list would compare tensors.)
+# Write a collector that no detour deceives. (About 10 lines. Hint: a record may be entered once all makers of its
+# inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
+# compare tensors.)
 
 
 # %%
@@ -3222,27 +3227,25 @@ exercises.check("03-5", in_order)
 #
 # ### 03-6 · Break it: gradients not reset
 #
-# The simplest model there is: one weight, the loss w², a rate of 0.1. Each step should multiply w by 0.8. This is the loss of every
-# fourth step, as PyTorch's `backward` would have it:
+# The simplest model there is: one weight, the loss w², a rate of 0.1. Each step should multiply w by 0.8, and so the
+# loss by 0.64:
 
 # %%
 w = Variable(np.array(1.0))
-losses = []
-for _ in range(60):
+for _ in range(20):
     with GradientTape():
         loss = w * w
         loss.backward()
     w.assign(w - 0.1 * w.grad)
-    losses.append(float(loss))
-print(*(f"{loss:.2f}" for loss in losses[::4]))
+    print(f"{float(loss):.2f}", end=" ")
 
 # %% [markdown]
-# It falls quickly, rises again, and swings for ever. Is the rule of `multiply` wrong? It has met its nudge. So print `float(w.grad)`
-# beside the slope `2.0 * float(w)`, step by step: when do they part, and by what? `where("backward")`, after `from course import
-# where`, shows the section that told us.
+# It falls quickly, rises again, and swings for ever. Is the rule of `multiply` wrong? It has met its nudge. So print
+# `float(w.grad)` beside the slope `2.0 * float(w)`, before each `assign`: when do they part, and by what? (After
+# `import course`, `course.where("backward")` shows the section that told us.)
 #
-# Adding up is wanted *within* a step, when a batch is too large for the memory and comes in parts, each with its loss. Between two
-# steps it is not:
+# Adding up is wanted *within* a step, when a batch is too large for the memory and comes in parts, each with its loss.
+# Between two steps it is not:
 #
 # ```
 #  step 0                            step 1
@@ -3262,18 +3265,18 @@ def train(losses, variables, rate, steps):
 exercises.check("03-6", train)
 
 # %% [markdown]
-# The sum of all gradients so far is a velocity: what swings above is a pendulum without friction. With some friction it becomes
-# *momentum*, and notebook 04 trains with it.
+# The sum of all gradients so far is a velocity: what swings above is a pendulum without friction. With some friction it
+# becomes *momentum*, and notebook 04 trains with it.
 #
 # ### Without a check
 #
 # - Print the tape of the forward pass in `step`. Which record belongs to which operator? (There are five.)
-# - Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from where?
-#   (From `assign`: the gradient of b has a row for each row of the batch.)
-# - Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk meets
-#   the loss last, when everything else has been passed.)
-# - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`. Does it
-#   meet a nudge? Where would it not?
+# - Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from
+#   where? (From `assign`: the gradient of b has a row for each row of the batch.)
+# - Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk
+#   meets the loss last, when everything else has been passed.)
+# - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`.
+#   Does it meet a nudge? Where would it not?
 #
 # ## Build
 

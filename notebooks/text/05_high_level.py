@@ -2562,8 +2562,8 @@ def net_at(rate):
     net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
     net.build((None, 2), "float64")
     net.set_weights(points.weights)
-    net.compile(SGD(rate), "binary_crossentropy", ["accuracy"])
-    net.fit(points.x, points.y, batch_size=100, epochs=20, shuffle=False, verbose=0)
+    net.compile(SGD(rate), "binary_crossentropy")
+    net.fit(points.x, points.y, batch_size=100, epochs=20, seed=1, verbose=0)
     return net
 
 
@@ -2587,10 +2587,10 @@ for rate in (0.1, 1.0):
     print(f"rate {rate}: a gradient reaches", *reached)
 
 # %% [markdown]
-# All gradients are 0 but one, that of the last bias. Find the cause, layer by layer: give the points to the first layer, what
-# it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is **dead**: its gradient is 0
-# at every point, so no step will ever bring it back. (About 5 lines. Hint: `model.layers` is a list, a layer is called like a function,
-# and `.numpy()` makes an array of what it gives.)
+# Only the last bias still has one, so nothing else will ever move. Find the cause, layer by layer: give the points to the first
+# layer, what it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is **dead**: where
+# it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5 lines. Hint: `model.layers`
+# is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
 
 
 # %%
@@ -2602,20 +2602,24 @@ def dead_units(model, x):
 exercises.check("05-3", dead_units)
 
 # %% [markdown]
-# Is it right? Then ask it about the three nets. One dead unit of eight does no harm, and eight of eight are the end. Which step
-# killed them? (A callback with `on_train_batch_end` can tell. And which cure is there besides a lower rate?)
+# Is it right? Then ask it about the three nets. One dead unit of eight does no harm; eight of eight are the end. A callback with
+# `on_train_batch_end` can print the number whenever it changes: units die and come back, because the first layer moves on and
+# with it what goes into them. In the 125th step all eight are dead at once, and the first layer stands still, too. So it was the rate:
+# the steps were too long. (Which other cure do you know?)
 #
 # ### 05-4 · Break it: the last fifth
 #
-# Is a penguin a Chinstrap? One unit, the three measures of the race on level 4, and a fifth of the table held out by `validation_split`.
+# Is a penguin a Chinstrap? One unit, the three measures of the race on level 4, and a fifth of the table held out by
+# `validation_split`.
 
 # %% tags=["hide-input"]
 checks.predict(
     "After 20 epochs the model is right about all penguins that it was trained on. And about those held out?",
     choices=["about all", "about nine of ten", "about none"],
     answer="about none",
-    because="""The table is sorted by species, and the Chinstraps come last. `validation_split` holds out the last rows, so all
-    of these are Chinstraps, and hardly any was left to train on. The model has learned to say no, and is right, until it matters.""",
+    because="""The table is sorted by species, and the Chinstraps come last: 68 of 342 penguins, a fifth. `validation_split`
+    holds out the last rows, and these are they. No Chinstrap was left to learn from. So the model has learned to say no, which
+    was right every time.""",
 )
 
 # %%
