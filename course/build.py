@@ -149,7 +149,8 @@ def shown(loss) -> str:
 
 
 def names_in(root: Path) -> list[str]:
-    return sorted(path.stem for path in root.glob("notebooks/text/*.py"))
+    """The course's notebooks: whatever else a reader saves beside them has a text, too."""
+    return sorted(path.stem for path in root.glob("notebooks/text/[0-9][0-9]_*.py"))
 
 
 def level_of(name: str) -> str:

@@ -64,8 +64,11 @@ def notebook_of(path: Path, names: list[str]) -> str:
     for name in names:
         if name in path.stem:
             return name
-    watched = re.search(rb'build\.watch\(\\"(\w+)\\"\)', path.read_bytes())
-    return watched[1].decode() if watched and watched[1].decode() in names else path.name
+    with contextlib.suppress(OSError):
+        watched = re.search(rb'build\.watch\(\\"(\w+)\\"\)', path.read_bytes())
+        if watched and watched[1].decode() in names:
+            return watched[1].decode()
+    return path.name
 
 
 def seed_of(student: str) -> int:
@@ -78,7 +81,10 @@ def seed_of(student: str) -> int:
 
 def grade(student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path) -> list[Row]:
     """Try these exercises of a student's notebook. Always returns, with a row for each."""
-    found = attempt(name, path, seed_of(student), seconds, root) if path else {}
+    try:
+        found = attempt(name, path, seed_of(student), seconds, root) if path else {}
+    except OSError as error:  # a file that may not be read, say
+        found = {"all": ("unreadable", str(error))}
     missing = ("missing", "no cell checks it" if path else f"{name}.ipynb was not handed in")
     rows = [found.get(key) or found.get("all") or missing for key in keys]
     told = [(state, plain(text)) for state, text in rows]
@@ -119,7 +125,7 @@ def attempt(name: str, path: Path, seed: int, seconds: float, root: Path) -> dic
 
 
 def run(command: list, results: Path, seconds: float, copy: Path) -> str:
-    """Run Python until it ends, or, once it has begun, says nothing new for so many seconds. Returns how it ended, in words."""
+    """Run Python until it ends or says nothing new for so many seconds (START, before it has begun): how, in words."""
     results.write_text("")
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     alone = environment(copy) | {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -174,22 +180,20 @@ def main(argv: list[str], root: Path = ROOT) -> int:
         students = submissions(options.folder, names)
         if not any(students.values()):
             raise BuildError(f"no notebook (.ipynb) lies in {options.folder}")
-        with contextlib.ExitStack() as stack:
-            write = lambda rows: None  # noqa: E731
-            if options.csv:  # "x": marks that somebody wrote into an older table are not lost
-                file = stack.enter_context(open(options.csv, "x", newline="", encoding="utf-8-sig", errors="replace"))
-                write = csv.writer(file).writerows
-                write([Row._fields])
-            handed = [name for name in names if any(name in theirs for theirs in students.values())]
+        handed = [name for name in names if any(name in theirs for theirs in students.values())]
+        # "x": what somebody wrote into an older table is not lost
+        form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
+        with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
+            writer = csv.writer(table)
+            writer.writerow(Row._fields)
             for student, theirs in students.items():
-                rows = [
-                    Row(student, "", "", "unreadable", f"{each}: which notebook is it?", seed_of(student))
-                    for each in theirs.keys() - names
-                ]
+                unknown = [f"{name}: which notebook is it?" for name in theirs if name not in names]
+                rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
                     keys = [key for key in EXERCISES if key.startswith(name[:2])]
                     rows += grade(student, name, theirs.get(name), keys, options.seconds, root)
-                write(rows)
+                writer.writerows(rows)
+                table.flush()
                 right = sum(row.state == "right" for row in rows)
                 print(f"{student:<24} {right:>3} right of {sum(bool(row.exercise) for row in rows)}", flush=True)
     except FileExistsError:

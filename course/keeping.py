@@ -24,7 +24,7 @@ from course.rooms import LEVELS, BuildError, export
 
 COPY = ".course/reference.zip"  # made by course/__main__.py
 LIST = "kept.json"
-UNDO = "`python3 -m course undo` puts them back"
+UNDO = "`python3 -m course undo` puts it back"
 
 
 # What the course's own version is.

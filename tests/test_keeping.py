@@ -137,6 +137,14 @@ def test_catch_up_installs_the_levels_beneath_and_nothing_else(kept, name, capsy
     assert files(kept) == theirs
 
 
+def test_a_readers_own_notebook_is_none_of_the_courses(download, capsys):
+    for path in ("notebooks/Untitled.ipynb", "notebooks/text/Untitled.py"):  # Lab pairs every notebook in the folder
+        (download / path).write_text("")
+    assert course(download, "catch-up", "02") == 0
+    assert course(download, "reset", "Untitled") == 1
+    assert "there are 01_hardware, 02_kernels, hardware, kernels" in capsys.readouterr().err
+
+
 def test_the_first_notebook_stands_on_nothing(download, capsys):
     assert course(download, "catch-up", "01") == 0
     assert "first notebook" in capsys.readouterr().out and not aside(download)
