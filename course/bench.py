@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,6 +152,18 @@ def limit(work, threads):
 # The libraries --------------------------------------------------------------------------------------------------------
 
 
+CACHES = {  # where libraries keep what they compiled: folders of ours, empty at first
+    "LEVELS_CACHE": "levels",
+    "NUMBA_CACHE_DIR": "numba",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+    "CACHEDB": "tinygrad.db",
+    "XDG_CACHE_HOME": "other",
+}
+KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+
+
 def python_of(library, given):
     """The Python that has a library: one that was given, that of `--peer`, or this one."""
     made = PEERS / library / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -167,7 +180,8 @@ def environment(threads, own, **more):
     kept |= dict.fromkeys(THREADS, str(threads)) | {"KERAS_BACKEND": "tensorflow", "PYTHONDONTWRITEBYTECODE": "1"}
     if threads == 1:
         kept["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    return kept | ({"PYTHONPATH": str(ROOT)} if own else {}) | more
+    caches = {name: str(ROOT / ".course" / "bench" / place) for name, place in CACHES.items()}
+    return caches | kept | KEEP_ALL | ({"PYTHONPATH": str(ROOT)} if own else {}) | more
 
 
 class Peer:
@@ -283,7 +297,7 @@ def measure(case, peers, pace, folder):
             elif epoch > pace.limit:
                 why = f"an epoch would take {epoch:.0f} s"
             else:
-                running.append((peer, made["made"], calibrated(peer, made["made"], pace, bool(work.weights)), result))
+                running.append((peer, made["made"], calibrated(peer, made["made"], api, pace), result))
                 continue
             peer.ask("drop", made["made"])
             results.append(result._replace(why=why))
@@ -299,30 +313,18 @@ def measure(case, peers, pace, folder):
     return results
 
 
-def calibrated(peer, key, pace, training):
-    """How many epochs a round takes: a power of four, until it is long enough."""
-    epochs, most = 1, EPOCHS if training else 10**7
-    while epochs < most and peer.ask("time", key, epochs).get("seconds", math.inf) < pace.seconds:
+def calibrated(peer, key, api, pace):
+    """How many epochs a round takes: a power of four, until it is long enough; for `fit`, whose call has a cost, ten times so."""
+    epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (10 if api == "fit" else 1)
+    while epochs < most and peer.ask("time", key, epochs).get("seconds", math.inf) < least:
         epochs = min(4 * epochs, most)
     return epochs
-
-
-CACHES = {  # where libraries keep what they compiled: folders of ours, empty at first
-    "LEVELS_CACHE": "levels",
-    "NUMBA_CACHE_DIR": "numba",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
-    "JAX_COMPILATION_CACHE_DIR": "jax",
-    "CACHEDB": "tinygrad.db",
-    "XDG_CACHE_HOME": "other",
-}
-KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 def first_epoch(peer, mode, file, caches):
     """{"import": s, "first": s, "memory": bytes} of a fresh process."""
     folders = {name: str(Path(caches) / folder) for name, folder in CACHES.items()}
-    made = environment(1, peer.python == sys.executable, **folders, **KEEP_ALL)
+    made = environment(1, peer.python == sys.executable, **folders)
     done = subprocess.run(
         command(peer.library, peer.python, mode, file), env=made, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -528,6 +530,7 @@ def main(argv):
 
 def run(wanted, options, given, folder):
     """Measure: the page, and the results."""
+    start = time.perf_counter()
     began, here, results, start_rows = f"{datetime.date.today():%d %B %Y}", machine(), [], ()
     chosen = [case for case in cases() if case.section in wanted and options.only in case.family]
     for threads in sorted({case.threads for case in chosen} | {1}):
@@ -543,7 +546,7 @@ def run(wanted, options, given, folder):
                 results += found
                 told = quickest([result for result in found if result.seconds])
                 best = f"{full_name(told)}, {number(1e6 * told.median)} µs" if told else "nobody"
-                print(f"{case.family} {case.size}: quickest of {len(found)}: {best}", flush=True)
+                print(f"{time.perf_counter() - start:5.0f} s  {case.family} {case.size}: quickest of {len(found)}: {best}", flush=True)
             if threads == 1 and "start" in wanted:
                 start_rows = starts(peers, 1 if options.quick else 3, folder)
         finally:

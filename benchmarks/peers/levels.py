@@ -34,25 +34,21 @@ def check_net(work):
 
 
 def level_1(work):
-    """The program, bound once; the order of the rows is written where it reads it."""
+    """The assembled program, bound to the batches of each epoch."""
     check_net(work)
-    put, held = pool()["cpu:0"].put, {}
-    weights = dict(zip(hardware.weight_names(work.weights), map(put, work.weights), strict=True))
+    cpu, dtype = pool()["cpu:0"], work.x.dtype
     make = hardware.linear_program if work.loss == "mse" else hardware.dnn_program
-    program, data = make(work.x.dtype, work.x.shape[1]), {"x": put(work.x), "y": put(work.y)}
+    program, weights = make(dtype, work.x.shape[1]), [cpu.put(w) for w in work.weights]
+    given = {"x": cpu.put(work.x), "y": cpu.put(work.y), "learning_rate": work.rate}
+    given |= zip(hardware.weight_names(weights), weights, strict=True)
 
     def epoch(order):
-        if len(order) not in held:
-            batches = put(work.batches(order))
-            losses = pool()["cpu:0"].alloc((len(batches.data),), work.x.dtype)
-            given = data | weights | {"batches": batches, "losses": losses, "learning_rate": work.rate}
-            held[len(order)] = program.bind(**given), batches, losses
-        launch, batches, losses = held[len(order)]
-        np.copyto(batches.data, work.batches(order))
-        launch()
+        batches = cpu.put(work.batches(order))
+        losses = cpu.alloc((len(batches.data),), dtype)
+        program(batches=batches, losses=losses, **given)
         return losses.data
 
-    return Trainer(epoch, lambda: [w.numpy() for w in weights.values()])
+    return Trainer(epoch, lambda: [w.numpy() for w in weights])
 
 
 def level_2(work):
