@@ -12,6 +12,7 @@ import sys
 import time
 
 BEGUN = time.perf_counter()  # before anything is imported: see `once`
+# ruff: noqa: E402
 
 import importlib
 import json
@@ -29,7 +30,7 @@ class Work(NamedTuple):
     weights: list  # [w1, b1, w2, b2, …], w [inputs, units], b [1, units]
     order: Any  # of the rows, in the epoch that is compared
     loss: str  # "mse", "bce", "cross_entropy"; or an op: "add", "exp", "sum", "matmul"
-    optimizer: str = "sgd"  # or "adam": betas 0.9 and 0.999, epsilon 1e-7
+    optimizer: str = "sgd"  # or "adam": betas 0.9 and 0.999
     rate: float = 0.01
     batch: int = 1
 
@@ -107,7 +108,9 @@ class Worker:
         except NotImplementedError as error:
             return {"skipped": str(error)}
         except Exception as error:  # a peer may fail in any way: the others go on
-            return {"skipped": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"[:200]}
+            return {
+                "skipped": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"[:200]
+            }
 
 
 def peak_memory():

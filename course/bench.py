@@ -6,6 +6,7 @@ computes the same. Then all take turns; medians are compared. What is not there,
 
 import argparse
 import datetime
+import functools
 import itertools
 import json
 import math
@@ -51,20 +52,30 @@ class Pace(NamedTuple):
     limit: float  # what takes longer for an epoch is not timed
 
 
-FULL, QUICK, GROWTH = Pace(15, 0.1, 30.0), Pace(3, 0.02, 1.0), Pace(3, 0.05, 5.0)
+FULL, QUICK, GROWTH = Pace(11, 0.1, 30.0), Pace(3, 0.02, 3.0), Pace(3, 0.05, 5.0)
 
 # What is to be done ---------------------------------------------------------------------------------------------------
 
 
+SLOW = {"torch": "torch.compile", "tinygrad": "lazy"}  # half a minute until they begin: not for --quick
+GROWING = {  # the libraries that grow, one mode for each way to write it
+    "levels": ["3 eager", "3 function.over", "5 fit"],
+    "numpy": ["in place"],
+    "torch": ["eager"],
+    "jax": ["lax.scan"],
+    "tensorflow": ["Keras fit"],
+}
+
+
 class Case(NamedTuple):
-    """One thing to measure. The cases of a family differ in their size; `modes` None: all that the libraries have."""
+    """One thing to measure. The cases of a family differ in their size;"""
 
     section: str
     family: str
     size: Any
     make: Any  # make() -> Work
     threads: int = 1
-    modes: Any = None
+    modes: Any = {}  # library: those that take part, where they are not all
 
 
 def of_task(task, batch, optimizer, rate=None):
@@ -104,24 +115,34 @@ def cases():
     for threads in (1, 2) if (os.cpu_count() or 1) > 1 else (1,):
         title = f"784-512-512-10, batch 256, Adam, {threads} thread{'s' * (threads > 1)}"
         yield Case("training", title, "", lambda: of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "adam", 0.001), threads)  # fmt: skip
-    for op, sizes in (*((op, (100, 10_000, 10**6, 10**7)) for op in ("add", "exp", "sum")), ("matmul", (32, 128, 512, 1024))):
+    for op, sizes in (
+        *((op, (100, 10_000, 10**6, 10**7)) for op in ("add", "exp", "sum")),
+        ("matmul", (32, 128, 512, 1024)),
+    ):
         for size in sizes:
             yield Case("kernels", op, size, lambda op=op, n=size: of_op(op, n))
     for power in range(2, 8):
-        yield Case("growth", "rows", 10**power, lambda n=10**power: of_net(n, (2, 4, 8, 1), 100, "bce", "sgd", 0.01))
+        yield Case(
+            "growth",
+            "rows",
+            10**power,
+            lambda n=10**power: of_net(n, (2, 4, 8, 1), 100, "bce", "sgd", 0.01),
+            1,
+            GROWING,
+        )
     for width in (4, 16, 64, 256, 1024, 4096):
-        yield Case("growth", "width", width, lambda n=width: of_net(400, (16, n, n, 1), 100, "bce", "sgd", 0.01))
+        yield Case(
+            "growth", "width", width, lambda n=width: of_net(400, (16, n, n, 1), 100, "bce", "sgd", 0.01), 1, GROWING
+        )
     for depth in (1, 4, 16, 64):
-        yield Case("growth", "depth", depth, lambda n=depth: of_net(400, (16, *[16] * n, 1), 100, "bce", "sgd", 0.01))
-
-
-GROWING = {  # the libraries that grow, one mode for each way to write it
-    "levels": ["3 eager", "3 function.over", "5 fit"],
-    "numpy": ["in place"],
-    "torch": ["eager"],
-    "jax": ["lax.scan"],
-    "tensorflow": ["Keras fit"],
-}
+        yield Case(
+            "growth",
+            "depth",
+            depth,
+            lambda n=depth: of_net(400, (16, *[16] * n, 1), 100, "bce", "sgd", 0.01),
+            1,
+            GROWING,
+        )
 
 
 def traffic(work):
@@ -193,8 +214,15 @@ class Peer:
         self.process = subprocess.Popen(
             command(library, python), env=environment(threads, python == sys.executable), **options
         )
-        self.about = self.answer()
-        self.modes = self.about.get("modes", {})
+
+    @functools.cached_property
+    def about(self):
+        """What it is called, its version, bytes and modes; or that it is not there."""
+        return self.answer()
+
+    @property
+    def modes(self):
+        return self.about["modes"]
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -276,14 +304,16 @@ def measure(case, peers, pace, folder):
     """A Result for each mode of each library, all in turns."""
     work, file, wide = case.make(), str(Path(folder) / "work.npz"), str(Path(folder) / "reference.npz")
     work.save(file)
-    work._replace(x=work.x.astype("f8"), y=work.y.astype("f8"), weights=[w.astype("f8") for w in work.weights]).save(wide)
+    work._replace(x=work.x.astype("f8"), y=work.y.astype("f8"), weights=[w.astype("f8") for w in work.weights]).save(
+        wide
+    )
     kind, least, steps = "naive" if work.weights else "kernel", limit(work, case.threads), len(work.x) // work.batch
     reference = peers["numpy"].ask("make", kind, wide)
     peers["numpy"].ask("drop", reference["made"])
     results, running = [], []
     for peer in peers.values():
         for mode, api in peer.modes.items():
-            if (api == "kernel") == bool(work.weights) or mode not in (case.modes or {}).get(peer.library, [mode]):
+            if (api == "kernel") == bool(work.weights) or mode not in case.modes.get(peer.library, [mode]):
                 continue
             about = case, peer.about["name"], mode, api
             made = peer.ask("make", mode, file)
@@ -471,14 +501,19 @@ def report(results, began, here, versions, start_rows=(), notebooks=None):
     if notebooks:
         rows = [(name, f"{seconds:.0f}") for name, seconds in {**notebooks, "all": sum(notebooks.values())}.items()]
         parts += ["## The course", table(("notebook", "s"), rows)]
-    if skipped := sorted({not_timed(result) for result in results if result.why}):
-        parts += ["## Not timed", "\n".join(f"- {line}" for line in skipped)]
+    if skipped := not_timed(results):
+        parts += ["## Not timed", "\n".join(skipped)]
     return "\n\n".join(parts) + "\n"
 
 
-def not_timed(result):
-    size = f" {result.case.size:,}" if result.case.size else ""
-    return f"{result.case.family}{size}: {full_name(result)}: {result.why}"
+def not_timed(results):
+    """A line for each mode and reason, with all the cases that it is about."""
+    found = {}
+    for result in results:
+        if result.why:
+            size = f" {result.case.size:,}" if result.case.size else ""
+            found.setdefault((full_name(result), result.why), []).append(f"{result.case.family}{size}")
+    return [f"- {name}: {why} ({'; '.join(about)})" for (name, why), about in found.items()]
 
 
 # The command ----------------------------------------------------------------------------------------------------------
@@ -488,9 +523,8 @@ SECTIONS = "training", "kernels", "start", "growth", "course"
 
 def open_peers(libraries, given, threads, heard):
     """{library: Peer} of those that are there; `heard` is told of those that are not."""
-    peers = {}
-    for library in libraries:
-        peer = Peer(library, python_of(library, given), threads)
+    peers, begun = {}, {library: Peer(library, python_of(library, given), threads) for library in libraries}
+    for library, peer in begun.items():
         if "skipped" in peer.about:
             peer.close()
             cure = f"; python3 -m course bench --peer {library}" if LIBRARIES[library] else ""
@@ -533,20 +567,27 @@ def run(wanted, options, given, folder):
     start = time.perf_counter()
     began, here, results, start_rows = f"{datetime.date.today():%d %B %Y}", machine(), [], ()
     chosen = [case for case in cases() if case.section in wanted and options.only in case.family]
+    if options.quick:
+        chosen = [case for case in chosen if case.threads == 1 and "rings, batch 10," not in case.family]
     for threads in sorted({case.threads for case in chosen} | {1}):
         peers = open_peers(LIBRARIES, given, threads, print if threads == 1 else lambda line: None)
+        for library, mode in SLOW.items() if options.quick else ():
+            if library in peers:
+                print(f"{library} {peers[library].modes.pop(mode) and mode}: left out of --quick")
         if threads == 1:
             about = [peer.about for peer in peers.values()]
         try:
             for case in (case for case in chosen if case.threads == threads):
-                pace = QUICK if options.quick else GROWTH if case.section == "growth" else FULL
-                able = {name: peers[name] for name in peers if case.section != "growth" or name in GROWING}
-                modes = GROWING if case.section == "growth" else None
-                found = measure(case._replace(modes=modes), able, pace, folder)
+                growing = case.section == "growth"
+                pace = QUICK if options.quick else GROWTH if growing else FULL
+                found = measure(case, {k: p for k, p in peers.items() if not growing or k in GROWING}, pace, folder)
                 results += found
                 told = quickest([result for result in found if result.seconds])
                 best = f"{full_name(told)}, {number(1e6 * told.median)} µs" if told else "nobody"
-                print(f"{time.perf_counter() - start:5.0f} s  {case.family} {case.size}: quickest of {len(found)}: {best}", flush=True)
+                print(
+                    f"{time.perf_counter() - start:5.0f} s  {case.family} {case.size}: quickest of {len(found)}: {best}",
+                    flush=True,
+                )
             if threads == 1 and "start" in wanted:
                 start_rows = starts(peers, 1 if options.quick else 3, folder)
         finally:

@@ -63,7 +63,9 @@ def scanned(work):
 
 def kernel(work):
     x, y, held = jnp.array(work.x), jnp.array(work.y), [None]
-    op = jax.jit({"add": jnp.add, "exp": lambda x, _: jnp.exp(x), "sum": lambda x, _: x.sum(), "matmul": jnp.matmul}[work.loss])
+    op = jax.jit(
+        {"add": jnp.add, "exp": lambda x, _: jnp.exp(x), "sum": lambda x, _: x.sum(), "matmul": jnp.matmul}[work.loss]
+    )
 
     def call():
         held[0] = jax.block_until_ready(op(x, y))

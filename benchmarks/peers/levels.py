@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from formulas import BETAS, loss, net, update
+from formulas import BETAS, EPSILON, loss, net, update
 from worker import Trainer
 
 import levels.low_level as low
@@ -130,7 +130,7 @@ def layers_of(work):
 
 
 def optimizer_of(work):
-    return SGD(work.rate) if work.optimizer == "sgd" else Adam(work.rate)
+    return SGD(work.rate) if work.optimizer == "sgd" else Adam(work.rate, epsilon=EPSILON)
 
 
 def level_4(work):

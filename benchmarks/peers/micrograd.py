@@ -18,7 +18,9 @@ def eager(work):
     x, y = work.x.tolist(), work.y.tolist()
 
     def layer(row, w, b):
-        return [sum(map(operator.mul, row, column), bias) for column, bias in zip(zip(*w, strict=True), b[0], strict=True)]
+        return [
+            sum(map(operator.mul, row, column), bias) for column, bias in zip(zip(*w, strict=True), b[0], strict=True)
+        ]
 
     def output(row):
         *hidden, last = zip(weights[::2], weights[1::2], strict=True)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import sklearn
+from formulas import EPSILON
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from worker import Trainer
 
@@ -18,13 +19,13 @@ def fit(work):
     if work.loss == "mse" and work.optimizer == "adam":
         raise NotImplementedError("not written for scikit-learn")
     model = (MLPClassifier if classes else MLPRegressor)(
-        [w.shape[1] for w in work.weights[:-2:2]],
+        hidden_layer_sizes=[w.shape[1] for w in work.weights[:-2:2]],
         solver=work.optimizer,
         momentum=0.0,
         alpha=0.0,
         batch_size=work.batch,
         learning_rate_init=work.rate * (1 if classes else 2),
-        epsilon=1e-7,
+        epsilon=EPSILON,
         shuffle=False,
     )
     at_first = np.arange(work.batch)

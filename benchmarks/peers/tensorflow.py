@@ -7,7 +7,7 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import tensorflow as tf
-from formulas import BETAS, loss, net, update
+from formulas import BETAS, EPSILON, loss, net, update
 from peers.numpy import one_op
 from worker import Trainer
 
@@ -91,8 +91,9 @@ def fit(work):
     layers.append(keras.layers.Dense(outputs, "sigmoid" if work.loss == "bce" else None))
     model = keras.Sequential([keras.Input((work.x.shape[1],)), *layers])
     model.set_weights([w[0] if k % 2 else w for k, w in enumerate(work.weights)])
-    kinds = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}
-    model.compile(kinds[work.optimizer](work.rate), LOSSES[work.loss]())
+    sgd = work.optimizer == "sgd"
+    optimizer = keras.optimizers.SGD(work.rate) if sgd else keras.optimizers.Adam(work.rate, epsilon=EPSILON)
+    model.compile(optimizer, LOSSES[work.loss]())
 
     def run(x, y, epochs=1, shuffle=False):
         return model.fit(x, y, work.batch, epochs, shuffle=shuffle, verbose=0).history["loss"]

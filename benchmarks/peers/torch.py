@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import torch
-from formulas import BETAS, loss, net, update
+from formulas import BETAS, EPSILON, loss, net, update
 from peers.numpy import one_op
 from torch import nn
 from worker import Trainer
@@ -26,7 +26,7 @@ def eager(work):
     if work.optimizer == "sgd":
         optimizer = torch.optim.SGD(model.parameters(), work.rate, fused=True)
     else:
-        optimizer = torch.optim.Adam(model.parameters(), work.rate, eps=1e-7, fused=True)
+        optimizer = torch.optim.Adam(model.parameters(), work.rate, eps=EPSILON, fused=True)
     x, y = torch.tensor(work.x), torch.tensor(work.y)
     target = y.argmax(1) if work.loss == "cross_entropy" else y
 
