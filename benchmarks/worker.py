@@ -1,0 +1,177 @@
+"""One library's side of `python3 -m course bench`, run by the Python that has that library; it needs NumPy, and no other package.
+
+A request is a line of JSON, and so is the answer:
+    ["make", mode, file]    train a new model for one epoch in a given order -> {"made": key, "seconds": of a second such epoch}
+    ["time", key, epochs]   train it for so many epochs, each in a new order -> {"seconds": all of it, shuffles too}
+    ["drop", key]           forget it
+In answer to a request that cannot be met: {"skipped": why}. What the library prints goes to stderr. To time a first epoch in a
+process of its own: worker.py LIBRARY MODE FILE.
+"""
+
+import sys
+import time
+
+BEGUN = time.perf_counter()  # before anything is imported: see `once`
+# ruff: noqa: E402
+
+import importlib
+import json
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Work(NamedTuple):
+    """What is to be done: train dense layers, relu between them, on the rows of x, y. Or `loss` names one op on x and y."""
+
+    x: Any  # [rows, inputs]
+    y: Any  # [rows, outputs], one-hot for "cross_entropy"
+    weights: list  # [w1, b1, w2, b2, …], w [inputs, units], b [1, units]
+    order: Any  # of the rows, in the epoch that is compared
+    loss: str  # "mse", "bce", "cross_entropy"; or an op: "add", "exp", "sum", "matmul"
+    optimizer: str = "sgd"  # or "adam": betas 0.9 and 0.999
+    rate: float = 0.01
+    batch: int = 1
+
+    def batches(self, order):
+        return order.reshape(-1, self.batch)
+
+    def shuffled(self):
+        return DRAW.permutation(len(self.x))
+
+    def save(self, path):
+        arrays = {"x": self.x, "y": self.y, "order": self.order}
+        arrays |= {f"w{k}": w for k, w in enumerate(self.weights)}
+        settings = {name: getattr(self, name) for name in ("loss", "optimizer", "rate", "batch")}
+        np.savez(path, settings=json.dumps(settings), **arrays)
+
+
+DRAW = np.random.default_rng(1)
+
+
+def load(path):
+    """The Work in a file."""
+    with np.load(path) as file:
+        weights = [file[f"w{k}"] for k in range(len(file.files) - 4)]
+        return Work(file["x"], file["y"], weights, file["order"], **json.loads(str(file["settings"])))
+
+
+class Trainer(NamedTuple):
+    """What a mode of a library makes of a Work."""
+
+    epoch: Any  # epoch(order) trains on the rows in that order; returns the losses of the steps, or their mean
+    weights: Any  # weights() -> NumPy arrays like those of the Work
+    fit: Any = None  # fit(epochs) trains for so many epochs where the library shuffles for itself
+
+    def train(self, work, epochs):
+        if self.fit:
+            self.fit(epochs)
+        else:
+            for _ in range(epochs):
+                self.epoch(work.shuffled())
+
+
+def seconds(call, *args):
+    start = time.perf_counter()
+    call(*args)
+    return time.perf_counter() - start
+
+
+class Worker:
+    """Answers requests about the modes of one peer."""
+
+    def __init__(self, peer):
+        self.modes, self.made = peer.MODES, {}
+
+    def make(self, mode, file):
+        work = load(file)
+        trainer = self.modes[mode][1](work)
+        losses = trainer.epoch(work.order)
+        result = {f"w{k}": np.asarray(w) for k, w in enumerate(trainer.weights())}
+        np.savez(f"{file}.{len(self.made)}.npz", loss=np.mean(losses), **result)
+        key = len(self.made)
+        self.made[key] = trainer, work
+        return {"made": key, "result": f"{file}.{key}.npz", "seconds": seconds(trainer.epoch, work.order)}
+
+    def time(self, key, epochs):
+        trainer, work = self.made[key]
+        return {"seconds": seconds(trainer.train, work, epochs)}
+
+    def drop(self, key):
+        self.made[key] = None
+        return {}
+
+    def answer(self, verb, *args):
+        try:
+            return {"make": self.make, "time": self.time, "drop": self.drop}[verb](*args)
+        except NotImplementedError as error:
+            return {"skipped": str(error)}
+        except Exception as error:  # a peer may fail in any way: the others go on
+            return {
+                "skipped": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"[:200]
+            }
+
+
+def peak_memory():
+    """The most bytes that this process held, None where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def once(peer, mode, file):
+    """What a fresh process needs until its first epoch is done."""
+    imported = time.perf_counter() - BEGUN
+    work = load(file)
+    first = seconds(lambda: peer.MODES[mode][1](work).epoch(work.order))
+    return {"import": imported, "first": first, "memory": peak_memory()}
+
+
+def installed(names):
+    """The bytes of these distributions and of all that they need."""
+    import re
+    from importlib import metadata
+
+    waiting, sizes = list(names), {}
+    while waiting:
+        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        try:
+            parts = metadata.distribution(name)
+        except metadata.PackageNotFoundError:  # needed elsewhere only, or installed under another name
+            continue
+        if name not in sizes:
+            paths = (path.locate() for path in parts.files or ())
+            sizes[name] = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+            waiting += [re.match(r"[\w.-]+", line)[0] for line in parts.requires or () if "extra ==" not in line]
+    return sum(sizes.values())
+
+
+def main(library, *rest):
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-int(os.environ["OMP_NUM_THREADS"]) :])
+
+    def say(answer):
+        print(json.dumps(answer), file=out, flush=True)
+
+    try:
+        peer = importlib.import_module(f"peers.{library}")
+    except ImportError as error:
+        return say({"skipped": str(error)})
+    if rest:
+        return say(once(peer, *rest))
+    version, size = peer.VERSION, installed(peer.PACKAGES)
+    say({"name": peer.NAME, "version": version, "bytes": size, "modes": {m: api for m, (api, _) in peer.MODES.items()}})
+    worker = Worker(peer)
+    for line in sys.stdin:
+        say(worker.answer(*json.loads(line)))
+
+
+if __name__ == "__main__":
+    sys.modules["worker"] = sys.modules["__main__"]  # peers import Trainer from here
+    main(*sys.argv[1:])
