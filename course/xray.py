@@ -279,7 +279,7 @@ class Xray:
         while waiting:
             depth, row = waiting.pop()
             counts = (f"{number:,}" * bool(number) for number in (row.launches, row.nbytes))
-            yield "  " * depth + repr(row), *counts, defined(row)
+            yield "  " * depth + repr(row), *counts, defined(row).split(", ")[0]  # (a page has no room for the section)
             if row.kind not in ("op", "launch"):  # what is within those has the same numbers
                 shown = [inner for inner in row.rows if inner.kind != "op" or inner.launches]
                 waiting += [(depth + 1, inner) for inner in reversed(shown)]
