@@ -85,6 +85,12 @@ def progress(arguments):
     return 0
 
 
+def bench(arguments):
+    from course.bench import main
+
+    return main(arguments)
+
+
 COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
     "lab": (lab, CORE, "open JupyterLab on notebook 01 (--no-browser prints the address instead)"),
     "test": (test, TEST, "run every test (arguments go to pytest)"),
@@ -92,6 +98,7 @@ COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
     "setup": (setup, TEST, "install everything, run nothing"),
     "build": (build, TEST, "text -> executed notebooks -> levels/ (--check only compares)"),
     "run": (run, CORE, "run all notebooks from top to bottom, into a temporary folder"),
+    "bench": (bench, CORE, "time levels beside NumPy, PyTorch, JAX and others (--quick takes two minutes)"),
     "progress": (progress, CORE, "how many predictions were right, and which exercises are done"),
 }
 
