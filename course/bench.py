@@ -227,11 +227,11 @@ class Peer:
     def answer(self):
         line = self.process.stdout.readline()
         self.gone = not line
-        return json.loads(line) if line else {"skipped": f"its process ended ({self.process.poll()})"}
+        return json.loads(line) if line else {"skipped": f"its process ended ({self.process.wait()})"}
 
     def ask(self, *request):
-        """The answer of the library. One whose process has ended skips everything."""
-        if self.gone:
+        """The answer of the library, which has said what it is by then. One whose process has ended skips everything."""
+        if "skipped" in self.about or self.gone:
             return {"skipped": "its process has ended"}
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
@@ -309,6 +309,8 @@ def measure(case, peers, pace, folder):
     )
     kind, least, steps = "naive" if work.weights else "kernel", limit(work, case.threads), len(work.x) // work.batch
     reference = peers["numpy"].ask("make", kind, wide)
+    if "skipped" in reference:
+        raise RuntimeError(f"{case.family}: NumPy, which says what is right, failed: {reference['skipped']}")
     peers["numpy"].ask("drop", reference["made"])
     results, running = [], []
     for peer in peers.values():
