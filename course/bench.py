@@ -547,7 +547,7 @@ def main(argv):
     options = parser.parse_args(argv)
     if options.peer:
         return install(options.peer)
-    given = dict(text.split("=", 1) for text in options.python)
+    given = dict(text.partition("=")[::2] for text in options.python)
     for name in (*options.sections, *given):
         if name not in (*SECTIONS, *LIBRARIES):
             parser.error(f"there is no {name}; sections are {', '.join(SECTIONS)}, libraries {', '.join(LIBRARIES)}")
