@@ -52,7 +52,7 @@ class Pace(NamedTuple):
     limit: float  # what takes longer for an epoch is not timed
 
 
-FULL, QUICK, GROWTH = Pace(11, 0.1, 30.0), Pace(3, 0.02, 3.0), Pace(3, 0.05, 5.0)
+FULL, QUICK, GROWTH = Pace(7, 0.1, 3.0), Pace(3, 0.02, 3.0), Pace(3, 0.05, 5.0)
 
 # What is to be done ---------------------------------------------------------------------------------------------------
 
@@ -346,8 +346,8 @@ def measure(case, peers, pace, folder):
 
 
 def calibrated(peer, key, api, pace):
-    """How many epochs a round takes: a power of four, until it is long enough; for `fit`, whose call has a cost, ten times so."""
-    epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (10 if api == "fit" else 1)
+    """How many epochs a round takes: a power of four, until it is long enough; for `fit`, whose call has a cost, five times so."""
+    epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (5 if api == "fit" else 1)
     while epochs < most and peer.ask("time", key, epochs).get("seconds", math.inf) < least:
         epochs = min(4 * epochs, most)
     return epochs
@@ -592,6 +592,9 @@ def run(wanted, options, given, folder):
                 )
             if threads == 1 and "start" in wanted:
                 start_rows = starts(peers, 1 if options.quick else 3, folder)
+        except KeyboardInterrupt:
+            print("stopped: what was measured by then is told", flush=True)
+            wanted, chosen = [], []
         finally:
             for peer in peers.values():
                 peer.close()
