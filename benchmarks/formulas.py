@@ -24,7 +24,7 @@ def loss(lib, name, z, y):
 
 
 BETAS = {"sgd": (), "adam": (0.9, 0.999)}  # of the moments that an optimizer keeps of each gradient
-EPSILON = 1e-10  # of Adam: so small that it does not matter whether a library adds it before or after the correction
+EPSILON = 1e-13  # of Adam: so small that it does not matter whether a library adds it before or after the correction
 
 
 def update(lib, rate, w, dw, moments, powers):

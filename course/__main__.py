@@ -102,6 +102,12 @@ def grade(arguments):
     return main(arguments)
 
 
+def bench(arguments):
+    from course.bench import main
+
+    return main(arguments)
+
+
 def wheelhouse(arguments):
     """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
     if len(arguments) > 1 or "".join(arguments).startswith("-"):
@@ -136,6 +142,7 @@ COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
     "setup": (setup, TEST, "install everything, run nothing"),
     "build": (build, TEST, "text -> executed notebooks -> levels/ (--check only compares)"),
     "run": (run, CORE, "run all notebooks from top to bottom, into a temporary folder"),
+    "bench": (bench, CORE, "time levels beside NumPy, PyTorch, JAX and others (--quick takes two minutes)"),
     "progress": (progress, CORE, "how many predictions were right, and which exercises are done"),
     "reset": (keeping("reset"), CORE, "put back a notebook (02_kernels) or a level (kernels); yours is kept"),
     "catch-up": (keeping("catch-up"), CORE, "install the course's own levels beneath a notebook (03); yours are kept"),

@@ -185,9 +185,9 @@ def chromium():
 
 
 @pytest.fixture(scope="session")
-def answers(request) -> list:
-    """Where a test writes down how fast a figure answered: (notebook, figure, slider, milliseconds)."""
-    return request.config.answers
+def tell(request):
+    """tell(section, line): a line for the end of pytest's report."""
+    return lambda section, line: request.config.told.setdefault(section, []).append(line)
 
 
 def pytest_addoption(parser) -> None:
@@ -195,25 +195,22 @@ def pytest_addoption(parser) -> None:
 
 
 def pytest_configure(config) -> None:
-    config.notebooks = {}  # name -> Result, filled by test_notebooks.py
-    config.answers = []
-    config.rhythms = {}  # name -> Rhythm, filled by test_notebooks.py
+    config.told = {}  # section -> lines
+
+
+def pytest_sessionfinish(session) -> None:
+    if hasattr(session.config, "workeroutput"):  # one of several processes, which hands on what it has to tell
+        session.config.workeroutput["told"] = session.config.told
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error) -> None:
+    for section, lines in getattr(node, "workeroutput", {}).get("told", {}).items():
+        node.config.told.setdefault(section, []).extend(lines)
 
 
 def pytest_terminal_summary(terminalreporter, config) -> None:
-    if config.notebooks:
-        terminalreporter.section("notebooks, every output compared by nbval")
-        for name, result in config.notebooks.items():
-            terminalreporter.line(f"{name:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s")
-        cells = sum(result.cells for result in config.notebooks.values())
-        seconds = sum(result.seconds for result in config.notebooks.values())
-        terminalreporter.line(f"{'all':<16} {cells:>4} cells passed {seconds:>7.1f} s")
-    if config.answers:
-        terminalreporter.section("figures, from a key press to the new picture")
-        for name, figure, slider, milliseconds in config.answers:
-            terminalreporter.line(f"{name:<16} figure {figure}, slider {slider} {milliseconds:>7.0f} ms")
-    if config.rhythms:
-        terminalreporter.section("how the notebooks read: lines of code of a cell, words for a line")
-        for name, found in config.rhythms.items():
-            lengths = f"median {found.median:g}, {found.long} of {found.cells} over 20, {len(found.giants)} too long"
-            terminalreporter.line(f"{name:<16} {lengths}; {found.prose:.1f} words; {len(found.walls)} walls")
+    for section, lines in config.told.items():
+        terminalreporter.section(section)
+        for line in sorted(lines):
+            terminalreporter.line(line)

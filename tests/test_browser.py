@@ -91,7 +91,7 @@ def test_every_cell_runs(page, pytestconfig):
     assert any(prompts) and [prompt for prompt in prompts if prompt and not prompt.strip(" []:").isdigit()] == []
 
 
-def test_figures_answer_keys_and_mouse(page, answers, name):
+def test_figures_answer_keys_and_mouse(page, tell, name):
     figures = page.outputs(page.tab.locator("img.widget-image"))
     assert figures, "no figure that can be moved"
     for number, figure in enumerate(figures, 1):
@@ -106,7 +106,9 @@ def test_figures_answer_keys_and_mouse(page, answers, name):
             image.evaluate(WATCH)
             handle.press(there)
             moved = changed(figure, first)
-            answers.append((name, number, k + 1, image.evaluate("image => image.answer")))
+            took = image.evaluate("image => image.answer")
+            told = f"{name:<16} figure {number}, slider {k + 1} {took:>7.0f} ms"
+            tell("figures, from a key press to the new picture", told)
             assert float(handle.get_attribute("aria-valuenow")) != at
             handle.press(back)
             assert changed(figure, moved) == first  # there and back: the same words and the same bytes

@@ -19,15 +19,17 @@ LEVELS = [build.level_of(name) for name in NAMES]
 
 
 @pytest.fixture(scope="session")
-def from_nothing(tmp_path_factory, nbval, request):
+def from_nothing(tmp_path_factory, nbval, tell):
     """A copy of the project without levels, and a function that runs its notebooks up to the one asked for."""
     root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("from-nothing").resolve(), [])
-    results = request.config.notebooks
+    results = {}
 
     def run(name: str):
         for each in NAMES[: NAMES.index(name) + 1]:
             if each not in results:
-                results[each] = nbval(root, each)
+                results[each] = result = nbval(root, each)
+                told = f"{each:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s"
+                tell("notebooks, every output compared by nbval", told)
         return results[name]
 
     return root, run
@@ -169,10 +171,12 @@ MISSES = {  # where a notebook does not get there, how far it is: it may come ne
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cells_are_short_and_prose_stands_between(name, request):
+def test_cells_are_short_and_prose_stands_between(name, tell):
     """Median cell 4 to 8 lines, nearly none over 20, none over 35 (60 with a class); 6 to 12 words for each line."""
     found, held = rhythm(name), AIM | MISSES[name]
-    request.config.rhythms[name] = found
+    lengths = f"median {found.median:g}, {found.long} of {found.cells} over 20, {len(found.giants)} too long"
+    prose = f"{found.prose:.1f} words; {len(found.walls)} walls"
+    tell("how the notebooks read: lines of code of a cell, words for a line", f"{name:<16} {lengths}; {prose}")
     assert 4 <= found.median <= held["median"], found
     assert found.long <= held["long"] * found.cells, found
     assert held["prose"] <= found.prose <= 12, found

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from formulas import BETAS, EPSILON, loss, net, update
+from peers.numpy import one_op
 from worker import Trainer
 
 import levels.low_level as low
@@ -118,7 +119,7 @@ def level_3_epoch(work):
 
 LOSSES = {
     "mse": MeanSquaredError,
-    "bce": lambda: BinaryCrossentropy(from_logits=False),
+    "bce": BinaryCrossentropy,
     "cross_entropy": lambda: CategoricalCrossentropy(from_logits=True),
 }
 
@@ -186,13 +187,7 @@ def kernel(work):
     cpu, op = pool()["cpu:0"], OPS[work.loss]
     inputs = [cpu.put(a) for a in ((work.x, work.y) if work.loss in ("add", "matmul") else (work.x,))]
     out = cpu.alloc(() if work.loss == "sum" else work.x.shape, work.x.dtype)
-
-    def call(times=1):
-        for _ in range(times):
-            launch(op, out, *inputs)
-        return 0.0
-
-    return Trainer(lambda order: call(), lambda: [out.numpy()], call)
+    return one_op(lambda: launch(op, out, *inputs), lambda: out.numpy())
 
 
 MODES = {

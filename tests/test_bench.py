@@ -1,0 +1,212 @@
+"""The benchmark: its protocol, its proof that all do the same work, what it says of what is absent, and its tables."""
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import worker
+from course import bench, reference, tasks
+
+FAST = bench.Pace(rounds=2, seconds=0.0, limit=60.0)
+PEER = """
+from worker import Trainer
+
+NAME, VERSION, PACKAGES = "Other", "1", []
+
+
+def trained(work, rate):
+    w, b = (a.copy() for a in work.weights)
+
+    def epoch(order):
+        losses = []
+        for i in work.batches(order):
+            e = work.x[i] @ w + b - work.y[i]
+            losses.append((e * e).mean())
+            w[...] -= rate * 2 * work.x[i].T @ e / len(i)
+            b[...] -= rate * 2 * e.sum(0) / len(i)
+        print("a library prints this")
+        return losses
+
+    return Trainer(epoch, lambda: [w, b])
+
+
+def cannot(work):
+    raise NotImplementedError("has no exp")
+
+
+MODES = {
+    "right": ("eager", lambda work: trained(work, work.rate)),
+    "rate 1 % too high": ("eager", lambda work: trained(work, 1.01 * work.rate)),
+    "cannot": ("eager", cannot),
+}
+"""
+ENDS = """
+import os
+
+NAME, VERSION, PACKAGES, MODES = "Ends", "1", [], {"ends": ("eager", lambda work: os._exit(3))}
+"""
+LINE = bench.Case("training", "linear", "", lambda: bench.of_task(tasks.linear(), 10, "sgd"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The benchmarks' folder with a library more."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    (folder / "peers").mkdir()
+    for name in ("worker.py", "formulas.py", "peers/numpy.py"):
+        (folder / name).write_text((bench.FOLDER / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "peers" / "other.py").write_text(PEER, encoding="utf-8")
+    (folder / "peers" / "ends.py").write_text(ENDS, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def peers(folder, monkeypatch):
+    monkeypatch.setattr(bench, "FOLDER", folder)
+    opened = {name: bench.Peer(name, sys.executable) for name in ("numpy", "other", "ends")}
+    yield opened
+    for peer in opened.values():
+        peer.close()
+
+
+@pytest.fixture
+def measured(peers, tmp_path):
+    return {result.mode: result for result in bench.measure(LINE, peers, FAST, tmp_path)}
+
+
+def reference_epoch(work, train):
+    """The weights after the epoch that is compared, in plain Python floats."""
+    return train(work.x.tolist(), work.y.tolist(), work.weights, work.batches(work.order), work.rate)[1]
+
+
+@pytest.mark.parametrize("mode", ["naive", "in_place"])
+@pytest.mark.parametrize("name", ["linear", "rings"])
+def test_the_reference_is_the_arithmetic_of_record(name, mode, monkeypatch):
+    monkeypatch.syspath_prepend(str(bench.FOLDER))
+    monkeypatch.setitem(sys.modules, "worker", worker)
+    numpy_ = importlib.import_module("peers.numpy")
+    task, train = (tasks.linear(), reference.linear_regression) if name == "linear" else (tasks.rings(), reference.dnn_classifier)  # fmt: skip
+    work = bench.of_task(task, 10 if name == "linear" else 100, "sgd")
+    work = work._replace(x=task.x, y=task.y, weights=task.weights, order=work.order[:1000])
+    trainer = getattr(numpy_, mode)(work)
+    trainer.epoch(work.order)
+    for ours, theirs in zip(trainer.weights(), reference_epoch(work, train), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
+
+
+def test_who_does_the_same_is_timed_and_others_are_told(measured):
+    assert {mode for mode, result in measured.items() if result.seconds} == {"naive", "in place", "right"}
+    assert all(len(measured[mode].seconds) == 2 and min(measured[mode].seconds) > 0 for mode in ("naive", "right"))
+    assert measured["right"].apart < 1e-6
+    assert measured["rate 1 % too high"].why.startswith("computes something else: 0.0")
+    assert measured["cannot"].why == "has no exp"
+    assert measured["ends"].why == "its process ended (3)"
+
+
+def test_a_loss_that_is_wrong_counts_as_something_else(tmp_path):
+    start, way = [np.zeros(3)], np.ones(3)
+    np.savez(tmp_path / "a.npz", w0=way, loss=1.0)
+    np.savez(tmp_path / "b.npz", w0=way, loss=1.1)
+    np.savez(tmp_path / "c.npz", w0=way * math.nan, loss=1.0)
+    np.savez(tmp_path / "d.npz", w0=np.ones(2), loss=1.0)
+    away = [bench.apart(tmp_path / f"{name}.npz", tmp_path / "a.npz", start) for name in "abcd"]
+    assert away[0] == 0.0 and away[1] == pytest.approx(0.1) and away[2] == away[3] == math.inf
+
+
+def test_what_a_library_prints_is_no_answer(folder, tmp_path):
+    work = LINE.make()
+    work.save(tmp_path / "work.npz")
+    requests = [["make", "right", str(tmp_path / "work.npz")], ["time", 0, 2], ["drop", 0], ["time", 0, 1], ["dance"]]
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
+    told = subprocess.run(
+[sys.executable, str(folder / "worker.py"), "other"],
+        input=lines, env=bench.environment(1, True), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    about, made, timed, dropped, late, unknown = map(json.loads, told.stdout.splitlines())
+    assert about == {"name": "Other", "version": "1", "bytes": 0, "modes": dict.fromkeys(
+        ["right", "rate 1 % too high", "cannot"], "eager")}  # fmt: skip
+    assert made["made"] == 0 and timed["seconds"] > 0 and dropped == {}
+    assert "skipped" in late and "KeyError: 'dance'" in unknown["skipped"]
+    assert "a library prints this" in told.stderr
+
+
+def test_a_work_comes_back_from_its_file(tmp_path):
+    work = bench.of_net(200, (3, 4, 10), 100, "cross_entropy", "adam", 0.1)
+    work.save(tmp_path / "work.npz")
+    again = worker.load(tmp_path / "work.npz")
+    assert again[4:] == work[4:] == ("cross_entropy", "adam", 0.1, 100)
+    for ours, theirs in zip(
+        (*again[:2], *again.weights, again.order), (*work[:2], *work.weights, work.order), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_library_that_is_absent_is_told_and_skipped(capsys):
+    peers = bench.open_peers(["micrograd"], {}, 1, print)
+    assert peers == {}
+    assert capsys.readouterr().out == (
+        "micrograd: skipped (No module named 'micrograd'; python3 -m course bench --peer micrograd)\n"
+    )
+
+
+def test_an_interpreter_is_the_given_one_or_that_of_peer_or_this(monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "PEERS", tmp_path)
+    assert bench.python_of("jax", {"jax": "/its/python"}) == "/its/python"
+    assert bench.python_of("jax", {}) == sys.executable
+    made = tmp_path / "jax" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    made.parent.mkdir(parents=True)
+    made.touch()
+    assert Path(bench.python_of("jax", {})) == made
+    with pytest.raises(SystemExit, match="--peer numpy: there are torch, tensorflow, jax, tinygrad, micrograd"):
+        bench.install("numpy")
+
+
+def test_flops_and_bytes_of_a_step():
+    work = bench.of_net(200, (3, 4, 1), 100, "bce", "adam", 0.1)
+    products = 2 * 100 * (3 * 4 + 4 * 1)  # forward; backward the same again for the weights, and 4 · 1 for h
+    assert bench.traffic(work) == (2 * products + 2 * 100 * 4, 4 * (100 * 4 + 6 * (12 + 4 + 4 + 1)))
+    assert bench.traffic(bench.of_op("matmul", 10)) == (2000, 1200)
+
+
+def made_up(library, mode, api, *seconds, **more):
+    return bench.Result(LINE, library, mode, api, seconds, 1e-6, 1e-7, **more)
+
+
+def test_the_page_says_who_is_ahead_and_who_is_not():
+    results = [
+        made_up("levels", "3 eager", "eager", 4e-6, 2e-6, 9e-6),
+        made_up("PyTorch", "eager", "eager", 1e-5, 1e-5, 1e-5),
+        made_up("levels", "5 fit", "fit", 3e-6),
+        made_up("TensorFlow", "Keras fit", "fit", 1.5e-6),
+        made_up("JAX", "jit", "step", why="computes something else"),
+    ]
+    page = bench.report(results, "today", "here", "these")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    assert ["linear: eager", "3 eager", "4.00", "PyTorch eager", "10.0", "2.50", "4.00"] in rows
+    assert ["linear: fit", "5 fit", "3.00", "TensorFlow Keras fit", "1.50", "0.500 **behind**", "3.00"] in rows
+    assert ["**levels 3 eager**", "eager", "4.00", "2.40 to 8.00", "1.00", "4.00", "1e-07"] in rows
+    assert "- JAX jit: computes something else (linear)" in page
+    widths = {len(line) for line in page.splitlines() if line.startswith("|")}
+    assert len(widths) == 2  # two tables, each as wide in every line
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.01234, "0.0123"), (1.0, "1.00"), (12.34, "12.3"), (1234.5, "1,230"), (math.nan, "–")]
+)
+def test_numbers_have_three_digits(value, text):
+    assert bench.number(value) == text
+
+
+def test_the_figure_counts_what_is_ahead():
+    from course.bench_figures import raced
+
+    results = [made_up("levels", "3 eager", "eager", 4e-6), made_up("PyTorch", "eager", "eager", 1e-5)]
+    assert raced(results).text.startswith(
+        "levels is the quickest in 1 of 1 comparisons; the quickest step of all takes 4 µs"
+    )
