@@ -723,11 +723,12 @@ def test_right_kernels_on_a_real_gpu(case):
 
 
 def seconds_of(run):
+    """Of this thread, so that it matters little what else the machine does."""
     times = []
-    for _ in range(3):
-        start = time.perf_counter()
+    for _ in range(5):
+        start = time.thread_time()
         run()
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 
