@@ -2099,7 +2099,8 @@ print("last loss   ", fit.losses[-1].hex(), "(a float written exactly, in base 1
 #
 # ### Result
 #
-# How good is it on the hundred test rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of
+# On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right: how good is it on the hundred test
+# rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of
 # it, 0 is what the mean of y alone would do.
 
 # %%
@@ -3272,9 +3273,9 @@ gpu_figures.segments(
 #
 # ### Shared memory, and the barrier
 #
-# A block adds up its numbers. Each thread puts one into **shared memory**, which all threads of the block can read and write. Then half of the threads add a second number to
-# theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers. Between the steps, all wait at a **barrier**, `cuda.syncthreads()`: nobody goes on
-# before the last one is there.
+# A block adds up its numbers. Each thread puts one into **shared memory**, which all threads of the block can read and write.
+# Then half of the threads add a second number to theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers.
+# Between the steps, all wait at a **barrier**, `cuda.syncthreads()`: nobody goes on before the last one is there.
 
 
 # %%
@@ -3353,9 +3354,9 @@ tell(wait_in_a_branch, 1, 32, terms)
 # %% [markdown]
 # ### A matrix product in tiles
 #
-# One thread for each element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read the same
-# row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one element,
-# and then all of them read it from there.
+# One thread for each element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read
+# the same row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one
+# element, and then all of them read it from there.
 
 
 # %%
