@@ -235,7 +235,8 @@ class Buffer:
 # %% [markdown]
 # A **core** is the part of a processor that runs a program. Beside it lie **caches**: small, fast memories that keep
 # copies of what was used last. Between them and the memory chips numbers move in **cache lines** of 64 bytes on most
-# processors (on Apple's 128, as `sysctl hw.cachelinesize` says there). So an array should begin where a line begins.
+# processors (on Apple's 128, as `sysctl hw.cachelinesize` says there). An instruction may load several numbers
+# at once, each into a **lane** of its register. So an array should begin where a line begins: then no such load meets two lines.
 #
 # And it should not lie right behind another one. Before a load, the processor looks whether an earlier store to the
 # same address is still under way, and at first it compares only the last bits of the two, often twelve (Intel calls it
@@ -267,8 +268,8 @@ def aligned(shape, dtype):
 [aligned((1000,), np.dtype("f8")).ctypes.data % LINE for _ in range(3)]
 
 # %% [markdown]
-# Three numbers tell the speed of a device. Its **peak** is how many operations it does in a second; of floating-point numbers,
-# so they are called flops. Its **bandwidth** is how many bytes it moves in a second. And a **launch**, one call of a program, takes
+# Three numbers tell the speed of a device. Its **peak** is how many operations on floating-point numbers (**flops**) it
+# does in a second. Its **bandwidth** is how many bytes it moves in a second. And a **launch**, one call of a program, takes
 # some time before anything is done. None of the three is printed on the machine. They have to be measured, and `MEASURES` is
 # where the measuring programs will be entered, once we can write programs.
 
@@ -398,7 +399,7 @@ def host_memory():
 
 
 # %% [markdown]
-# Most processors have instructions that work on several numbers at once, each in a **lane** of its own. How many lanes yours has,
+# Most processors also have instructions that compute in several lanes at once. How many float32 yours takes,
 # LLVM knows:
 
 
