@@ -53,7 +53,7 @@ def measure_latency(device, nbytes, steps=2**15):
 def read_program(sums=8):
     """Add up an array, several times over, in independent sums."""
     a = Assembler("read", "f4")
-    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")  # that long, so that the call can say it
+    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")  # its length says how often
     with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
         totals = [a.sum() for _ in range(sums)]
         with a.loop("passes"), a.loop("blocks") as i:

@@ -3,13 +3,14 @@
 #
 # **In this notebook you write a program in your machine's own instructions, and it trains a model.**
 #
-# This course builds one small framework, `levels`, in five storeys. You stand on the lowest. About an hour and a quarter;
-# cells that may be skimmed say so.
+# This course builds one small framework, `levels`, in five storeys. You stand on the lowest. You need Python and a
+# little NumPy; other words are explained as they come. About 70 minutes, without the two other machines
+# and the exercises at the end. Cells that may be skimmed say so. A few are folded: a click opens them.
 
 # %%
-from course import build, figures, tasks
+from course import build, figures, tasks  # the stage: pictures, questions and data; `levels` itself is written below
 
-build.watch("01_hardware")
+build.watch("01_hardware")  # so that the last cell can tell which cells are not saved yet
 figures.you_are_here(1)
 
 # %% [markdown]
@@ -38,7 +39,7 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 
 # %% [markdown]
 # One of them lost half of the ones. A float32 has 24 significant bits
-# ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)), so from 2²⁴ = 16,777,216 on it can only count in twos:
+# ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)), so from 2²⁴ = 16,777,216 on it can only count in twos:
 
 # %%
 n = np.float32(2**24)
@@ -55,7 +56,7 @@ bool(n + np.float32(1) == n)
 #
 # A float is a sign, an exponent and a fraction: ±1.fraction · 2^exponent. Here is one tenth in three formats, in these three
 # parts. float16 gives the exponent 5 bits, float32 gives it 8, and bfloat16 is the upper half of a float32: the same range,
-# less precision.
+# less precision. The cell only prints bits; read its output.
 
 # %%
 # "f4": a float of 32 bits; "u4": its bits as a whole number; then the bits of the exponent
@@ -68,9 +69,10 @@ for name, (real, whole, exponent_bits) in formats.items():
     print(f"{name:9} {text[0]} {text[1 : 1 + exponent_bits]} {text[1 + exponent_bits :]:23}  is {float(tenth):.10f}")
 
 # %% [markdown]
-# The exponent is stored plus a constant, the **bias** (127 in float32, 15 in float16): 01111011 is 123, so 2⁻⁴. None of the
-# three is one tenth. A format has only so many numbers: as many between 1 and 2 as between 2 and 4, or between 1,024 and
-# 2,048. How far apart are neighbours?
+# The exponent is stored plus a constant, the **bias** (127 in float32, 15 in float16): 01111011 is 123, so 2⁻⁴. The 1 before
+# the point is not stored, since it is always there: 23 bits of fraction make 24 significant bits. None of the three is one
+# tenth. A format has only so many numbers: as many between 1 and 2 as between 2 and 4, or between 1,024 and 2,048. How far
+# apart are neighbours?
 
 # %%
 for n in (1, 1e8):
@@ -78,8 +80,9 @@ for n in (1, 1e8):
     print(f"next to {n:.0e}: {gaps}")
 
 # %% [markdown]
-# Each +, −, × and ÷ rounds its exact result to the nearest number of the format. In a tie it takes the neighbour whose last
-# bit is 0. So every operation may lose something, and what is lost depends on the order.
+# Next to a hundred million, float32 has only every eighth whole number. Each +, −, × and ÷ rounds its exact result to the
+# nearest number of the format. In a tie it takes the neighbour whose last bit is 0. So every operation may lose something,
+# and what is lost depends on the order.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -100,7 +103,8 @@ print("left to right:", (big + one) - big, "  the large ones first:", (big - big
 # ## The task (4 min)
 #
 # Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise of
-# standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them.
+# standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We call this task *the line*. A
+# hundred more points, the **test rows**, are kept aside: training never sees them.
 
 # %%
 task = tasks.linear()
@@ -115,7 +119,9 @@ figures.scatter_inputs(task)
 # **step**.
 #
 # In plain Python, one step's loss and gradients look like this. It is the course's *arithmetic of record*: sums start at
-# 0.0 and run upwards, the bias comes last, a mean divides by n. Every level must give these very numbers.
+# 0.0 and run upwards, the bias comes last, a mean divides by n. Every level must give these very numbers. Read `linear_step`
+# at the end first; the other three are its tools. Three comments, `# forward`, `# loss` and `# backward`, mark its parts. They
+# return on all five levels, with a fourth, `# update`.
 
 # %%
 from course import reference
@@ -134,7 +140,7 @@ down, _ = reference.linear_step(xb, yb, [[[0.5 - 1e-6], [0.5]], [[0.0]]])
 print(f"gradient {dw[0][0]:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
-# The formula and the nudge agree. Now 8,000 steps, 200 times through the data:
+# The formula and the nudge agree. Now 8,000 steps. They go 200 times through the data: 200 **epochs**.
 
 # %%
 record, record_weights = reference.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
@@ -143,9 +149,16 @@ w, b = record_weights
 print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 
 # %% [markdown]
-# Two, minus three and three, nearly. The loss of one batch jumps about; over all points it is 3.7, and the true line
-# does no better. What is left is noise. The rest of this notebook does the same work without Python: in instructions
-# for the machine.
+# Two, minus three and three, nearly. But the last loss is that of ten points, and it jumps from batch to batch. How good is
+# the line over all 400 points, and how good is the true one?
+
+# %%
+for name, w1, w2, bias in (("found", w[0][0], w[1][0], b[0][0]), ("true", 2, -3, 3)):
+    print(f"{name:5} line: loss {np.mean((task.x @ [w1, w2] + bias - task.y.ravel()) ** 2):.1f}")
+
+# %% [markdown]
+# The true line does no better. What is left is noise. The rest of this notebook does the same work without Python: in
+# instructions for the machine.
 
 # %% [markdown]
 # ## Memory belongs to a device (5 min)
@@ -153,7 +166,7 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 # A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each device has memory of its own, and a program on a device
 # reads and writes only there. (Some machines share memory between devices; in this course each has its own.) A **buffer** is
 # a stretch of that memory with a shape and a dtype. What a buffer is, apart from its numbers, is kept in a `Spec`, made once
-# and shared; level 2 will look things up by it.
+# and shared; level 2 will look things up by it. (`llvmlite` is how Python speaks to LLVM, a compiler that we meet soon.)
 #
 # Cells that begin with `#| export NAME` are special: the last cell of this notebook collects them into the file
 # `levels/hardware/NAME.py`. What you change here changes every level above.
@@ -187,6 +200,12 @@ class Spec:
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
+# %% [markdown]
+# A buffer is a `Spec` and the numbers. When Python forgets a buffer, its bytes are counted as free again.
+
+
+# %%
+#| export device
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` is the array that the device's programs see."""
 
@@ -214,10 +233,16 @@ class Buffer:
 
 
 # %% [markdown]
-# Memory moves in **cache lines** of 64 bytes on most processors (on Apple's 128). So an array should begin where a line
-# begins. And it should not lie right behind another one. Before a load, the processor looks whether an earlier store to the
-# same address is still under way, and at first it compares only the last bits of the two (often twelve). Where `out` lies
-# right behind an `x` of 2ᵏ bytes, a load of `x` seems to meet the last store to `out`, and waits. A gap avoids that.
+# A **core** is the part of a processor that runs a program. Beside it lie **caches**: small, fast memories that keep
+# copies of what was used last. Between them and the memory chips numbers move in **cache lines** of 64 bytes on most
+# processors (on Apple's 128, as `sysctl hw.cachelinesize` says there). An instruction may load several numbers
+# at once, each into a **lane** of its register. So an array should begin where a line begins: then no such load meets two lines.
+#
+# And it should not lie right behind another one. Before a load, the processor looks whether an earlier store to the
+# same address is still under way, and at first it compares only the last bits of the two, often twelve (Intel calls it
+# [4K aliasing](https://software.intel.com/content/www/us/en/develop/documentation/vtune-help/top/reference/cpu-metrics-reference/l1-bound/aliasing-of-4k-address-offset.html)).
+# Where `out` lies right behind an `x` of 2ᵏ bytes, a load of `x` seems to meet the last store to `out`, and waits. A
+# gap avoids that.
 
 
 # %%
@@ -236,11 +261,26 @@ def aligned(shape, dtype):
     return np.ndarray(shape, dtype, data, offset=-data.ctypes.data % LINE)
 
 
+# %% [markdown]
+# Three arrays, and how far behind the beginning of a line each of them begins:
+
+# %%
+[aligned((1000,), np.dtype("f8")).ctypes.data % LINE for _ in range(3)]
+
+# %% [markdown]
+# Three numbers tell the speed of a device. Its **peak** is how many operations on floating-point numbers (**flops**) it
+# does in a second. Its **bandwidth** is how many bytes it moves in a second. And a **launch**, one call of a program, takes
+# some time before anything is done. None of the three is printed on the machine. They have to be measured, and `MEASURES` is
+# where the measuring programs will be entered, once we can write programs.
+
+# %%
+#| export device
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 # %% [markdown]
-# A device counts what it hands out, and refuses what it does not have. Its speed is not printed on it. It has to be
-# measured, and `MEASURES` is where the measuring programs will be entered, once we can write programs.
+# A device counts what it hands out, and refuses what it does not have. From its three numbers it predicts: a program must do
+# its operations and move its bytes, and it cannot end before the slower of the two is done. That floor is called the
+# **roofline**. (Read `alloc`, `put`, `roofline` and `cost`; the rest may be skimmed.)
 
 
 # %%
@@ -325,13 +365,25 @@ class Device:
 
 
 # %% [markdown]
+# A small device, to try it: three float64 take 24 bytes, and its speed is not known yet.
+
+# %%
+shelf = Device("cpu:9", memory=1000, simulated=True)
+kept = shelf.put(np.arange(3.0))
+print(kept, "-", shelf.used, "of", shelf.memory, "bytes in use")
+try:
+    shelf.roofline(flops=6, nbytes=24)
+except LookupError as error:
+    print(error)
+
+# %% [markdown]
 # The floor that `roofline` computes is from [Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785);
 # `cost` adds what calling costs. We shall measure all three numbers, and see how well such a small formula predicts.
 #
-# How much memory a process may use, the system tells. (This function may be skimmed.)
+# How much memory a process may use, the system tells. (The next cell is folded, and may be skipped.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export device
 def host_memory():
     """The bytes of memory that this process may use, or None where the system does not tell."""
@@ -347,7 +399,8 @@ def host_memory():
 
 
 # %% [markdown]
-# What the instructions of this computer can do, LLVM knows:
+# Most processors also have instructions that compute in several lanes at once. How many float32 yours takes,
+# LLVM knows:
 
 
 # %%
@@ -367,7 +420,8 @@ def host_lanes():
 
 
 # %% [markdown]
-# Last, the pool itself. A figure in it that was measured says so, and one that nobody knows says that.
+# Last, the pool itself, and how it prints a number with its unit. A figure in it that was measured says so, and one that nobody
+# knows says that.
 
 
 # %%
@@ -378,6 +432,15 @@ def amount(number, unit, step=1000):
     return f"{number / step**power:.3g} {('', 'K' if step == 1024 else 'k', 'M', 'G', 'T', 'n', 'µ', 'm')[power]}{unit}"
 
 
+# %%
+print(amount(64 * 1024, "iB", 1024), "-", amount(3.1e-7, "s"), "-", amount(1.25e9, "B/s"))
+
+# %% [markdown]
+# The pool is a dictionary that prints as a table, a column for each device.
+
+
+# %%
+#| export device
 class Pool(dict):
     """Devices by name. It prints as a table."""
 
@@ -422,6 +485,19 @@ def pool(cpus=1, gpus=1, tpus=1):
     return POOL
 
 
+# %% tags=["nbval-ignore-output"]
+pool(cpus=2)
+
+# %% [markdown]
+# One of them is your computer, the other is only pretended. *Peak of one* is the peak of one core. The last three rows wait for
+# our programs.
+#
+# Which device gets the numbers when nobody names one? The last in `DEVICES`. Levels 3 to 5 use that; here we name the
+# device each time.
+
+
+# %%
+#| export device
 DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
 
 
@@ -437,13 +513,16 @@ def placed_on(name):
         DEVICES.pop()
 
 
+# %% [markdown]
+# Numbers leave a device only by a copy.
+
+
+# %%
+#| export device
 def copy(buffer, device):
     """A new buffer on `device` with the same numbers."""
     return device.put(buffer.numpy())
 
-
-# %% tags=["nbval-ignore-output"]
-pool(cpus=2)
 
 # %%
 cpu, other = pool(cpus=2).values()
@@ -472,7 +551,8 @@ for attempt in (lambda: other.alloc((2**40,), "f4"), lambda: (other.free(there),
 # the compiler behind Clang, Rust and numba, turns the list into bytes for this very processor.
 #
 # Here is a program in LLVM's language: it squares every number of an array. A **register** (`%v`) is a place for one number
-# inside the processor. An **address** is a place in memory; `getelementptr` computes one. What follows a `;` is a comment.
+# inside the processor. An **address** is a place in memory; `getelementptr` computes one. Every number has a type: `double` is a
+# float64, `i64` a whole number of 64 bits, `ptr` an address. What follows a `;` is a comment.
 
 # %%
 TEXT = """
@@ -499,7 +579,8 @@ after:
 # %% [markdown]
 # LLVM reads this text, improves it, and turns it into bytes for this processor. That takes a tenth of a second for a long
 # program, so the bytes are kept in a folder, under a hash of everything they depend on: the text, the processor, the version
-# of LLVM. The same program is found there the next time; a changed one has another hash. (The next two cells may be skimmed.)
+# of LLVM. The same program is found there the next time; a changed one has another hash. (The next three cells may be skimmed, and
+# the second is folded.)
 
 
 # %%
@@ -526,6 +607,13 @@ def target_machine():
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
 
 
+# %% [markdown]
+# LLVM may improve a program in any way that keeps its results. We forbid one kind: it shall not add lanes or repeat a
+# loop's body on its own, since we want to do that ourselves.
+
+
+# %%
+#| export assembler
 def optimised(text, target):
     """LLVM's own form of a program, optimised for this processor."""
     module = llvm.parse_assembly(text)
@@ -541,7 +629,7 @@ def optimised(text, target):
 # The bytes in the folder carry a checksum, so a file that was cut short is not run.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export assembler
 def object_code(text, target):
     """The bytes of a program, from the folder where they are there and whole."""
@@ -561,6 +649,12 @@ def object_code(text, target):
     return code
 
 
+# %% [markdown]
+# Now LLVM loads the bytes into memory, and tells the address at which the program begins.
+
+
+# %%
+#| export assembler
 @functools.lru_cache(maxsize=256)
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and its address."""
@@ -597,7 +691,8 @@ def trimmed(assembly):
 
 
 # %% [markdown]
-# Look for the one multiplication, `mul`: the rest is moving numbers and counting.
+# Each line is one instruction of your processor. Look for the one multiplication, `mul`. Before it stands the load, behind it the
+# store; the rest is counting and jumping.
 
 # %% tags=["nbval-ignore-output"]
 target = target_machine()
@@ -637,6 +732,12 @@ def compared(how):
     return lambda x, y: comparison(x.a, how, x, y)
 
 
+# %% [markdown]
+# `Value` then says which operator writes which instruction. Last, a comparison gives a `Condition`.
+
+
+# %%
+#| export assembler
 class Value:
     """What a register will hold: one number, or one number in each lane. Its operators write instructions."""
 
@@ -691,6 +792,12 @@ class Index(Value):
         self.extent, self.first = extent, first or (register if lanes == 1 else None)
 
 
+# %% [markdown]
+# And the check that all this is for: can this index leave that array?
+
+
+# %%
+#| export assembler
 def check_reach(name, array, axis, extent, sizes):
     """Raise IndexError if an index below `extent` can leave that axis of an array."""
     extent, size = sizes.get(extent, extent), sizes.get(array.shape[axis], array.shape[axis])
@@ -766,6 +873,35 @@ def arithmetic(a, instruction, *operands):
     return Value(a, a.write(f"{instruction} {a.flags}{laned(a.real, lanes)} {x}, {y}"), lanes)
 
 
+# %% [markdown]
+# Let us see it write. Until we have an assembler, something smaller stands in for it: a list of lines, and a function that
+# appends to it.
+
+# %%
+from types import SimpleNamespace
+
+lines = []
+
+
+def append(text):
+    lines.append(text)
+    return f"%v{len(lines)}"
+
+
+paper = SimpleNamespace(name="paper", dtype=np.dtype("f8"), real="double", flags="", scope=0, scopes=[0], write=append)
+v = Value(paper, "%v0")
+print(v * v + 1.0)
+print("\n".join(lines))
+
+# %% [markdown]
+# Two operators, two instructions. The 1.0 is written as its 64 bits, in base 16. And `v * v + 1.0` is no number: it is the
+# register in which a number will be. That is the whole idea of an assembler.
+#
+# Comparisons are written in the same way. A program has no `if` for them; `select` takes one of two numbers.
+
+
+# %%
+#| export assembler
 def comparison(a, how, *operands):
     """Write one comparison. With a NaN it is false, except for !=, as in Python."""
     (x, y), lanes = together(a, *operands)
@@ -841,8 +977,9 @@ def place(a, array, indices):
 
 
 # %% [markdown]
-# `place` gives a position for each lane, or, where the lanes lie side by side, one position for all of them. That makes
-# three kinds of loads and stores: of one number, of neighbours, of numbers anywhere.
+# (We shall see it write once the assembler is whole.) `place` gives a position for each lane, or, where the lanes lie side by
+# side, one position for all of them. That makes three kinds of loads and stores: of one number, of neighbours, of numbers
+# anywhere.
 
 
 # %%
@@ -979,6 +1116,12 @@ def word(a, sort, name, kind):
     return a.words[sort, name]
 
 
+# %% [markdown]
+# `word` notes each of them once. Sizes and arrays ask it for theirs.
+
+
+# %%
+#| export assembler
 def size(a, extent):
     """A size as a register: a positive whole number, or a name."""
     whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
@@ -1075,12 +1218,25 @@ class Assembler:
 
 
 # %% [markdown]
-# Last, the finished program. To call it we hand over buffers by name. Everything that could go wrong in memory is
-# checked before the first instruction runs: dtypes, shapes, the reach of every index, and that every row number is a row.
-# Row numbers are looked at once: the buffer gets a copy of them that cannot be changed any more.
-
+# Now `load` can be seen at work. Rows of three numbers lie one behind the other, so `x[1, 2]` has the place 1 · 3 + 2:
 
 # %%
+a = Assembler("peek", "f8")
+x = a.array("x", "rows", 3)
+print(x, "-", a.load(x, 1, 2))
+print("\n".join(a.lines))
+
+# %% [markdown]
+# A multiplication, an addition, an address, a load. (A number for the row was already known, so LLVM will compute the place before
+# the program runs.)
+#
+# Last, the finished program. To call it we hand over buffers by name. Everything that could go wrong in memory is
+# checked before the first instruction runs: dtypes, shapes, the reach of every index, and that every row number is a row.
+# Row numbers are looked at once: the buffer gets a copy of them that cannot be changed any more. (These checks are folded, and may
+# be skipped; we shall see them refuse.)
+
+
+# %% tags=["hide-input"]
 #| export assembler
 def memory_of(name, array, buffer, dtype, sizes):
     """The memory of a buffer, if it is what this array expects. Named sizes are learned on the way."""
@@ -1097,6 +1253,12 @@ def memory_of(name, array, buffer, dtype, sizes):
     return data
 
 
+# %% [markdown]
+# Row numbers are data, so their reach is known only when they are there. And a number goes over as its bits.
+
+
+# %%
+#| export assembler
 def check_rows(name, array, buffer, data, limit):
     """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
     if not buffer.rows or buffer.rows[0] is not data:
@@ -1201,7 +1363,8 @@ out.numpy()
 print(square.text)
 
 # %% [markdown]
-# And what could go wrong is an error, when the program is written or when it is called:
+# And what could go wrong is an error, when the program is written or when it is called. Here are a column that is not there,
+# a value whose loop has ended, and an array too short:
 
 # %%
 a = Assembler("wrong", "f8")
@@ -1334,7 +1497,7 @@ del x
 def read_program(sums=8):
     """Add up an array, several times over, in independent sums."""
     a = Assembler("read", "f4")
-    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")  # that long, so that the call can say it
+    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")  # its length says how often
     with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
         totals = [a.sum() for _ in range(sums)]
         with a.loop("passes"), a.loop("blocks") as i:
@@ -1402,6 +1565,10 @@ counts = list(range(1, 17))
 figures.accumulators(counts, [measure_sums(cpu, count) for count in counts])
 
 # %% [markdown]
+# How long each instruction of a processor takes, and how many a core begins in a turn, is measured and listed by
+# [Fog, "Instruction tables"](https://www.agner.org/optimize/instruction_tables.pdf) for Intel's and AMD's, and by
+# [Johnson, "Apple M1 Microarchitecture"](https://dougallj.github.io/applecpu/firestorm.html) for Apple's.
+#
 # The plateau is the **peak** for these instructions. Each sum of the record is one chain: its additions cannot share lanes,
 # and cannot overlap. (Different sums still can.) That is the price of strictness in float64, and why float32 may reorder.
 #
@@ -1451,6 +1618,10 @@ def matmul_program(size, rows):
     return a.assemble()
 
 
+# %% [markdown]
+# `rows` says how many rows, so how many sums, it keeps going. Each sum has a lane for each of the neighbouring columns `j`.
+
+# %%
 n, draw = 240, np.random.default_rng(0)
 matrices = [draw.standard_normal((n, n), "f4") for _ in range(2)]
 points = []
@@ -1475,9 +1646,9 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # %% [markdown]
 # ## exp and log, by hand (8 min)
 #
-# The second task needs eˣ and log x. Processors have no fast and exact instruction for them. `math.exp` comes from a
-# library, and libraries differ in the last bit. So the course writes its own, once, and *every* level runs that one source: on Python's floats, in programs of
-# the assembler, in kernels.
+# The second task needs eˣ and log x. Processors have no fast and exact instruction for them. `math.exp` comes from a library,
+# and libraries differ in the last bit. So the course writes its own, once, and *every* level runs that one source: on
+# Python's floats, in programs of the assembler, in kernels.
 #
 # The source needs a few small tools. Each works on a Python float, and on a `Value` it writes instructions. `select`
 # chooses; `rint` rounds; `scaled` and `exponent` change and read the exponent in the bits of a float, which are sign, exponent
@@ -1508,7 +1679,7 @@ def sqrt(x):
 
 # %% [markdown]
 # The last two tools reach into the bits. A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is
-# shifted to its place.
+# shifted to its place. Read the first half of each: it is for Python's floats. The second half writes the same as instructions.
 
 
 # %%
@@ -1530,6 +1701,16 @@ def scaled(x, n):
     return x
 
 
+# %%
+scaled(1.5, 3)
+
+# %% [markdown]
+# The way back: shift the fraction away, and what is left is the exponent. The bits of √½ are taken off first, so that
+# the cut lies at √½ and not at 1, and x / 2ᵉ is close to 1 on both sides.
+
+
+# %%
+#| export elementary
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
@@ -1543,12 +1724,15 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
 
 
+# %%
+exponent(12.0)
+
 # %% [markdown]
-# Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ = 2ⁿ·eʳ, and for a small r a polynomial is as
-# exact as the format. `log 2` is split into a short number and a rest, so that n times the short one is exact. The scheme
-# and the float32 split are from [Cephes](https://www.netlib.org/cephes/), the float64 split from
-# [fdlibm](https://www.netlib.org/fdlibm/). The float64 polynomial is the series itself, 1/k!. The float32 polynomial is the
-# one of degree 6 whose largest relative error is smallest: the series would need a degree more.
+# 12 is 2⁴ · 0.75, and 0.75 lies between √½ and √2. Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ
+# = 2ⁿ·eʳ, and for a small r a polynomial is as exact as the format. `log 2` is split into a short number and a rest, so that
+# n times the short one is exact. The scheme and the float32 split are from [Cephes](https://www.netlib.org/cephes/), the
+# float64 split from [fdlibm](https://www.netlib.org/fdlibm/). The float64 polynomial is the series itself, 1/k!. The float32
+# polynomial is the one of degree 6 whose largest relative error is smallest: the series would need a degree more.
 
 
 # %%
@@ -1569,6 +1753,12 @@ def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
     return exp
 
 
+# %% [markdown]
+# The numbers for both formats:
+
+
+# %%
+#| export elementary
 EXP = {
     DOUBLE: make_exp(
         *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
@@ -1580,11 +1770,15 @@ EXP = {
     ),
 }
 
+# %%
+print(f"{EXP[DOUBLE](1.0):.14f}")
+print(f"{math.e:.14f}")
+
 # %% [markdown]
-# For log x the way back: x = 2ᵉ·(1 + f), so log x = e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest.
-# It is cut into two, the even powers and the odd ones, so that a processor can run both at once. Scheme and float64 numbers:
-# [fdlibm](https://www.netlib.org/fdlibm/), Sun Microsystems, 1993; float32 numbers: FreeBSD's `e_logf.c`, after it. (The cell
-# may be skimmed.)
+# The one for float64 gives the number e, to the last digit that we print. For log x the way back: x = 2ᵉ·(1 + f), so log x =
+# e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest. It is cut into two, the even powers and the odd ones,
+# so that a processor can run both at once. Scheme and float64 numbers: [fdlibm](https://www.netlib.org/fdlibm/), Sun
+# Microsystems, 1993; float32 numbers: FreeBSD's `e_logf.c`, after it. (The cell may be skimmed.)
 
 
 # %%
@@ -1689,6 +1883,13 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
+# %% [markdown]
+# `Fit` is what training returns. Two checks follow, of one array and of inputs. (They and the next cell may be
+# skimmed.)
+
+
+# %%
+#| export tasks
 def check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (dtype, shape):
@@ -1705,7 +1906,7 @@ def check_inputs(x, dtype, features):
 
 
 # %% [markdown]
-# The same for all arguments of a task. `units` says how many units each layer has: `[1]` for the line.
+# The same for all the arguments of a task. `units` says how many units each layer has: `[1]` for the line.
 
 
 # %%
@@ -1755,6 +1956,15 @@ def dot(p, q):
     return total
 
 
+# %%
+dot([1.0, 2.0], [3.0, 4.0])
+
+# %% [markdown]
+# On Python's numbers it computes. On values it writes a program, and here is the first one that uses it:
+
+
+# %%
+#| export tasks
 @functools.cache
 def linear_predict_program(dtype, features):
     """The program that predicts: one row after the other."""
@@ -1854,6 +2064,12 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
 
 
+# %% [markdown]
+# And the function that all five levels have in common, in two lines:
+
+
+# %%
+#| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
@@ -1883,6 +2099,10 @@ print("last loss   ", fit.losses[-1].hex(), "(a float written exactly, in base 1
 # Equal, all 8,000 of them, to the last bit.
 #
 # ### Result
+#
+# On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right: how good is it on the hundred test
+# rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of
+# it, 0 is what the mean of y alone would do.
 
 # %%
 figures.regression(task, fit)
@@ -1890,7 +2110,8 @@ figures.regression(task, fit)
 # %% [markdown]
 # The same source on real data: 342 penguins measured near Palmer Station, Antarctica
 # ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin whose bill
-# and flippers we have measured?
+# and flippers we have measured? (Its inputs are *standardised*: the mean is taken off, and the rest divided by the standard
+# deviation. Exercise 01-5 shows why.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1910,7 +2131,8 @@ rings = tasks.rings()
 figures.classes(rings)
 
 # %% [markdown]
-# The plain Python of one step, with every gradient written out, is the other half of the record:
+# The plain Python of one step, with every gradient written out, is the other half of the record. One thing is new. The logarithm
+# of 0 is infinite, so the loss takes not `p` but `c`: that is p **clipped**, kept at least 1e-7 away from 0 and 1.
 
 # %%
 figures.source(reference.dnn_step)
@@ -1984,6 +2206,13 @@ def through_relu(d, h, w):
     return [select(output > 0.0, dot(d, row), 0.0) for output, row in zip(h, w)]
 
 
+# %% [markdown]
+# `clipped` keeps the loss finite. `backward` then follows the chain: `dc`, `dp` and `dz` are the slopes at c, p and z,
+# `dh2` and `dh1` those at the hidden layers. What a weight gets is its input times the slope behind it.
+
+
+# %%
+#| export tasks
 def clipped(p):
     """A probability at least 1e-7 away from 0 and 1, where a logarithm would be infinite."""
     return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))
@@ -2085,6 +2314,12 @@ def dnn_predict_program(dtype, features):
     return a.assemble()
 
 
+# %% [markdown]
+# The task function is the one of the line, with other programs:
+
+
+# %%
+#| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
@@ -2122,7 +2357,10 @@ print("last loss", ring_fit.losses[-1].hex())
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# Nearly all are right. The rings overlap a little: the best possible circle does no better.
+# Nearly all are right. The rings overlap a little, so nobody gets them all: the best possible circle does hardly better.
+#
+# The same net on the penguins: female or male, from bill, flippers and body mass? Rows are what they are, columns what the net
+# says; right answers lie on the diagonal.
 
 # %%
 sex = tasks.penguins_sex()
@@ -2178,10 +2416,13 @@ for kind, (dtype, lanes) in kinds.items():
     print(f"{kind:16} batch 10 {small * 1e6:6.2f} µs   batch 100 {large * 1e6:6.2f} µs   {large / small:4.1f} times")
 
 # %% [markdown]
+# Without lanes, ten times the rows take about nine times as long. With lanes they take much less than ten times, so a larger batch
+# makes a row cheaper. Remember that when the next levels ask for large batches.
+#
 # ## What this level cost (6 min)
 #
-# The line first. A step reads ten rows: two inputs, an answer and a row number each. How many operations a row takes, we need
-# not count by hand: the program is a text.
+# The line first. A step reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64 and 20 in
+# float32. How many operations a row takes, we need not count by hand: the program is a text.
 
 # %%
 from course import compare
@@ -2239,8 +2480,8 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 #
 # ### Batch and launches
 #
-# One program runs all steps here, so a launch costs nothing a step. The levels above will call many small programs
-# in each step. **What would that cost?** Move the sliders (mouse, or Tab and the arrow keys): the batch, and how many launches a step
+# One program runs all steps here, so a launch costs nothing a step. The levels above will call many small programs in each
+# step. **What would that cost?** Move the sliders (mouse, or Tab and the arrow keys): the batch, and how many launches a step
 # takes.
 
 # %% tags=["nbval-ignore-output"]
@@ -2285,9 +2526,9 @@ checks.predict(
 )
 
 # %% [markdown]
-# So a program for a GPU, a **kernel**, is written for *one* thread, and started as some hundred thousand. Each asks for its
-# own number and takes the element of that number. Here is one, in the spelling of
-# [numba](https://numba.readthedocs.io/en/stable/cuda/kernels.html). It has no loop.
+# A **thread** is one run of a program, with registers of its own. So a program for a GPU, a **kernel**, is written for *one*
+# thread, and started as some hundred thousand. Each asks for its own number (`cuda.grid(1)`) and takes the element of that
+# number. Here is one, in the spelling of [numba](https://numba.readthedocs.io/en/stable/cuda/kernels.html). It has no loop.
 
 
 # %%
@@ -2951,10 +3192,11 @@ tell(add_without_guard, 4, 32, ones, steps_up, total)
 #
 # The threads of a warp reach an instruction at the same time. What they ask for is fetched in pieces of 128 bytes
 # ([CUDA programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/); newer GPUs can leave out quarters of a
-# piece). Neighbours that want neighbouring elements share one **transaction**. We count them.
+# piece). Neighbours that want neighbouring elements share one **transaction**. `count_traffic` counts them. (How it does so is
+# folded.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 class Counted(View):
     """A View that also writes down every access: its thread, its line, and which 128 bytes of the array it meets."""
@@ -3032,8 +3274,9 @@ gpu_figures.segments(
 #
 # ### Shared memory, and the barrier
 #
-# A block adds up its numbers. Each thread puts one into shared memory. Then half of the threads add a second number to
-# theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers. Between the steps, all wait.
+# A block adds up its numbers. Each thread puts one into **shared memory**, which all threads of the block can read and write.
+# Then half of the threads add a second number to theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers.
+# Between the steps, all wait at a **barrier**, `cuda.syncthreads()`: nobody goes on before the last one is there.
 
 
 # %%
@@ -3095,7 +3338,8 @@ tell(block_sum_in_a_hurry, 4, 32, terms, sums)
 tell(block_sum_in_a_hurry, 4, 32, terms, sums, order=7)
 
 # %% [markdown]
-# Both threads, both lines (here the same one). `order=7` shuffled blocks and threads, so another block is named. A barrier that
+# Two threads use one element, one of them changes it, and nothing makes the other wait: that is a **race**. The error names both
+# threads and both lines (here the same one). `order=7` shuffled blocks and threads, so another block is named. A barrier that
 # only some threads reach would make a real GPU wait, perhaps for ever:
 
 
@@ -3111,9 +3355,9 @@ tell(wait_in_a_branch, 1, 32, terms)
 # %% [markdown]
 # ### A matrix product in tiles
 #
-# A thread an element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read the same
-# row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one element,
-# and then all of them read it from there.
+# One thread for each element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read
+# the same row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one
+# element, and then all of them read it from there.
 
 
 # %%
@@ -3169,10 +3413,10 @@ for multiply in (matmul_plain, matmul_tiled):
 #
 # Now a GPU can join the pool. What is real about it depends on your computer: if a driver can be loaded, numba's CUDA is
 # asked. Its buffers are then numba's arrays, and the kernel is compiled for it; `cuda` in it becomes numba's `cuda`, and
-# every function that it calls is compiled along.
+# every function that it calls is compiled along. (The next cell is folded, and may be skipped.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export gpu
 @functools.cache
 def real_cuda():
@@ -3351,7 +3595,7 @@ print("equal to the last bit:", (losses.numpy() == on_cpu).all(), "  within 1e-5
 # %% [markdown]
 # The same model, and not the same bits. The tree adds ten numbers as (0 + 8 + 4 + …) + (1 + 9 + …), the CPU lane by lane,
 # and each order rounds in its own way. A tree of the same shape gives the same bits on any GPU, though: here the order is
-# part of the program. Give the work to atomic additions instead, and it is part of the weather.
+# part of the program. Let all threads add to one number instead, each as soon as it can, and the order may differ from run to run.
 
 # %% [markdown]
 # ## Another machine: the TPU (25 min, optional)
@@ -3418,9 +3662,9 @@ checks.predict(
 
 # %% [markdown]
 # Now a program that does this for any sizes. In each cycle all numbers move by one place, and a computer would copy them all.
-# It need not. Think of the x on a **tape** that slides to the right through the array, and of the sums on one that slides down.
-# A tape that slides past a resting array is the same as an array that slides along a resting tape. So each cycle is one
-# line: the window of the array moves by one place on both tapes, and all cells multiply and add.
+# It need not. Think of the x on a strip of paper that slides to the right through the array, and of the sums on one that slides
+# down. A strip that slides past a resting array is the same as an array that slides along a resting strip. So each cycle is one
+# line: the window of the array moves by one place on both strips, and all cells multiply and add.
 
 
 # %%
@@ -3493,10 +3737,10 @@ for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
 # A TPU has four **units** that work side by side. One slides a tile of 128 x 128 weights into the cells; one is the array;
 # one adds the bias and applies the activation; one writes results to memory. A program is a list of instructions, each for one
 # unit. An instruction starts when its unit is free and its operands are there. `Chip` keeps these times, and what the program
-# has made so far. (Skim it: the instructions show what it is for.)
+# has made so far. (It is folded: the instructions show what it is for.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export tpu
 SIDE = 128  # rows and columns of the array
 
@@ -3634,7 +3878,7 @@ class Activate(NamedTuple):
 
 
 # %% [markdown]
-# `Write` hands a result to the host:
+# `Write` hands a result to the **host**, the computer that the TPU is plugged into:
 
 
 # %%
@@ -3890,7 +4134,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # | weight queue | never empty: a tile of 32 KiB in 128 cycles is 179 GB/s | v1: four tiles deep [2] |
 # | accumulators | as many as asked for | v1: 4,096 rows [2] |
 # | activation | 128 numbers a cycle, once the last sum is out | v2: a vector unit with 128 lanes [1], [3] |
-# | writing | 128 numbers a cycle, beside all else | by DMA [2] |
+# | writing | 128 numbers a cycle, beside all else | by a unit that only copies (DMA) [2] |
 # | calling from the host | takes no time | not published |
 #
 # 1. [Jouppi et al., "A domain-specific supercomputer for training deep neural networks", 2020](https://doi.org/10.1145/3360307)
@@ -3958,6 +4202,9 @@ def train_on_tpu(device, x, y, weights, batches, learning_rate):
     return losses, [w, b]
 
 
+# %% [markdown]
+# Fifty epochs on the array, beside the program of the CPU. We print the mean loss of some epochs:
+
 # %%
 steps_of_epoch, trainer, line_x, line_y, line_start, *_ = 40, Tpu("tpu:0"), *single_task
 tpu_losses, (w, b) = train_on_tpu(trainer, line_x, line_y, line_start, task.batches[: 50 * steps_of_epoch], 0.0005)
@@ -3998,6 +4245,10 @@ except IndexError as error:
     print(error)
 
 # %% [markdown]
+# Row 10 would lie behind the last of the ten, and the call says so.
+#
+# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch:
+#
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
@@ -4108,10 +4359,10 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
     print(f"rate {rate:<7}", *(f"{losses[step]:>10.3g}" for step in (0, 1, 10, 100, 299)))
 
 # %% [markdown]
-# No instruction is wrong, so the program does not complain: an infinity is a float, and so is a NaN. Find the cause where it is
-# simplest. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of 2·x·(x·w), so a step takes w
-# to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? When does that factor reach -1, so that w jumps to and
-# fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
+# No instruction is wrong, so the program does not complain: an infinity is a float, and so is a NaN. Find the cause where it
+# is simplest. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of 2·x·(x·w), so a
+# step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? When does that factor reach -1, so that w
+# jumps to and fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
 
 
 # %%
@@ -4123,8 +4374,8 @@ def highest_rate(x):
 exercises.check("01-5", highest_rate)
 
 # %% [markdown]
-# For two inputs and a bias the same holds along each direction, and the steepest decides. That is why inputs are standardised, as the
-# penguins' are: mean 0 and mean square 1.
+# For two inputs and a bias the same holds along each direction, and the steepest decides. That is why inputs are
+# standardised, as the penguins' are: mean 0 and mean square 1.
 #
 # ### Without a check
 #
@@ -4132,7 +4383,7 @@ exercises.check("01-5", highest_rate)
 #   which step do they part, and why?
 # - Write `dot` with Python's `sum`, and run `forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
 #   (Since 3.12 `sum` corrects its own rounding.)
-# - Copy `linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
+# - Copy `reference.linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
 #
 # ## Build
 #
