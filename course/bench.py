@@ -58,7 +58,7 @@ FULL, QUICK, GROWTH = Pace(7, 0.1, 3.0), Pace(3, 0.02, 3.0), Pace(3, 0.05, 5.0)
 
 
 SLOW = {"torch": "torch.compile", "tinygrad": "lazy"}  # half a minute until they begin: not for --quick
-GROWING = {  # the libraries that grow, one mode for each way to write it
+GROWING = {  # who takes part in growth and start: one mode for each way to write it
     "levels": ["3 eager", "3 function.over", "5 fit"],
     "numpy": ["in place"],
     "torch": ["eager"],
@@ -367,7 +367,7 @@ def starts(peers, repeats, folder):
     """What a process needs until its first epoch of the rings is done, by Adam, with nothing kept and with all kept."""
     file = str(Path(folder) / "start.npz")
     of_task(tasks.rings(), 100, "adam").save(file)
-    modes = [(peer, mode) for peer in peers.values() for mode, api in peer.modes.items() if api != "kernel"]
+    modes = [(peers[name], mode) for name in GROWING if name in peers for mode in GROWING[name]]
     found = {}
     for _, (peer, mode) in itertools.product(range(repeats), modes):
         if found.get((peer, mode), ...) is None:
@@ -382,7 +382,7 @@ def starts(peers, repeats, folder):
     for (peer, mode), runs in found.items():
         if runs:
             cold, kept = ({what: statistics.median(r[k][what] or math.nan for r in runs) for what in runs[0][k]} for k in (0, 1))  # fmt: skip
-            name = mode if peer.library == "levels" else f"{peer.about['name']} {mode}"
+            name = f"levels {mode}" if peer.library == "levels" else f"{peer.about['name']} {mode}"
             rows.append((name, kept["import"], cold["first"], kept["first"], kept["memory"], peer.about["bytes"]))
     return rows
 
