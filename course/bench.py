@@ -40,7 +40,7 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
 }
 APIS = "by hand", "eager", "step", "epoch", "fit", "kernel"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
-TOLERANCE = 1e-3  # of the way that the weights went, in float32 against float64
+TOLERANCE = 4e-3  # of the way that the weights went, in float32 against float64
 EPOCHS = 600  # the most in one call
 
 
@@ -348,7 +348,11 @@ def measure(case, peers, pace, folder):
 def calibrated(peer, key, api, pace):
     """How many epochs a round takes: a power of four, until it is long enough; for `fit`, whose call has a cost, five times so."""
     epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (5 if api == "fit" else 1)
-    while epochs < most and peer.ask("time", key, epochs).get("seconds", math.inf) < least:
+
+    def seconds():
+        return peer.ask("time", key, epochs).get("seconds", math.inf)
+
+    while epochs < most and min(seconds(), seconds()) < least:  # the lesser of two: one may have met a busy moment
         epochs = min(4 * epochs, most)
     return epochs
 
