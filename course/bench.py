@@ -40,7 +40,7 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
 }
 APIS = "by hand", "eager", "step", "epoch", "fit", "kernel"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
-TOLERANCE = 1e-3  # of the way that the weights went, in float32 against float64
+TOLERANCE = 4e-3  # of the way that the weights went, in float32 against float64
 EPOCHS = 600  # the most in one call
 
 
@@ -58,7 +58,7 @@ FULL, QUICK, GROWTH = Pace(7, 0.1, 3.0), Pace(3, 0.02, 3.0), Pace(3, 0.05, 5.0)
 
 
 SLOW = {"torch": "torch.compile", "tinygrad": "lazy"}  # half a minute until they begin: not for --quick
-GROWING = {  # the libraries that grow, one mode for each way to write it
+GROWING = {  # who takes part in growth and start: one mode for each way to write it
     "levels": ["3 eager", "3 function.over", "5 fit"],
     "numpy": ["in place"],
     "torch": ["eager"],
@@ -348,7 +348,11 @@ def measure(case, peers, pace, folder):
 def calibrated(peer, key, api, pace):
     """How many epochs a round takes: a power of four, until it is long enough; for `fit`, whose call has a cost, five times so."""
     epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (5 if api == "fit" else 1)
-    while epochs < most and peer.ask("time", key, epochs).get("seconds", math.inf) < least:
+
+    def seconds():
+        return peer.ask("time", key, epochs).get("seconds", math.inf)
+
+    while epochs < most and min(seconds(), seconds()) < least:  # the lesser of two: one may have met a busy moment
         epochs = min(4 * epochs, most)
     return epochs
 
@@ -367,7 +371,7 @@ def starts(peers, repeats, folder):
     """What a process needs until its first epoch of the rings is done, by Adam, with nothing kept and with all kept."""
     file = str(Path(folder) / "start.npz")
     of_task(tasks.rings(), 100, "adam").save(file)
-    modes = [(peer, mode) for peer in peers.values() for mode, api in peer.modes.items() if api != "kernel"]
+    modes = [(peers[name], mode) for name in GROWING if name in peers for mode in GROWING[name]]
     found = {}
     for _, (peer, mode) in itertools.product(range(repeats), modes):
         if found.get((peer, mode), ...) is None:
@@ -382,7 +386,7 @@ def starts(peers, repeats, folder):
     for (peer, mode), runs in found.items():
         if runs:
             cold, kept = ({what: statistics.median(r[k][what] or math.nan for r in runs) for what in runs[0][k]} for k in (0, 1))  # fmt: skip
-            name = mode if peer.library == "levels" else f"{peer.about['name']} {mode}"
+            name = f"levels {mode}" if peer.library == "levels" else f"{peer.about['name']} {mode}"
             rows.append((name, kept["import"], cold["first"], kept["first"], kept["memory"], peer.about["bytes"]))
     return rows
 
