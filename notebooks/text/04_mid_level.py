@@ -4,7 +4,8 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. About 75 minutes,
-# without the optional part at the end.
+# without the optional part at the end. Six kinds of part come one after the other: layers, losses, optimizers, datasets, feature
+# columns and metrics. Then both tasks are put together from them.
 
 # %%
 from course import build, checks, figures, tasks
@@ -42,10 +43,10 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
     print(f"{group:10} {np.polyfit(depth, mass, 1)[0]:7.1f} g per mm of bill depth")
 
 # %% [markdown]
-# Not one of the three groups does what they do together
-# ([Simpson's paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model that is not told the species takes its
-# effect for one of the bill. Later in this notebook we tell it, and see the sign turn. A model is only as good as the columns
-# it is given, and real models take many columns. So they are made of parts, and each part has to look after its own weights.
+# Not one of the three groups does what they do together ([Simpson's
+# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model that is not told the species takes its effect for one
+# of the bill. Later in this notebook we tell it, and see the sign turn. A model is only as good as the columns it is given,
+# and real models take many columns. So they are made of parts, and each part has to look after its own weights.
 #
 # ## A part owns its variables (12 min)
 #
@@ -584,11 +585,11 @@ class Optimizer(Made, Module):
 
 # %% [markdown]
 # Each optimizer is then one formula. The oldest one goes against the gradient. With **momentum** it also keeps a part of its
-# last step: steps that agree add up, to 1 / (1 - momentum) times their length, and steps that go to and fro cancel
-# ([Polyak, 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the rate is part of the velocity, as in Keras.
-# PyTorch multiplies by it afterwards, which makes a difference when the rate changes.) Nesterov's form takes the gradient where
-# the velocity is about to lead, not where w is now
-# ([Sutskever et al., 2013](https://proceedings.mlr.press/v28/sutskever13.html)).
+# last step: steps that agree add up, to 1 / (1 - momentum) times their length, and steps that go to and fro cancel ([Polyak,
+# 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the rate is part of the velocity, as in Keras. PyTorch
+# multiplies by it afterwards, which makes a difference when the rate changes.) Nesterov's form takes the gradient where the
+# velocity is about to lead, not where w is now ([Sutskever et al.,
+# 2013](https://proceedings.mlr.press/v28/sutskever13.html)).
 
 
 # %%
@@ -704,6 +705,10 @@ checks.predict(
     """,
 )
 
+# %% [markdown]
+# `function` compiles the step, and `over` runs it for each entry of a list of row numbers: here a hundred times, with all rows in
+# each.
+
 # %%
 model, mean_squared, sgd = Dense(1, kernel_initializer="zeros"), MeanSquaredError(), SGD(0.001)
 model(millimetres)  # now it has its variables
@@ -757,7 +762,8 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
 # ### On the map
 #
 # A bowl over one weight and one bias can be drawn. We take the depth of the bill: we know from the beginning of this
-# notebook that the best slope is -192 g per mm. All rows go into each step, so nothing is random.
+# notebook that the best slope is -192 g per mm. All rows go into each step, so nothing is random. Beside each loss, `run` keeps
+# w and b as they were before the update: that is the path on the map.
 
 
 # %%
@@ -787,7 +793,8 @@ print(f"loss {losses[0]:.3f}, then {losses[-1]:.3f}; slope {1000 * path[-1, 0]:+
 # A thousand updates at more than half of the largest rate, and the slope has not even the sign of the best one. (That it is
 # the Adelies' slope is chance.) SGD fell to the floor of the valley in two updates, and crawls along it since. In a bowl, the
 # right momentum brings the number of steps from the order of the condition number down to that of its square root (Polyak, in
-# the paper above). **Who does better?** Try rates from 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033. Then set `inputs` to standardised.
+# the paper above). **Who does better?** Try rates from 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033. Then set
+# `inputs` to standardised.
 #
 # Each mark on the map is an update: the first, the tenth, the hundredth and the thousandth. In the yellow ellipse the loss is
 # within 1 % of the best, and to arrive is to stay there. (The map of the raw inputs is stretched sideways. At equal scales
@@ -815,7 +822,8 @@ widgets.explore(
 )
 
 # %% [markdown]
-# At one rate for all, somebody is always at the wrong one. To be fair, each gets the best of these rates:
+# At one rate for all, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table says
+# "any", none of them is enough.)
 
 
 # %%
@@ -843,10 +851,10 @@ formula = 1000 + np.log(0.01 / (losses[-1] / best - 1)) / np.log((1 - 0.002 * fl
 print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, kilograms, 50_000)[0], best):,}")
 
 # %% [markdown]
-# Some 48,000. Momentum 0.99 saves a factor of 57, Adam one of 146. Standardising, a single line, saves all but one: in a
-# round bowl the steepest way down leads to the lowest point, and at rate 1/c = 0.5 plain SGD is there after one update.
-# Nobody is faster, and Adam, at its best rate, needs 70. **Scaling was the cure, not Adam.** That is why the penguins of
-# `tasks.penguins_mass()` come standardised.
+# Some 48,000, and the formula has them all. Momentum 0.99 saves a factor of 57, Adam one of 146. Standardising, a single
+# line, saves all but one: in a round bowl the steepest way down leads to the lowest point, and at rate 1/c = 0.5 plain SGD is
+# there after one update. Nobody is faster, and Adam, at its best rate, needs 70. **Scaling was the cure, not Adam.** That is
+# why the penguins of `tasks.penguins_mass()` come standardised.
 #
 # Three measures make no perfectly round bowl (8.71), because long flippers and long bills go together. And inside a
 # deep net nobody can scale a layer's inputs beforehand. There Adam helps, which measures each weight's gradient on a scale
@@ -896,11 +904,11 @@ print(list(squares), list(squares))
 #
 # ### Shuffled, but in how much memory?
 #
-# How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one of
-# them, drawn at random, and puts the next element in its place. That is what
-# [`tf.data`](https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shuffle) does, and this is the whole of it. Each pass has random
-# numbers of its own, made of a seed and the pass's number; [NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) is NumPy's
-# promise that they stay the same.
+# How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one
+# of them, drawn at random, and puts the next element in its place. That is what
+# [`tf.data`](https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shuffle) does, and this is the whole of it. Each pass
+# has random numbers of its own, made of a seed and the pass's number; [NEP
+# 19](https://numpy.org/neps/nep-0019-rng-policy.html) is NumPy's promise that they stay the same.
 
 # %%
 #| export data
@@ -962,8 +970,8 @@ for size in (1, 3, 20):
 #
 # ### Cut into batches
 #
-# An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an element
-# is done to its arrays, wherever they are in it:
+# An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an
+# element is done to its arrays, wherever they are in it:
 
 
 # %%
@@ -979,7 +987,7 @@ def each_array(function, *elements):
 
 
 # %%
-print(each_array(np.add, ({"depth": 18, "mass": 3}, 1), ({"depth": 2, "mass": 1}, 0)))
+print(each_array(lambda a, b: a + b, ({"depth": 18, "mass": 3}, 1), ({"depth": 2, "mass": 1}, 0)))
 
 # %% [markdown]
 # Two elements of the same make went in, and their numbers were added in pairs. To make a batch of elements is to stack them, array
@@ -1042,9 +1050,12 @@ print(*shuffled(rows, 20, draws_of(0, 0)))
 print(batched(part(rows, 0, 6), 3, False).tolist(), batched(part(rows, 0, 7), 3, False))
 
 # %% [markdown]
-# Tensors come in at the beginning and go out at the end. In between stages compute with NumPy, and soon we see why. What is no array
-# of numbers or text is refused, at the door. (NumPy has a letter for each kind of dtype: b is yes or no, i and u are whole numbers,
-# f is a float and U is text.)
+# The order is the one that `drawn` gave. Six rows make two whole batches, and one array. The seventh makes a short batch, and
+# a list.
+#
+# Tensors come in at the beginning and go out at the end. In between stages compute with NumPy, and soon we see why. What is
+# no array of numbers or text is refused, at the door. (NumPy has a letter for each kind of dtype: b is yes or no, i and u are
+# whole numbers, f is a float and U is text.)
 
 
 # %%
@@ -1096,9 +1107,9 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# At the end of the pipeline somebody wants the rows themselves. Your loop wants tensors, and `gather` takes those. A stage that has to
-# see the rows wants arrays, and NumPy takes those. `packed` lays the row numbers of a whole pass into one array: [rows], or
-# [steps, batch] once they are in batches. Where the last batch is shorter they fit into none, and stay a list.
+# At the end of the pipeline somebody wants the rows themselves. Your loop wants tensors, and `gather` takes those. A stage
+# that has to see the rows wants arrays, and NumPy takes those. `packed` lays the row numbers of a whole pass into one array:
+# [rows], or [steps, batch] once they are in batches. Where the last batch is shorter they fit into none, and stay a list.
 
 
 # %%
@@ -1120,6 +1131,8 @@ def packed(rows):
 print(taken(constant([10.0, 20.0, 30.0]), np.array([2, 0])).numpy(), packed([[0, 1], [2, 0]]).shape)
 
 # %% [markdown]
+# `taken` gave rows 2 and 0, in that order.
+#
 # Now the recipe. Its `make()` begins a pass, over elements or, if it has `arrays`, over the numbers of their rows. You know the
 # methods from `tf.data`. Each checks what it is given, and puts a stage around the recipe that it belongs to. `length()` counts
 # without a pass, and `stages`, for pictures, is the way from the source to here.
@@ -1286,6 +1299,8 @@ for change in (lambda n: 2 // n, lambda n: constant(n) + 1):
         print(error)
 
 # %% [markdown]
+# The first function fails in element 2, where it divides by 0. The second fails at once, because it gives back a tensor.
+#
 # Three more. `filter` keeps the elements for which a function is true, `repeat` begins again at the end, and `cache` remembers what
 # the first whole pass gave. `repeat` and `cache` begin passes themselves, so they are handed a function that makes one. In
 # `filtered`, `tee` makes two iterators of one: the elements of the first are judged, and `compress` keeps those of the other for
@@ -1437,10 +1452,11 @@ for name, values in read_columns(tasks.DATA / "penguins.csv", "NA").items():
 
 # %% [markdown]
 # With this the pipeline gets the methods that it still lacks. A stage that has to see the elements, as `map` does, hands on no
-# `arrays`: after it, the pipeline goes on with elements.
+# `arrays`: after it, the pipeline goes on with elements. (The cell is folded, a click opens it: each method is a stage from above,
+# put around the pipeline by `then`, and the four at the end are sources.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export data
 class Dataset(Pipeline):
     """A pipeline with all stages and sources of `tf.data` that the course needs."""
@@ -1518,9 +1534,10 @@ figures.pipeline(slow, next(iter(slow)))
 #
 # The lines at the beginning could not know the species: a species is a word. A model wants one matrix of numbers, and what
 # people collect is a table of numbers, words and gaps. Somebody has to say what becomes of each column. (The names here are
-# those of `tf.feature_column`. TensorFlow has since
-# [moved them into layers](https://www.tensorflow.org/guide/migrate/migrating_feature_columns), `Normalization`, `StringLookup`,
-# `CategoryEncoding`; the work is the same.) Here is the table, as a dict of columns. The fourth penguin was seen, but not measured:
+# those of `tf.feature_column`. TensorFlow has since [moved them into
+# layers](https://www.tensorflow.org/guide/migrate/migrating_feature_columns), `Normalization`, `StringLookup`,
+# `CategoryEncoding`; the work is the same.) Here is the table, as a dict of columns. The fourth penguin was seen, but not
+# measured:
 
 # %%
 names = ("species", "island", *tasks.MEASURES)
@@ -1670,9 +1687,9 @@ print(sexes.ids({"sex": ["male", "", "female"]}))
 # %% [markdown]
 # The first such column has a list of words, its *vocabulary*. For a word that is not in it there are three answers: no id, a
 # default, or one of a few spare ids. Which of the spare ones, the word's **hash** decides: a number mixed from its letters.
-# Python's own `hash` of a text will not do, as it
-# [is another one in each process](https://docs.python.org/3/reference/datamodel.html#object.__hash__): a model saved today would
-# not know its words tomorrow.
+# Python's own `hash` of a text will not do, as it [is another one in each
+# process](https://docs.python.org/3/reference/datamodel.html#object.__hash__): a model saved today would not know its words
+# tomorrow.
 
 
 # %%
@@ -1730,6 +1747,8 @@ species = categorical_column_with_vocabulary_list("species", ["Adelie", "Chinstr
 print(species, species.ids({"species": ["Gentoo", "Adelie", "Gentoo"]}), sep="\n")
 
 # %% [markdown]
+# A Gentoo has id 2, because its word is the third in the list.
+#
 # Last, from ids to numbers that have a meaning: a number for each category, 1 for that of the row and 0 for the others.
 
 # %% tags=["hide-input"]
@@ -2171,12 +2190,20 @@ print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, below.weights)))
 figures.classifier(rings, ring_fit)
 
+# %% [markdown]
+# After 24,000 steps with three layers the losses are those of level 1, where the net was a program of machine instructions. And the
+# penguins: can their sex be told from what was measured?
+
 # %%
 sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
+# Nine in ten, where the commoner answer alone would be right in about half of all cases.
+#
 # ## What this level cost (3 min)
+#
+# How many lines, how many launches, how many bytes? Op by op, as on level 3, and for the same thousand steps of the first task:
 
 # %%
 from functools import partial
@@ -2203,11 +2230,14 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
+# Ten lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
+#
 # One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
 # are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.
 # Compiled, the layers are gone: only what they did passes the door, and the two programs are the same but for that counter.
 #
-# Four levels stand now. **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
+# Four levels stand now. (The picture divides a run of 8,000 steps, what is done once included, and so the compiled steps look
+# longer than in the table.) **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
 # grows shorter, and what stays?
 
 # %% tags=["nbval-ignore-output"]
@@ -2381,8 +2411,8 @@ print(dropout(ones, training=True).numpy(), dropout(ones, training=True).numpy()
 
 
 # %% [markdown]
-# In training some numbers are 0 and the others are doubled, so that the mean stays about 1. The second call drops others. Outside of
-# training nothing happens.
+# In training some numbers are 0 and the others are doubled, so that the mean stays about 1. The second call drops others.
+# Outside of training nothing happens.
 #
 # **Batch normalization** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) standardises inside the net. In
 # training it takes mean and variance from the batch, and keeps a fading mean of both for later. So it has two pairs of
@@ -2985,10 +3015,10 @@ class AUC(BinaryAccuracy):
 print(f"AUC {AUC()(truth, said):.3f}")
 
 # %% [markdown]
-# **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A variance
-# could be made of two sums, Σy² and Σy, but for numbers far from 0 their difference has few digits left. So here each batch
-# brings its own mean and its own spread around it, and
-# [Chan, Golub and LeVeque, 1983](https://doi.org/10.1080/00031305.1983.10483115) tell how two of those become one.
+# **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A
+# variance could be made of two sums, Σy² and Σy, but for numbers far from 0 their difference has few digits left. So here
+# each batch brings its own mean and its own spread around it, and [Chan, Golub and LeVeque,
+# 1983](https://doi.org/10.1080/00031305.1983.10483115) tell how two of those become one.
 
 
 # %%
@@ -3081,8 +3111,8 @@ print(*METRICS, sep=", ")
 #
 # ## Exercises (60 min, optional)
 #
-# As before: fill the stub, run, and read what the check says. Now the stub is often a class. The check makes objects of it, and tries
-# them in float64 and in float32, on square and on other shapes.
+# As before: fill the stub, run, and read what the check says. Now the stub is often a class. The check makes objects of it,
+# and tries them in float64 and in float32, on square and on other shapes.
 #
 # ### 04-1 · A layer
 #
@@ -3129,8 +3159,8 @@ exercises.check("04-1", Scale)
 # |error| - ½     2.5    1.5    0.5      ·    0.5    1.5    2.5      beyond
 # ```
 #
-# (About 4 lines. Hint: level 3 has `where(condition, a, b)`, and the size of an error is `where(error > 0.0, error, -error)`. Who takes the
-# mean, and who looks after the weights of the samples?)
+# (About 4 lines. Hint: level 3 has `where(condition, a, b)`, and the size of an error is `where(error > 0.0, error, -error)`.
+# Who takes the mean, and who looks after the weights of the samples?)
 
 
 # %%
@@ -3177,7 +3207,8 @@ class SignDescent(Optimizer):
 exercises.check("04-3", SignDescent)
 
 # %% [markdown]
-# Send it into the race: in `draw`, let it start in Adam's place (the map has three colours), and run that cell again. How near does it come at rate 0.002, and what does it do once it is there?
+# Send it into the race: in `draw`, let it start in Adam's place (the map has three colours), and run that cell again. How
+# near does it come at rate 0.002, and what does it do once it is there?
 #
 # ### 04-4 · A metric with a state
 #
@@ -3229,8 +3260,9 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
     print(f"{name:12}  predicted {predicted_mass(flipper[which]).mean():.2f} kg, weighed {mass[which].mean():.2f} kg")
 
 # %% [markdown]
-# The line is a good one, and yet the Gentoos come out almost a kilogram too light. Print the mean of `predicted_mass` for the Adelies
-# alone (make a mask as `gentoo` is made), and compare the three predicted means: there is the cause. What would it say of a single bird?
+# The line is a good one, and yet the Gentoos come out almost a kilogram too light. Print the mean of `predicted_mass` for the
+# Adelies alone (make a mask as `gentoo` is made), and compare the three predicted means: there is the cause. What would it
+# say of a single bird?
 #
 # So the means and deviations belong to the model, like its weights, and come from the rows that it was trained on. The test rows
 # are standardised by *these*. They take no part in making them: a row that had a say in the model can no longer test it. (About 3
