@@ -64,16 +64,16 @@ class MeanSquaredError(Loss):
         return error * error
 
 
+def within(p):
+    """Probabilities, cut off so that their logarithm stays finite."""
+    return clip(p, 1e-7, 1.0 - 1e-7)
+
+
 def check_probabilities(loss, name, x):
     """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
     if not isinstance(x, Symbol) and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
         wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
-
-
-def within(p):
-    """Probabilities, cut off so that their logarithm stays finite."""
-    return clip(p, 1e-7, 1.0 - 1e-7)
 
 
 class Crossentropy(Loss):

@@ -4,7 +4,8 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. About 75 minutes,
-# without the optional part at the end.
+# without the optional part at the end. Six kinds of part come one after the other: layers, losses, optimizers, datasets, feature
+# columns and metrics. Then both tasks are put together from them.
 
 # %%
 from course import build, checks, figures, tasks
@@ -42,18 +43,24 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
     print(f"{group:10} {np.polyfit(depth, mass, 1)[0]:7.1f} g per mm of bill depth")
 
 # %% [markdown]
-# Not one of the three groups does what they do together
-# ([Simpson's paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model that is not told the species takes its
-# effect for one of the bill. Later in this notebook we tell it, and see the sign turn. A model is only as good as the columns
-# it is given, and real models take many columns. So they are made of parts, and each part has to look after its own weights.
+# Not one of the three groups does what they do together ([Simpson's
+# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model that is not told the species takes its effect for one
+# of the bill. Later in this notebook we tell it, and see the sign turn. A model is only as good as the columns it is given,
+# and real models take many columns. So they are made of parts, and each part has to look after its own weights.
 #
 # ## A part owns its variables (12 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # It makes them when it first sees an input, because only then is its width known.
 #
-# Where does a weight start? Units of a layer that start equal stay equal, and too large weights blow a signal up from layer to
-# layer. So they are drawn at random, from a range that depends on how many numbers go in and come out:
+# The weights of a layer are a table [inputs, units]. A **unit** is one column of it: it makes one number out of all that go in.
+# Where do the weights start? Units that start equal get equal gradients, and stay equal for ever. And too large weights make
+# the numbers larger from layer to layer. So weights are drawn at random, from a range that depends on how many numbers go in
+# and how many come out.
+#
+# Four words come up from level 3. A `Module` finds the variables inside it. `Operators` is what tensors and variables have in
+# common, their `+` and `@`. `as_tensor` makes a tensor of an array or a list. And `x.spec` is all that is known of x without
+# its numbers: shape, dtype, device.
 
 # %%
 #| export layers
@@ -84,8 +91,11 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # %% [markdown]
 # Eight weights, none beyond √(6 / 6) = 1. The range is that of
 # [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html): with it the signal keeps about its size on the way
-# forward, and the gradient on the way back, as long as the activations are nearly linear. Initializers and activations have
-# names, as in Keras. A misspelled name is answered with the nearest right one. Sizes and counts share a check too:
+# forward, and the gradient on the way back, as long as the activations are nearly linear. (An **activation** is the function
+# that a layer puts on its result, such as relu.)
+#
+# A function that makes starting weights is an **initializer**. Initializers and activations have names, as in Keras, and stand
+# in a table each. A misspelled name is answered with the nearest right one. Sizes and counts share a check too:
 
 
 # %%
@@ -114,10 +124,11 @@ def at_least(least, name, value):
 
 
 # %%
-try:
-    known("activation", ACTIVATIONS, "rleu")
-except ValueError as error:
-    print(error)
+for attempt in (lambda: known("activation", ACTIVATIONS, "rleu"), lambda: at_least(1, "units", 2.5)):
+    try:
+        attempt()
+    except ValueError as error:
+        print(error)
 
 # %% [markdown]
 # A part should also know how to make another one like it. Python calls `__new__` before `__init__`, with the same arguments,
@@ -139,9 +150,28 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
+# %%
+class Coin(Made):
+    def __init__(self, side, weight=5):
+        self.side, self.weight = side, weight
+
+
+coin = Coin("tails", weight=7)
+print(coin, "again:", coin.again(), "the same object:", coin is coin.again())
+
 # %% [markdown]
+# `Coin` says nothing about remembering, and yet it can be made again. (A partial, of `functools`, is a call that waits: a
+# function and its arguments, kept together.)
+#
 # Now the layer. All layers share one thing, the call: on the first call it makes the variables, on every call it runs. Read
-# `__call__`, `build` and `add_weight`; penalties come at the end of this notebook, `through` on level 5.
+# `__call__` with three questions.
+#
+# - *What came in?* One input or a list of `several`; `first` is the first of them.
+# - *Are there variables yet?* If not, `build` makes them with `add_weight`. `built` remembers it, `width` how many inputs they are for.
+# - *Is this training?* Some layers, such as dropout, do another thing in training. The last entry of `TRAINING` says so, to the
+#   layers inside as well, and is taken off again whatever happens.
+#
+# You may pass over the rest: penalties come at the end of this notebook, `through` on level 5.
 
 
 # %%
@@ -203,7 +233,20 @@ class Layer(Made, Module):
 
 
 # %% [markdown]
-# One layer in full, the one both tasks need. Two lines make its variables, one line is its formula.
+# A layer without variables needs a `call` and nothing else:
+
+
+# %%
+class Double(Layer):
+    def call(self, x):
+        return x * 2.0
+
+
+double = Double()
+print(double, "|", double([[1.0, 2.0]]).numpy(), "|", double.output_shape)
+
+# %% [markdown]
+# Here is one layer in full, the one both tasks need. Two lines make its variables, and `call` is its formula.
 
 
 # %%
@@ -275,7 +318,7 @@ twice
 # ## What is wrong: losses (8 min)
 #
 # A **loss** says in one number how wrong a prediction is. All losses share the end: what each sample gives is weighted, if
-# somebody has weights, and averaged. They share the beginning too, a check that the two arguments belong together.
+# somebody has weights, and averaged. We begin with the weights, one for each sample:
 
 # %%
 #| export losses
@@ -292,6 +335,19 @@ def weighted(loss, each, sample_weight):
     return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
 
 
+# %%
+each = as_tensor([[0.25, 1.0], [4.0, 9.0]])  # two samples, of two numbers each
+weighted("a loss", each, [1.0, 0.5]).numpy()
+
+# %% [markdown]
+# The second row counts half. The `reshape` made [2, 1] of the weights [2], so that each goes with a row and not with a column.
+#
+# All losses share the beginning too, a check that the two arguments belong together. Between beginning and end stands `call`,
+# which each loss writes for itself:
+
+
+# %%
+#| export losses
 class Loss(Made):
     """The mean, over all samples, of what `call(y_true, y_pred)` gives for each."""
 
@@ -320,6 +376,12 @@ class Loss(Made):
         return type(self).__name__
 
 
+# %% [markdown]
+# The first one, in two lines:
+
+
+# %%
+#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
@@ -333,8 +395,21 @@ mse, truth, guess = MeanSquaredError(), [[1.0], [2.0]], [[1.5], [4.0]]
 print(mse(truth, guess).numpy(), "and, the second sample without a weight,", mse(truth, guess, [1.0, 0.0]).numpy())
 
 # %% [markdown]
-# Equal shapes are worth a check. Beside predictions of shape (100, 1), labels of shape (100,) would be repeated to a square of
-# 100 by 100 errors, and the training would run, and learn nothing.
+# The squares are 0.25 and 4, and their mean is 2.125. Without the 4 the mean is 0.125, and not 0.25: it is still one over two
+# samples.
+#
+# Equal shapes are worth a check. See what NumPy does with predictions of shape (100, 1) beside labels of shape (100,), and what
+# a loss says of two such samples:
+
+# %%
+print((np.ones((100, 1)) - np.ones(100)).shape)
+try:
+    mse([1.0, 2.0], guess)
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing.
 #
 # The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what
 # turned out to be true.
@@ -351,6 +426,11 @@ checks.predict(
 
 # %%
 #| export losses
+def within(p):
+    """Probabilities, cut off so that their logarithm stays finite."""
+    return clip(p, 1e-7, 1.0 - 1e-7)
+
+
 def check_probabilities(loss, name, x):
     """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
     if not isinstance(x, Symbol) and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
@@ -358,11 +438,21 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-def within(p):
-    """Probabilities, cut off so that their logarithm stays finite."""
-    return clip(p, 1e-7, 1.0 - 1e-7)
+# %%
+print(within(as_tensor([0.0, 0.5])).numpy())
+try:
+    check_probabilities("a loss", "y_pred", as_tensor([0.5, 1.5]))
+except ValueError as error:
+    print(error)
+
+# %% [markdown]
+# (A `Symbol` is level 3's tensor without numbers, the one that a traced function computes with. There is nothing to check in it.)
+#
+# Now the loss. It has two forms. Read the last two lines of `call` first; what `from_logits` is for, we see in a moment.
 
 
+# %%
+#| export losses
 class Crossentropy(Loss):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
@@ -397,10 +487,13 @@ with GradientTape() as tape:
 print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
 
 # %% [markdown]
-# The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches
-# nothing. That is why
-# there is a second form, which takes the number in front of the sigmoid, the **logit** z. Sigmoid and logarithm cancel, and
-# what remains has no number that could run over, whatever z is:
+# The loss is finite ([PyTorch's documentation of `BCELoss`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html)
+# gives the same reason for a limit), but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all
+# teaches nothing.
+#
+# That is why there is a second form. It takes the number that goes into the sigmoid, the **logit** z. Sigmoid and logarithm
+# cancel: for y = 1 what remains is log(1 + exp(-z)). The code writes that with the size of z, `maximum(z, -z)`, in the exponent.
+# So `exp` is never asked for more than exp(0) = 1, and nothing runs over, whatever z is:
 
 # %%
 wrong = Variable([[-50.0]])
@@ -409,10 +502,18 @@ with GradientTape() as tape:
 print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
 
 # %% [markdown]
+# At z = -50 the model is as wrong as before. The loss is 50, and the gradient -1: each unit more of z takes one off the loss.
+#
 # ## What to do about it: optimizers (8 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. Many remember something of each variable from step to
-# step, so an optimizer owns variables too, and it is a module like a layer: its state can be saved, and put back.
+# step, so an optimizer owns variables too, and it is a module like a layer: its state can be saved, and put back. What it
+# remembers of one variable is called its **slots**.
+#
+# In the class below, read `build` and `apply_gradients`. The one makes a slot of zeros for each name in `memory`. The other goes
+# through the pairs of gradient and variable, asks `update` for the new numbers, and assigns them. The rest looks after the rate,
+# which is a variable too, so that a compiled step reads its present value. A rate may also be a *schedule*, a function of the
+# step, and gradients may be *clipped*, made shorter: both come at the end of this notebook.
 
 # %%
 #| export optimizers
@@ -484,9 +585,11 @@ class Optimizer(Made, Module):
 
 # %% [markdown]
 # Each optimizer is then one formula. The oldest one goes against the gradient. With **momentum** it also keeps a part of its
-# last step: steps that agree add up, to 1 / (1 - momentum) times their length, and steps that go to and fro cancel
-# ([Polyak, 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the rate is part of the velocity, as in Keras.
-# PyTorch multiplies by it afterwards, which makes a difference when the rate changes.)
+# last step: steps that agree add up, to 1 / (1 - momentum) times their length, and steps that go to and fro cancel ([Polyak,
+# 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the rate is part of the velocity, as in Keras. PyTorch
+# multiplies by it afterwards, which makes a difference when the rate changes.) Nesterov's form takes the gradient where the
+# velocity is about to lead, not where w is now ([Sutskever et al.,
+# 2013](https://proceedings.mlr.press/v28/sutskever13.html)).
 
 
 # %%
@@ -514,7 +617,8 @@ for _ in range(3):
     print(f"w = {float(w):.4f}, v = {float(sgd.slots[0]['v']):.4f}")
 
 # %% [markdown]
-# The lines above minimise w². The velocity grows while the steps agree, and turns when they no longer do.
+# The lines above minimise w². The first step is plain SGD's, 0.1 · 2. The second would be 0.1 · 1.6, and half of the first comes on
+# top: 0.26. In the third the gradient is smaller, and the velocity begins to fade.
 #
 # The most used one, **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)), remembers two means that fade: of the
 # gradient and of its square. It divides the one by the root of the other, so the gradient of each weight is measured on its own
@@ -601,6 +705,10 @@ checks.predict(
     """,
 )
 
+# %% [markdown]
+# `function` compiles the step, and `over` runs it for each entry of a list of row numbers: here a hundred times, with all rows in
+# each.
+
 # %%
 model, mean_squared, sgd = Dense(1, kernel_initializer="zeros"), MeanSquaredError(), SGD(0.001)
 model(millimetres)  # now it has its variables
@@ -618,11 +726,11 @@ losses = step.over(millimetres, kilograms, [range(len(kilograms))] * 100).numpy(
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", losses[-1])
 
 # %% [markdown]
-# Each step makes the loss 7,157 times as large, and after a hundred it is infinite. Nothing is wrong with SGD. It
-# is the bowl: along each of its axes the loss is a parabola, with a second derivative, the **curvature** c. A step
-# multiplies the distance from the lowest point by 1 - rate·c. Where rate·c is above 2 the distance grows. So the
-# steepest axis limits the rate to 2/c, and the flattest one has to live with that rate. The curvatures are the
-# eigenvalues of the matrix of second derivatives:
+# Each step makes the loss 7,157 times as large, and after a hundred it is infinite. Nothing is wrong with SGD. It is the shape
+# of the loss. Drawn over its weights, the squared error of a linear model is a bowl. Along each axis of the bowl the loss is a
+# parabola, with a second derivative, the **curvature** c. A step multiplies the distance from the lowest point by 1 - rate·c.
+# Where rate·c is above 2 the distance grows. So the steepest axis limits the rate to 2/c, and the flattest one has to live with
+# that rate. The curvatures are the eigenvalues of the matrix of second derivatives:
 
 
 # %%
@@ -631,6 +739,10 @@ def curvatures(x):
     columns = np.column_stack([x, np.ones(len(x))])
     return np.linalg.eigvalsh(2 * columns.T @ columns / len(x))[[0, -1]]
 
+
+# %% [markdown]
+# We ask for the raw measures, and for the same ones standardised. To **standardise**, subtract each column's mean and divide by
+# its standard deviation.
 
 # %%
 depth = millimetres[:, 1:2]
@@ -645,13 +757,13 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
 # %% [markdown]
 # The ratio is the **condition number**. For raw measures it is huge, for two reasons: the bias sees ones where the
 # weights see hundreds of millimetres, and no measure is near zero, so that a larger weight is nearly undone by a
-# smaller bias. And the growth is explained: (1 - 0.001 · 85,600)² is 7,157. To **standardise**, subtract each column's mean
-# and divide by its standard deviation. That takes both reasons away.
+# smaller bias. Standardising takes both reasons away. And the growth is explained: (1 - 0.001 · 85,600)² is 7,157.
 #
 # ### On the map
 #
 # A bowl over one weight and one bias can be drawn. We take the depth of the bill: we know from the beginning of this
-# notebook that the best slope is -192 g per mm. All rows go into each step, so nothing is random.
+# notebook that the best slope is -192 g per mm. All rows go into each step, so nothing is random. Beside each loss, `run` keeps
+# w and b as they were before the update: that is the path on the map.
 
 
 # %%
@@ -680,8 +792,9 @@ print(f"loss {losses[0]:.3f}, then {losses[-1]:.3f}; slope {1000 * path[-1, 0]:+
 # %% [markdown]
 # A thousand updates at more than half of the largest rate, and the slope has not even the sign of the best one. (That it is
 # the Adelies' slope is chance.) SGD fell to the floor of the valley in two updates, and crawls along it since. In a bowl, the
-# right momentum brings the number of steps from the order of the condition number down to that of its square root. **Who does
-# better?** Try rates from 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033. Then set `inputs` to standardised.
+# right momentum brings the number of steps from the order of the condition number down to that of its square root (Polyak, in
+# the paper above). **Who does better?** Try rates from 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033. Then set
+# `inputs` to standardised.
 #
 # Each mark on the map is an update: the first, the tenth, the hundredth and the thousandth. In the yellow ellipse the loss is
 # within 1 % of the best, and to arrive is to stay there. (The map of the raw inputs is stretched sideways. At equal scales
@@ -709,7 +822,8 @@ widgets.explore(
 )
 
 # %% [markdown]
-# At one rate for all, somebody is always at the wrong one. To be fair, each gets the best of these rates:
+# At one rate for all, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table says
+# "any", none of them is enough.)
 
 
 # %%
@@ -737,10 +851,10 @@ formula = 1000 + np.log(0.01 / (losses[-1] / best - 1)) / np.log((1 - 0.002 * fl
 print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, kilograms, 50_000)[0], best):,}")
 
 # %% [markdown]
-# Some 48,000. Momentum 0.99 saves a factor of 57, Adam one of 146. Standardising, a single line, saves all but one: in a
-# round bowl the steepest way down leads to the lowest point, and at rate 1/c = 0.5 plain SGD is there after one update.
-# Nobody is faster, and Adam, at its best rate, needs 70. **Scaling was the cure, not Adam.** That is why the penguins of
-# `tasks.penguins_mass()` come standardised.
+# Some 48,000, and the formula has them all. Momentum 0.99 saves a factor of 57, Adam one of 146. Standardising, a single
+# line, saves all but one: in a round bowl the steepest way down leads to the lowest point, and at rate 1/c = 0.5 plain SGD is
+# there after one update. Nobody is faster, and Adam, at its best rate, needs 70. **Scaling was the cure, not Adam.** That is
+# why the penguins of `tasks.penguins_mass()` come standardised.
 #
 # Three measures make no perfectly round bowl (8.71), because long flippers and long bills go together. And inside a
 # deep net nobody can scale a layer's inputs beforehand. There Adam helps, which measures each weight's gradient on a scale
@@ -790,8 +904,11 @@ print(list(squares), list(squares))
 #
 # ### Shuffled, but in how much memory?
 #
-# How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one of
-# them, drawn at random, and puts the next element in its place. That is what `tf.data` does, and this is the whole of it:
+# How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one
+# of them, drawn at random, and puts the next element in its place. That is what
+# [`tf.data`](https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shuffle) does, and this is the whole of it. Each pass
+# has random numbers of its own, made of a seed and the pass's number; [NEP
+# 19](https://numpy.org/neps/nep-0019-rng-policy.html) is NumPy's promise that they stay the same.
 
 # %%
 #| export data
@@ -848,12 +965,13 @@ for size in (1, 3, 20):
     print(f"{size:2}:", *through(size))
 
 # %% [markdown]
-# With a buffer of three no number comes more than two places early. Only a buffer for all rows shuffles them all.
+# With a buffer of three no number comes more than two places early, though one may wait long: 11 comes seven places late. Only a
+# buffer for all rows shuffles them all.
 #
 # ### Cut into batches
 #
-# An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an element
-# is done to its arrays. To make a batch of elements is to stack them, array by array:
+# An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an
+# element is done to its arrays, wherever they are in it:
 
 
 # %%
@@ -868,6 +986,16 @@ def each_array(function, *elements):
     return function(*elements)
 
 
+# %%
+print(each_array(lambda a, b: a + b, ({"depth": 18, "mass": 3}, 1), ({"depth": 2, "mass": 1}, 0)))
+
+# %% [markdown]
+# Two elements of the same make went in, and their numbers were added in pairs. To make a batch of elements is to stack them, array
+# by array:
+
+
+# %%
+#| export data
 def stacked(elements, size, drop):
     """So many elements as one. The last may be of fewer, or is dropped."""
     elements = iter(elements)
@@ -922,8 +1050,12 @@ print(*shuffled(rows, 20, draws_of(0, 0)))
 print(batched(part(rows, 0, 6), 3, False).tolist(), batched(part(rows, 0, 7), 3, False))
 
 # %% [markdown]
-# Tensors come in at the beginning and go out at the end. In between stages compute with NumPy, and soon we see why. What is no array
-# of numbers or text is refused, at the door:
+# The order is the one that `drawn` gave. Six rows make two whole batches, and one array. The seventh makes a short batch, and
+# a list.
+#
+# Tensors come in at the beginning and go out at the end. In between stages compute with NumPy, and soon we see why. What is
+# no array of numbers or text is refused, at the door. (NumPy has a letter for each kind of dtype: b is yes or no, i and u are
+# whole numbers, f is a float and U is text.)
 
 
 # %%
@@ -947,6 +1079,17 @@ def as_element(array):
     return constant(array) if array.dtype in DTYPES else array
 
 
+# %%
+for value in ([18.7, 17.4], "Gentoo"):
+    array = as_array(value)
+    print(array.dtype, "comes out as", type(as_element(array)).__name__)
+
+# %% [markdown]
+# A source takes its arrays together, and asks that all have as many rows:
+
+
+# %%
+#| export data
 def in_rows(tensors):
     """(array, or tuple or dict of arrays; how many rows each of them has)"""
     arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
@@ -964,8 +1107,9 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# At the end the rows of a batch are taken: by `gather`, for the reader's loop, or by NumPy, for a stage that has to see them. And
-# a pass over row numbers is an array, [rows] or [steps, batch], or a list of batches, where the last is shorter.
+# At the end of the pipeline somebody wants the rows themselves. Your loop wants tensors, and `gather` takes those. A stage
+# that has to see the rows wants arrays, and NumPy takes those. `packed` lays the row numbers of a whole pass into one array:
+# [rows], or [steps, batch] once they are in batches. Where the last batch is shorter they fit into none, and stay a list.
 
 
 # %%
@@ -987,9 +1131,14 @@ def packed(rows):
 print(taken(constant([10.0, 20.0, 30.0]), np.array([2, 0])).numpy(), packed([[0, 1], [2, 0]]).shape)
 
 # %% [markdown]
+# `taken` gave rows 2 and 0, in that order.
+#
 # Now the recipe. Its `make()` begins a pass, over elements or, if it has `arrays`, over the numbers of their rows. You know the
 # methods from `tf.data`. Each checks what it is given, and puts a stage around the recipe that it belongs to. `length()` counts
 # without a pass, and `stages`, for pictures, is the way from the source to here.
+#
+# It is the longest class of this notebook, and most of it is one pattern. Read `then`, `from_tensor_slices` and `__iter__`, and
+# one method in between, such as `shuffle`: you know the others by then.
 
 
 # %%
@@ -1120,9 +1269,9 @@ in_tensors = min(timeit.repeat(lambda: list(data), number=5, repeat=5)) / 5 / 40
 print(f"{in_numbers * 1e6:.1f} µs a batch of row numbers, {in_tensors * 1e6:.1f} µs a batch of tensors")
 
 # %% [markdown]
-# A compiled step on such a batch takes one or two microseconds. To hand it row numbers costs about as much again, nearly all of it
-# for the shuffling. To make tensors of the batch costs several times what the training does. So where there are `rows`, take them;
-# `fit` on level 5 will.
+# Compare this with the training: a compiled step on a hundred rows takes about one microsecond for a line, and about ten for the
+# net of the rings. To hand it row numbers costs little beside that, and nearly all of it is the shuffling. To make tensors of the
+# batch costs more than either step. So where there are `rows`, take them; `fit` on level 5 will.
 #
 # ### A function in the pipeline
 #
@@ -1150,8 +1299,12 @@ for change in (lambda n: 2 // n, lambda n: constant(n) + 1):
         print(error)
 
 # %% [markdown]
+# The first function fails in element 2, where it divides by 0. The second fails at once, because it gives back a tensor.
+#
 # Three more. `filter` keeps the elements for which a function is true, `repeat` begins again at the end, and `cache` remembers what
-# the first whole pass gave. Some of them begin passes themselves, so they take what makes them.
+# the first whole pass gave. `repeat` and `cache` begin passes themselves, so they are handed a function that makes one. In
+# `filtered`, `tee` makes two iterators of one: the elements of the first are judged, and `compress` keeps those of the other for
+# which the verdict is true.
 
 
 # %%
@@ -1299,10 +1452,11 @@ for name, values in read_columns(tasks.DATA / "penguins.csv", "NA").items():
 
 # %% [markdown]
 # With this the pipeline gets the methods that it still lacks. A stage that has to see the elements, as `map` does, hands on no
-# `arrays`: after it, the pipeline goes on with elements.
+# `arrays`: after it, the pipeline goes on with elements. (The cell is folded, a click opens it: each method is a stage from above,
+# put around the pipeline by `then`, and the four at the end are sources.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export data
 class Dataset(Pipeline):
     """A pipeline with all stages and sources of `tf.data` that the course needs."""
@@ -1380,13 +1534,16 @@ figures.pipeline(slow, next(iter(slow)))
 #
 # The lines at the beginning could not know the species: a species is a word. A model wants one matrix of numbers, and what
 # people collect is a table of numbers, words and gaps. Somebody has to say what becomes of each column. (The names here are
-# those of `tf.feature_column`. TensorFlow has since moved them into layers, `Normalization`, `StringLookup`, `CategoryEncoding`;
-# the work is the same.) Here is the table, as a dict of columns. The fourth penguin was seen, but not measured:
+# those of `tf.feature_column`. TensorFlow has since [moved them into
+# layers](https://www.tensorflow.org/guide/migrate/migrating_feature_columns), `Normalization`, `StringLookup`,
+# `CategoryEncoding`; the work is the same.) Here is the table, as a dict of columns. The fourth penguin was seen, but not
+# measured:
 
 # %%
 names = ("species", "island", *tasks.MEASURES)
 measure = [lambda text: None if text == "NA" else float(text)] * 4
-birds = dict(zip(names, map(list, zip(*tasks.read("penguins.csv", names, (str, str, *measure))))))
+lines = tasks.read("penguins.csv", names, (str, str, *measure))
+birds = {name: list(column) for name, column in zip(names, zip(*lines))}
 {name: column[:4] for name, column in birds.items()}
 
 # %% [markdown]
@@ -1523,11 +1680,16 @@ def row_by_row(key, num_buckets, table, unknown):
     return CategoricalColumn(key, num_buckets, ids)
 
 
+# %%
+sexes = row_by_row("sex", 2, {"female": 0, "male": 1}, lambda value, row: -1)
+print(sexes.ids({"sex": ["male", "", "female"]}))
+
 # %% [markdown]
 # The first such column has a list of words, its *vocabulary*. For a word that is not in it there are three answers: no id, a
 # default, or one of a few spare ids. Which of the spare ones, the word's **hash** decides: a number mixed from its letters.
-# Python's own `hash` of a text will not do, as it is another one in each process: a model saved today would not know its
-# words tomorrow.
+# Python's own `hash` of a text will not do, as it [is another one in each
+# process](https://docs.python.org/3/reference/datamodel.html#object.__hash__): a model saved today would not know its words
+# tomorrow.
 
 
 # %%
@@ -1585,6 +1747,8 @@ species = categorical_column_with_vocabulary_list("species", ["Adelie", "Chinstr
 print(species, species.ids({"species": ["Gentoo", "Adelie", "Gentoo"]}), sep="\n")
 
 # %% [markdown]
+# A Gentoo has id 2, because its word is the third in the list.
+#
 # Last, from ids to numbers that have a meaning: a number for each category, 1 for that of the row and 0 for the others.
 
 # %% tags=["hide-input"]
@@ -1655,6 +1819,9 @@ features = DenseFeatures([depth, indicator_column(species)])
 features({"bill_depth_mm": [18.5, 13.0, 19.5, 20.0], "species": ["Adelie", "Gentoo", "Chinstrap", "Emperor"]}).numpy()
 
 # %% [markdown]
+# Four birds, four rows: the depth minus 17, then a number for each of the three species. The Emperor, in the last row, has a depth
+# and three zeros.
+#
 # ### The surprise, explained
 #
 # A model of these four numbers is a line over the depth of the bill, at another height for each species. We train two models,
@@ -1705,12 +1872,13 @@ penguin_figures.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], 
 
 # %% [markdown]
 # The sign has turned. 257 lies between the three slopes of the beginning: this model may lift the line for a species, not tilt
-# it. (The lines of Adelies and Chinstraps lie on each other.) What the species does to the mass now stands in the species' own weights, and for the depth of the bill
-# is left what it does within a species: 1 mm more goes with about a quarter of a kilogram more. The weight of a column answers
-# for all that the model was not told.
+# it. (The lines of Adelies and Chinstraps lie on each other.) What the species does to the mass now stands in the species' own
+# weights. For the depth of the bill is left what it does within a species: 1 mm more goes with about a quarter of a kilogram
+# more. The weight of a column answers for all that the model was not told.
 #
 # What are the words worth where it counts, on penguins that the model has not seen? We split the table as `penguins_mass` does,
-# and take all three measures.
+# and take all three measures. The score is **R²**, the share of the variance of the masses that a model explains: 1 is perfect,
+# and who always says the mean gets 0.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1768,7 +1936,7 @@ checks.predict(
 # %% [markdown]
 # So a **metric** keeps no accuracies. It keeps two sums, how many rows there were and how many of them were right, and it
 # divides when somebody asks. All metrics are made so: they add something up, batch after batch, and a formula makes one
-# number of the sums. Here is what they share:
+# number of the sums. Two small things first, how a metric gets its name, and how one divides where there may be nothing:
 
 
 # %%
@@ -1790,6 +1958,17 @@ def ratio(part, whole):
     return part.sum() / whole.sum() if whole.sum() else 0.0
 
 
+# %%
+print(snake_case("BinaryAccuracy"), ratio(np.array([3.0]), np.array([4.0])), ratio(np.array([0.0]), np.array([0.0])))
+
+# %% [markdown]
+# Here is what metrics share. `update_state` asks `parts` what each row gives, makes `sums` of it, and has them `merged` with the
+# state. `result` hands the state to the `formula`. A new metric writes `parts`, and of the other three what it does differently.
+# (Both arguments are brought to one dtype first.)
+
+
+# %%
+#| export metrics
 class Metric(Made, Module):
     """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` where it is no mean.
 
@@ -1880,6 +2059,8 @@ for rows in (slice(0, 100), slice(100, 101)):
     print(f"accuracy {accuracy(truth[rows], said[rows]):.3f}, from", *(v.numpy() for v in accuracy.state))
 
 # %% [markdown]
+# After the second batch the state holds 101 rows and 90 right ones, and the accuracy is the true one.
+#
 # The sums are variables, so a metric is a module too, and it may stand inside a compiled step, where it is two more sums in a
 # loop that runs anyway. The same rows in tens, and the last one alone:
 
@@ -1907,7 +2088,8 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# The model is a list of layers. The step is still ours, but it names no weight any more.
+# The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for the
+# starting weights that all five levels share.
 
 # %%
 #| export tasks
@@ -1949,6 +2131,12 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
     return Fit(losses, [v.numpy() for v in variables], predict)
 
 
+# %% [markdown]
+# What is left for the first task is one layer and one loss:
+
+
+# %%
+#| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
@@ -1965,6 +2153,9 @@ print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.we
 print(f"last loss     {fit.losses[-1]:.6f}, which is {float(fit.losses[-1]).hex()}")
 
 # %% [markdown]
+# All 8,000 losses are those of level 3, to the last bit. The last one is that of a single batch of ten points. On average the
+# noise, of standard deviation 2, would leave 4.
+#
 # ### Result
 
 # %%
@@ -1975,6 +2166,8 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
+# R² is 0.798, as in the first row of the table of feature columns: the same three measures, and the same split.
+#
 # ### The second task: a net
 #
 # Three layers instead of one, and another loss. The step is the same.
@@ -1997,12 +2190,20 @@ print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, below.weights)))
 figures.classifier(rings, ring_fit)
 
+# %% [markdown]
+# After 24,000 steps with three layers the losses are those of level 1, where the net was a program of machine instructions. And the
+# penguins: can their sex be told from what was measured?
+
 # %%
 sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
+# Nine in ten, where the commoner answer alone would be right in about half of all cases.
+#
 # ## What this level cost (3 min)
+#
+# How many lines, how many launches, how many bytes? Op by op, as on level 3, and for the same thousand steps of the first task:
 
 # %%
 from functools import partial
@@ -2029,11 +2230,14 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# One launch more than on level 3: the optimizer counts its steps. Op by op, owning variables costs Python's time for the calls
-# of layers, loss and optimizer. Compiled, the layers are gone: only what they did passes the door, and the two programs are the
-# same but for that counter.
+# Ten lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
 #
-# Four levels stand now. **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
+# One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
+# are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.
+# Compiled, the layers are gone: only what they did passes the door, and the two programs are the same but for that counter.
+#
+# Four levels stand now. (The picture divides a run of 8,000 steps, what is done once included, and so the compiled steps look
+# longer than in the table.) **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
 # grows shorter, and what stays?
 
 # %% tags=["nbval-ignore-output"]
@@ -2133,15 +2337,12 @@ heavy(np.ones((1, 3), "f4"))
 heavy.losses
 
 # %% [markdown]
-# 0.1 · (1 + 1 + 1) is to be added to the loss. Most other layers need no variable, and are a line or two. **Dropout** ([Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html))
-# needs one, the state of its random numbers, so that a compiled step draws new ones each time.
+# 0.1 · (1 + 1 + 1) is to be added to the loss. (It is 0.3 as float32 has it.) Most other layers need no variable, and are a line
+# or two:
 
 
 # %%
 #| export layers
-from levels.low_level import where
-
-
 class Activation(Layer):
     """A function by name, or one of your own, as a layer."""
 
@@ -2173,6 +2374,19 @@ class Concatenate(Layer):
         return concat(x, self.axis)
 
 
+# %%
+block = np.arange(8.0).reshape(2, 2, 2)
+print(Flatten()(block).shape, Concatenate()([block, block]).shape, Activation("relu")([-1.0, 1.0]).numpy())
+
+# %% [markdown]
+# **Dropout** ([Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html)) needs a variable, the state of its random
+# numbers, so that a compiled step draws new ones each time.
+
+# %%
+#| export layers
+from levels.low_level import where
+
+
 class Dropout(Layer):
     """In training each number is 0 with probability `rate`, and the others are divided by 1 - rate."""
 
@@ -2197,6 +2411,9 @@ print(dropout(ones, training=True).numpy(), dropout(ones, training=True).numpy()
 
 
 # %% [markdown]
+# In training some numbers are 0 and the others are doubled, so that the mean stays about 1. The second call drops others.
+# Outside of training nothing happens.
+#
 # **Batch normalization** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) standardises inside the net. In
 # training it takes mean and variance from the batch, and keeps a fading mean of both for later. So it has two pairs of
 # variables: one pair is trained, the other only written down.
@@ -2227,6 +2444,21 @@ class BatchNormalization(Layer):
         return self.gamma * ((x - mean) / sqrt(variance + self.epsilon)) + self.beta
 
 
+# %%
+normal = BatchNormalization()
+measured = np.array([[170.0, 3.1], [180.0, 3.9], [205.0, 4.4]], "f4")
+print(normal(measured, training=True).numpy().round(3))
+print(*(v.numpy().round(3) for v in normal.moving))
+
+# %% [markdown]
+# The columns of the batch have mean 0 now. The moving means have gone one hundredth of the way from 0 to 185 and 3.8, the moving
+# variances as far from 1.
+#
+# The last layer looks up: for each whole number a row of a table. The rows are trained like any weights.
+
+
+# %%
+#| export layers
 class Embedding(Layer):
     """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
 
@@ -2241,17 +2473,8 @@ class Embedding(Layer):
         return gather(self.embeddings, x)
 
 
-# %%
-normal = BatchNormalization()
-measured = np.array([[170.0, 3.1], [180.0, 3.9], [205.0, 4.4]], "f4")
-print(normal(measured, training=True).numpy().round(3))
-print(*(v.numpy().round(3) for v in normal.moving))
-
 # %% [markdown]
-# The columns of the batch have mean 0 now. The moving means have gone one hundredth of the way from 0 to 185 and 3.8, the moving
-# variances as far from 1.
-#
-# The last layer looks up: for each whole number a row of a table. Four numbers in, four rows of two out:
+# Four numbers in, four rows of two out:
 
 # %%
 words = Embedding(5, 2)
@@ -2260,8 +2483,8 @@ print(words(np.array([[0, 4], [4, 4]])).shape, words)
 # %% [markdown]
 # ### More losses
 #
-# For more than two classes there is one probability for each, and the truth is one of two things: a row that says how much of
-# each class it is, or the number of the class.
+# The absolute error counts a large mistake less than its square does. And for more than two classes there is one probability for
+# each. The truth is then one of two things. It may be a row that says how much of each class it is:
 
 
 # %%
@@ -2287,6 +2510,16 @@ class CategoricalCrossentropy(Crossentropy):
         return -reduce_sum(y_true * log(within(y_pred / reduce_sum(y_pred, -1, keepdims=True))), -1)
 
 
+# %%
+chances = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]
+print(f"{float(CategoricalCrossentropy()([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], chances)):.4f}")
+
+# %% [markdown]
+# Or it is the number of the class. That is the same loss of a one-hot row, and a check of its own: numbers that are no classes.
+
+
+# %%
+#| export losses
 def check_classes(loss, y_true, y_pred):
     """Raise ValueError unless y_true [batch] or [batch, 1] holds numbers of classes of y_pred [batch, classes]."""
     classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
@@ -2312,8 +2545,11 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
 
 
 # %%
-chances, classes = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], np.array([0, 1])
+classes = np.array([0, 1])
 print(f"{float(SparseCategoricalCrossentropy()(classes, chances)):.4f}", -np.log([0.7, 0.1]).mean().round(4))
+
+# %% [markdown]
+# The same truth said in two ways, and the same loss: the mean of -log 0.7 and -log 0.1. Losses have names too:
 
 # %%
 #| export losses
@@ -2328,6 +2564,8 @@ LOSSES = {
 }
 
 # %% [markdown]
+# Level 5 looks these names up when it compiles a model.
+#
 # ### More optimizers
 #
 # RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the mean
@@ -2399,6 +2637,8 @@ for step in map(constant, (0.0, 100.0, 200.0, 300.0)):
     print(f"step {float(step):3.0f}: {float(halves(step)):.4f} {float(stairs(step)):.4f}")
 
 # %% [markdown]
+# The first rate halves every hundred steps, the second goes down in stairs.
+#
 # A gradient that is far too long can undo an hour of training in one step. **Clipping** shortens it, and keeps its direction:
 # each variable's alone (`clipnorm`) or all of them together (`global_clipnorm`)
 # ([Pascanu et al., 2013](https://proceedings.mlr.press/v28/pascanu13.html)).
@@ -2421,6 +2661,8 @@ long = [constant([3.0]), constant([4.0])]
 print(shortened(long, 1.0), shortened(long, 10.0))
 
 # %% [markdown]
+# Together they have length 5. Brought down to 1 each is a fifth of what it was; a limit of 10 changes nothing.
+#
 # ### More of the pipeline
 #
 # The order of the stages says what is meant. `shuffle` before `batch` mixes rows. After it, batches stay as they are and change
@@ -2665,9 +2907,7 @@ mean, squared = Mean(), MeanLoss(MeanSquaredError())
 print(mean([1.0, 2.0]), mean(6.0), squared([[1.0], [2.0]], [[1.0], [4.0]]))
 
 # %% [markdown]
-# With more than two classes, the largest of a row's numbers is the answer that counts. And of the two kinds of mistake, seeing
-# what is not there and missing what is, each has a metric of its own: **precision** is the share of right ones among what
-# was called 1, **recall** the share of those called 1 among what is 1.
+# With more than two classes, the largest of a row's numbers is the answer that counts.
 
 
 # %%
@@ -2691,6 +2931,18 @@ class SparseCategoricalAccuracy(Metric):
         return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
 
 
+# %%
+print(SparseCategoricalAccuracy()(classes, chances))
+
+# %% [markdown]
+# The first row is called class 0, which is right, the second class 2, which is not.
+#
+# With two classes there are two kinds of mistake, seeing what is not there and missing what is, and each has a metric of its own:
+# **precision** is the share of right ones among what was called 1, **recall** the share of those called 1 among what is 1.
+
+
+# %%
+#| export metrics
 class Precision(BinaryAccuracy):
     """How much of what was called 1 is 1. It is 0 while nothing was called 1, as in Keras."""
 
@@ -2717,6 +2969,8 @@ for metric in (BinaryAccuracy(), Precision(), Recall()):
     print(f"{metric.name:16} {metric(truth, said):.3f}")
 
 # %% [markdown]
+# Three were called 1, and two of them are: precision 2/3. Four are 1, and two of them were found: recall 1/2.
+#
 # Both depend on the threshold. The **AUC** looks at all thresholds at once. It is the area under a curve: recall over the share
 # of false alarms, the ROC curve. An area of 1 is perfect, and guessing has 0.5.
 
@@ -2761,10 +3015,10 @@ class AUC(BinaryAccuracy):
 print(f"AUC {AUC()(truth, said):.3f}")
 
 # %% [markdown]
-# **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A variance
-# could be made of two sums, Σy² and Σy, but for numbers far from 0 their difference has few digits left. So here each batch
-# brings its own mean and its own spread around it, and
-# [Chan, Golub and LeVeque, 1983](https://doi.org/10.1080/00031305.1983.10483115) tell how two of those become one.
+# **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A
+# variance could be made of two sums, Σy² and Σy, but for numbers far from 0 their difference has few digits left. So here
+# each batch brings its own mean and its own spread around it, and [Chan, Golub and LeVeque,
+# 1983](https://doi.org/10.1080/00031305.1983.10483115) tell how two of those become one.
 
 
 # %%
@@ -2800,6 +3054,8 @@ print(
 )
 
 # %% [markdown]
+# The difference of two sums is 8, and the true spread 5: at 10⁸ the squares have no digits left for it.
+#
 # Metrics have short names too. "accuracy" is one of three, told apart by the shapes, as in Keras. A loss gives its name to its
 # metric, and that is a trouble: `losses.MeanSquaredError` and `metrics.MeanSquaredError` are two things in Keras, while in a
 # notebook a name means one. Here the metric is `METRICS["mse"]()`. The module that is built from this room can do better: what
@@ -2855,8 +3111,8 @@ print(*METRICS, sep=", ")
 #
 # ## Exercises (60 min, optional)
 #
-# As before: fill the stub, run, and read what the check says. Now the stub is often a class. The check makes objects of it, and tries
-# them in float64 and in float32, on square and on other shapes.
+# As before: fill the stub, run, and read what the check says. Now the stub is often a class. The check makes objects of it,
+# and tries them in float64 and in float32, on square and on other shapes.
 #
 # ### 04-1 · A layer
 #
@@ -2903,8 +3159,8 @@ exercises.check("04-1", Scale)
 # |error| - ½     2.5    1.5    0.5      ·    0.5    1.5    2.5      beyond
 # ```
 #
-# (About 4 lines. Hint: level 3 has `where(condition, a, b)`, and the size of an error is `where(error > 0.0, error, -error)`. Who takes the
-# mean, and who looks after the weights of the samples?)
+# (About 4 lines. Hint: level 3 has `where(condition, a, b)`, and the size of an error is `where(error > 0.0, error, -error)`.
+# Who takes the mean, and who looks after the weights of the samples?)
 
 
 # %%
@@ -2951,7 +3207,8 @@ class SignDescent(Optimizer):
 exercises.check("04-3", SignDescent)
 
 # %% [markdown]
-# Send it into the race, as a fourth name in `draw`. How near does it come at rate 0.002, and what does it do once it is there?
+# Send it into the race: in `draw`, let it start in Adam's place (the map has three colours), and run that cell again. How
+# near does it come at rate 0.002, and what does it do once it is there?
 #
 # ### 04-4 · A metric with a state
 #
@@ -2999,15 +3256,16 @@ def predicted_mass(flipper):
     return slope * (flipper - flipper.mean()) / flipper.std() + level
 
 
-for name, birds in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
-    print(f"{name:12}  predicted {predicted_mass(flipper[birds]).mean():.2f} kg, weighed {mass[birds].mean():.2f} kg")
+for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
+    print(f"{name:12}  predicted {predicted_mass(flipper[which]).mean():.2f} kg, weighed {mass[which].mean():.2f} kg")
 
 # %% [markdown]
-# The line is a good one, and yet the Gentoos come out almost a kilogram too light. Print `predicted_mass` for the Adelies alone, and
-# compare the three predicted means: there is the cause. What would it say of a single bird?
+# The line is a good one, and yet the Gentoos come out almost a kilogram too light. Print the mean of `predicted_mass` for the
+# Adelies alone (make a mask as `gentoo` is made), and compare the three predicted means: there is the cause. What would it
+# say of a single bird?
 #
 # So the means and deviations belong to the model, like its weights, and come from the rows that it was trained on. The test rows
-# are standardised by *these*. Nor may they take part in them: whoever looks at the test rows while training has none left. (About 3
+# are standardised by *these*. They take no part in making them: a row that had a say in the model can no longer test it. (About 3
 # lines. A column that is constant in x has a deviation of 0: divide it by 1.)
 
 
@@ -3024,7 +3282,8 @@ exercises.check("04-5", standardised)
 #
 # - An unknown species has three zeros. Give the indicator a fourth number, 1 for "unknown". (Which argument of
 #   `categorical_column_with_vocabulary_list` does it?)
-# - Before you train, set `trainable` of the first kernel of the net to False. Which numbers move now, and how good is the net?
+# - In `train`, after the weights are set, make the `trainable` of the first layer's kernel False. Which numbers move now, and how
+#   good is the net?
 # - Put a mass of 5,000 among the kilograms. How far does it move a line that is trained with `MeanSquaredError`, and how far one
 #   that is trained with `Huber`?
 #
