@@ -433,7 +433,7 @@ def test_plans_are_made_once():
 
 
 def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
-    assert "scalar(x0[i, j], x1[j], x2, rate=number(rate))" in loop_source(
+    assert "scalar(x0[i, j], x1[j], x2, number(rate))" in loop_source(
         "scalar", [(True, False, False), (True, True, False)], ["rate"]
     )
 
