@@ -4,7 +4,8 @@
 # **In this notebook you fill a table of small compiled programs, and train a model by calling them by name.**
 #
 # A framework never says "add these numbers with this loop". It says `"add"`, and looks up who can do that on this device.
-# About 35 minutes.
+# About 70 minutes, without the sections marked as optional. From level 1 you need three things: a `Device` such as `cpu:0`, a
+# `Buffer` of its memory, and what a launch costs.
 
 # %%
 from course import build, figures, tasks
@@ -98,10 +99,30 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 #
 # The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled, in a
 # folder. The danger is a **stale** kernel: you change a function, and the old program runs. numba's own cache looks at the
-# file's time stamp, and misses a change in another file. Ours keeps each program under a hash of everything it was made from:
-# the function's code, its constants, and the same of every function it calls. What cannot be described, such as a setting in
-# some module, is not kept at all. If you define a function again in a running notebook, the next launch notices, and compiles
-# again what uses it. (The code of this section may be skipped. Its idea is this paragraph and the question below.)
+# file's time stamp, and
+# [misses a change in another file](https://numba.readthedocs.io/en/stable/developer/caching.html).
+#
+# Ours keeps each program under a **hash**: a short fingerprint of a text, another one whenever the text differs. The text is
+# everything that the program was made from: the function's code, its constants, and the same of every function it calls.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "`four_times` calls `double`, and was compiled. Now we change `double` and leave `four_times` as it is. Which program "
+    "does `four_times` run?",
+    choices=["the kept one, for its own code is the same", "a new one"],
+    answer="a new one",
+    because="The text goes down through everything that is called. So the hash is another, and `four_times` is compiled again.",
+)
+
+# %% [markdown]
+# What cannot be put in words, such as a setting in some module, is not kept at all. And if you define a function again in a
+# running notebook, the next launch notices, and compiles again what uses it. That is all you need of the cache. The next
+# section is **One table**.
+#
+# ### The code of the cache (optional)
+#
+# A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
+# calls. Python can list them. `cuda` is the GPU of notebook 01, the two containers on top are filled further down.
 
 # %%
 #| export cache
@@ -172,13 +193,8 @@ def described(value, seen=()):
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
-# %% tags=["hide-input"]
-checks.predict(
-    "`four_times` calls `double`. We change `double` and leave `four_times` as it is. Is `four_times` described differently?",
-    choices=["no, its own code is the same", "yes"],
-    answer="yes",
-    because="The description goes down through everything that is called. So `four_times` will be compiled again.",
-)
+# %% [markdown]
+# Here is the question from above. The first `double` is replaced by a second; `four_times` stays:
 
 
 # %%
@@ -202,6 +218,7 @@ print("another description:", described(four_times) != before)
 # %% [markdown]
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
+# So one function says what the copy finds in place of a value:
 
 
 # %%
@@ -224,6 +241,12 @@ def inside(value, dtype, stands, compiled):
     return compiled(function)
 
 
+# %% [markdown]
+# And one makes the copy, with every value replaced:
+
+
+# %%
+#| export cache
 def specialised(function, find, finish=lambda copy: copy):
     """A copy of a function that reads find(value) where it reads a value, finished before the names that it reads are set."""
     code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
@@ -235,6 +258,11 @@ def specialised(function, find, finish=lambda copy: copy):
     return result
 
 
+# %% [markdown]
+# Now compile. The name of a program is the hash: of versions, dtype and options, and of the description above.
+
+# %%
+#| export cache
 PROGRAMS = {}  # hash -> program
 
 
@@ -268,6 +296,12 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     return specialised(function, lambda value: inside(value, dtype, STANDS, inner), finish)
 
 
+# %% [markdown]
+# To call the machine code itself, past numba's look-up, saves a part of a microsecond:
+
+
+# %%
+#| export cache
 def compiled_for(program, *arguments):
     """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
     if not hasattr(program, "compile"):  # it is Python: `COMPILERS` may hold a compiler that compiles nothing
@@ -307,6 +341,13 @@ class HashLocator:
 
 
 # %% [markdown]
+# The same text gives the same hash. So of two equal functions the second *is* the first; nothing is compiled twice:
+
+# %%
+halved, again = (compile_cpu(function, np.dtype("f4")) for function in (lambda x: 0.5 * x, lambda x: 0.5 * x))
+print(halved(np.float32(3.0)), again is halved)
+
+# %% [markdown]
 # And within a running notebook, the next launch has to notice when you define again a function that its kernel calls, or a
 # number that it reads:
 
@@ -337,7 +378,7 @@ def rebound(names):
 # ## One table (5 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU would be one
-# more column of this table. (The three smaller tables beside it serve the next section.)
+# more column of this table. It is a `dict` that prints as a table and knows when it was changed.
 
 # %%
 #| export registry
@@ -367,10 +408,17 @@ class Kernels(dict):
         return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
 
 
+# %% [markdown]
+# Three smaller tables and two sets stand beside it. The next section fills them, so come back to their comments then.
+
+# %%
+#| export registry
 KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
+UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
+NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
 # %% [markdown]
@@ -395,10 +443,34 @@ def kernel(op, *kinds, planner=None):
 
 
 # %% [markdown]
+# Our first entry: a kernel that doubles.
+
+
+# %%
+@kernel("twice", "cpu")
+def twice(out, x):
+    for i in range(len(out)):
+        out[i] = 2.0 * x[i]
+
+
+KERNELS
+
+# %% [markdown]
+# One row, one column. Nothing is compiled yet.
+#
 # ## One way in (6 min)
 #
-# Before a kernel may run, somebody has to know the shape of its result, and that the dtypes agree. That is a **plan**. It
-# is the same for every call with the same shapes, so it is made once and kept.
+# Who calls a kernel has to know the shape and the dtype of its result. Level 1 keeps both in a buffer's `Spec`, with the
+# device. Here is one of three numbers:
+
+# %%
+cpu = pool()["cpu:0"]
+three = cpu.put(np.arange(3.0))
+print(three.spec, three.spec.nbytes, "bytes")
+
+# %% [markdown]
+# Specs of the inputs are enough to say what a call will do: which Spec the result has, which program runs, and how many bytes
+# it moves. That is a **plan**. It is the same for every call with the same shapes, so it is made once and kept.
 
 
 # %%
@@ -415,6 +487,13 @@ class Plan:
         self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
 
+# %% [markdown]
+# Each op has a **planner**, a function that makes its plans. Nearly all of them end in `make`. It takes the loop, and the
+# shapes in which the loop wants to see its arrays (`views`), such as a matrix as one long row.
+
+
+# %%
+#| export registry
 def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views`.
 
@@ -441,7 +520,21 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
 
 
 # %% [markdown]
-# Every planner asks first whether the dtypes agree, and whether it has a kernel for them.
+# The planner of `twice` is one line: a result like `x`, and the kernel, compiled for its dtype.
+
+
+# %%
+def plan_twice(op, function, x):
+    return make(op, x.shape, x.dtype, [x], compile_cpu(function, x.dtype))
+
+
+PLANNERS["twice"] = plan_twice
+made = plan_twice("twice", twice, three)
+print(made.spec, "-", made.nbytes, "bytes to move")
+
+# %% [markdown]
+# 24 bytes are read and 24 written. A planner with more inputs asks first whether the dtypes agree, and whether there is a
+# kernel for them.
 
 
 # %%
@@ -459,8 +552,15 @@ def same_dtype(op, *inputs, kinds="f"):
     return inputs[0].dtype
 
 
+# %%
+try:
+    same_dtype("add", three, cpu.put(np.ones(3, "f4")))
+except TypeError as error:
+    print(error)
+
 # %% [markdown]
-# What can be wrong with any op is found in one place, before its planner is asked.
+# What else can be wrong with any op is found in one place, before its planner is asked: no such op, no input, two devices, no
+# kernel for this kind, an attribute that the planner does not take.
 
 
 # %%
@@ -492,20 +592,23 @@ def plan(op, inputs, attrs):
     return made
 
 
+# %%
+for name, buffers in (("twise", [three]), ("twice", [])):
+    try:
+        plan(name, buffers, {})
+    except (LookupError, TypeError) as error:
+        print(error)
+
 # %% [markdown]
-# And `launch` is the one way in. It finds the plan, checks the buffer for the result (or takes a new one), counts, and runs.
-# An attribute such as an axis is part of the plan. One such as a rate may change from call to call: it is a number for the
-# kernel.
+# `launch` will be the one way in. It takes three steps. First it looks for a plan made before. The key is the op with the Specs
+# of its inputs and its attributes. An attribute such as an axis is part of the plan. One such as a rate may change from call to
+# call: it is a number for the kernel, and any rates share a plan.
 
 # %%
 #| export registry
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
-UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
-NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
-# %%
-#| export registry
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
     try:
@@ -528,6 +631,33 @@ def planned(op, reads, attrs):
     return found
 
 
+# %% [markdown]
+# Then the result is checked, or a new buffer taken for it:
+
+
+# %%
+#| export registry
+def new_results(spec):
+    """A new buffer for a result, or a tuple of them for several."""
+    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
+
+
+def check_results(op, out, inputs, spec):
+    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
+    outs = out if type(out) is tuple else (out,)
+    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
+    if specs != (spec if type(spec) is tuple else (spec,)):
+        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
+    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
+        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+
+
+# %% [markdown]
+# And the program runs on the arrays in the buffers, and is counted:
+
+
+# %%
+#| export registry
 def execute(found, out, inputs, attrs):
     """Count a launch of this plan, and run it."""
     found.launches += 1
@@ -541,7 +671,7 @@ def execute(found, out, inputs, attrs):
 
 
 # %% [markdown]
-# So a launch is three steps: find the plan, check the result, run.
+# Together, find, check and run:
 
 
 # %%
@@ -564,7 +694,7 @@ def launch(op, out, *inputs, **attrs):
 
 
 # %% [markdown]
-# Every launch passes here, so it is easy to say what a step consists of. And a buffer that does not fit the result is refused:
+# Every launch passes here, so it is easy to count what a step consists of.
 
 
 # %%
@@ -577,38 +707,16 @@ def counted(run):
     return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
 
 
-def new_results(spec):
-    """A new buffer for a result, or a tuple of them for several."""
-    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
-
-
-def check_results(op, out, inputs, spec):
-    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
-    outs = out if type(out) is tuple else (out,)
-    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
-    if specs != (spec if type(spec) is tuple else (spec,)):
-        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
-    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
-        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
-
-
 # %% [markdown]
-# A kernel, a planner of one line, and the first launch:
-
+# The first launch, and what two of them cost:
 
 # %%
-@kernel("twice", planner=lambda op, function, x: make(op, x.shape, x.dtype, [x], compile_cpu(function, x.dtype)))
-def twice(out, x):
-    for i in range(len(out)):
-        out[i] = 2.0 * x[i]
-
-
-cpu = pool()["cpu:0"]
-print(launch("twice", None, cpu.put(np.arange(3.0))).numpy())
-print(KERNELS)
+print(launch("twice", None, three).numpy())
+print(counted(lambda: [launch("twice", None, three) for _ in range(2)]))
 
 # %% [markdown]
-# One row in the table. But must each op bring a loop and a planner of its own?
+# Two launches, twice 48 bytes. It runs. But must each op bring a loop and a planner of its own? We take `twice` out again, and
+# look for something shorter.
 
 # %%
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
@@ -618,7 +726,8 @@ PLANS.clear()
 # ## One scalar function, one loop (6 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
-# the loop. When shapes differ, the smaller array is repeated (**broadcasting**): a bias of shape `(1, 4)` is added to
+# the loop. When shapes differ, the smaller array is repeated
+# ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is added to
 # every row of `(10, 4)`. In the loop that means one index less. So for each axis we note its *owners*: the inputs that have
 # it, and are not repeated along it. Neighbouring axes with the same owners are one long axis to the loop.
 
@@ -669,16 +778,23 @@ for other in ((1, 4), (10, 4)):
 #| export elementwise
 def nest(places, letters):
     """The lines around the one that computes an element: a loop for each index."""
-    row = [
-        name for name, index in places.items() if len(index) < 2
-    ]  # seen as one long row, or as the one number that it is
+    row = [name for name, index in places.items() if len(index) < 2]  # seen as one long row, or as its one number
     lines = [f"{name} = {name}.ravel()" + "[0]" * (not places[name]) for name in row]
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
 AROUND = {"cpu": nest}  # kind of device -> what writes these lines
 
+# %%
+print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 
+# %% [markdown]
+# The loops are there, and `x1`, which has one letter, has become a row. Inside them comes the line that calls the scalar
+# function:
+
+
+# %%
+#| export elementwise
 def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     """The text of a nest of loops that calls the scalar function `name` once for each element.
 
@@ -706,7 +822,8 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
     print(loop_source("add", [owners for _, owners in merged_axes((10, 4), shapes)]), "\n")
 
 # %% [markdown]
-# The planner puts it all together: the common shape, the loop, and how each array has to be seen for it.
+# Python runs such a text with `exec`, and has a function like any other. Its name `scalar` then means our function of numbers,
+# and `number` the dtype.
 
 
 # %%
@@ -719,7 +836,8 @@ def compiled_loop(kind, function, dtype, owners, *layout):
 
 
 # %% [markdown]
-# The planner asks four questions. Do the arrays and numbers fit the function? Does the op support this dtype? What is the
+# The planner puts it all together: the common shape, the loop, and how each array has to be seen for it. It asks four
+# questions. Do the arrays and numbers fit the function? Does the op support this dtype? What is the
 # common shape? Which loop is it?
 
 
@@ -810,13 +928,15 @@ def sgd(w, dw, rate):
 
 
 # %% [markdown]
-# The net needs a few more. Its `exp` and `log` are those of level 1: the source of the arrays' dtype is compiled as it
-# stands. Only the four small tools beneath it mean something else in a kernel, where a number is nothing but its bits.
+# ### exp and log in a kernel (optional)
+#
+# The net needs `exp` and `log`. They are those of level 1, which has a formula for each dtype; the one for the arrays' dtype is
+# compiled as it stands. Only the small tools beneath, which work on bits, mean something else in a kernel.
 #
 # A processor with AVX-512 has an instruction for x · 2ⁿ. LLVM writes it for its `ldexp`, which numba does not know. So we hand
 # it over as an [intrinsic](https://numba.readthedocs.io/en/stable/extending/high-level.html): a function whose instructions we
 # write ourselves. On other processors `ldexp` is a slow call for each number, and the two multiplications of level 1 remain.
-# The bits are the same. (May be skimmed.)
+# The bits are the same.
 
 # %%
 #| export elementwise
@@ -845,7 +965,7 @@ ldexp = llvm_function("ldexp")
 
 
 # %% [markdown]
-# The two tools that work on bits, and then what stands for what:
+# The two tools that take an exponent apart, and then what stands for what: in a kernel, the right side for the left one.
 
 
 # %%
@@ -878,6 +998,8 @@ STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
 # %% [markdown]
+# ### The net's ops
+#
 # A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel turns it into the slope at
 # the input. For relu it passes where the output was positive, and nothing passes elsewhere. **Fill the blank**, then run on:
 
@@ -890,15 +1012,11 @@ def my_relu_grad(dy, y):
 checks.blank(my_relu_grad, ((3.0, 2.0), 3.0), ((3.0, 0.0), 0.0), ((-1.0, 5.0), -1.0), hint="dy, or 0.0")
 
 # %% [markdown]
-# The net's ops:
+# So relu and its gradient are these two. (`select(condition, x, y)` is x where the condition holds, else y.)
 
 
 # %%
 #| export elementwise
-scalar("exp")(lambda x: exp(x))
-scalar("log")(lambda x: log(x))
-
-
 @scalar("relu")
 def relu(x):
     return select(x > 0.0, x, 0.0)
@@ -909,6 +1027,13 @@ def relu_grad(dy, y):
     return select(y > 0.0, dy, 0.0)
 
 
+# %% [markdown]
+# The others of the net. Sigmoid makes a probability of any number; clip keeps it away from 0 and 1, where log would be infinite.
+
+# %%
+#| export elementwise
+scalar("exp")(lambda x: exp(x))
+scalar("log")(lambda x: log(x))
 scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
 
 
@@ -939,8 +1064,8 @@ out.numpy()
 # ## Many numbers become one (5 min)
 #
 # A sum is not elementwise: many numbers become one. Such ops have a pattern of their own. We write how *one* more number is
-# taken in, and Python writes the loop. Seen as `[before, summed, after]` it is always the same loop, for any axis. Along a row
-# the sum starts at 0.0 and runs upwards, as the record says. But each addition waits for the one before, four cycles long. So
+# taken in, and it is put into a loop. Seen as `[before, summed, after]` it is always the same loop, for any axis. Along a row
+# the sum starts at 0.0 and runs upwards, as the record says. But each addition waits for the one before, and takes several cycles. So
 # four rows go side by side: four sums that do not wait for each other.
 
 # %%
@@ -972,6 +1097,12 @@ def reduce_rows(out, x):
         out[i] = total
 
 
+# %% [markdown]
+# Down the columns nothing waits: neighbours are different sums.
+
+
+# %%
+#| export reduce
 def reduce_columns(out, x):
     """out[i, j] = combine(… combine(START, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
     out[:] = START
@@ -1002,6 +1133,12 @@ def compiled_reduction(kind, function, dtype, start, loop, fast):
     return COMPILERS[kind](types.FunctionType(loop.__code__, scope), dtype, fast)
 
 
+# %% [markdown]
+# Which axes are summed is read here. Every wrong axis ends here, too.
+
+
+# %%
+#| export reduce
 def reduced(op, shape, axis):
     """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -1015,7 +1152,14 @@ def reduced(op, shape, axis):
 
 
 # %% [markdown]
-# The planner sees any array as `[before, within, after]`, and takes the loop that fits.
+# In shape (2, 3, 4) the axis 1 has 2 before it, 3 within and 4 after:
+
+
+# %%
+reduced("reduce_sum", (2, 3, 4), axis=1)
+
+# %% [markdown]
+# The planner sees any array so, as `[before, within, after]`, and takes the loop that fits.
 
 
 # %%
@@ -1114,8 +1258,15 @@ TRIALS["gather"] = [
 ]
 
 # %% [markdown]
-# And the workhorse of deep learning, the matrix product. For each result the sum runs over `k` upwards, whatever the
-# order of the three loops. Why they stand in this order, a picture further down will show.
+# Three rows by number, one of them twice:
+
+# %%
+table = cpu.put(np.arange(6.0).reshape(3, 2))
+launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
+
+# %% [markdown]
+# And the workhorse of deep learning, the matrix product. Its planner first. The inner sizes must agree, and a transposed
+# operand is only read in another order:
 
 # %%
 #| export matmul
@@ -1139,6 +1290,13 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     return make(op, (m, n), dtype, [x, w], run, [(m, n), x.shape, w.shape])
 
 
+# %% [markdown]
+# The kernel: for each result the sum runs over `k` upwards, whatever the order of the three loops. Why they stand in this
+# order, a picture further down will show.
+
+
+# %%
+#| export matmul
 @kernel("matmul", planner=plan_matmul)
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
@@ -1154,6 +1312,12 @@ TRIALS["matmul"] = [
     for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
     for flip_x, flip_w in ((False, False), (True, False), (False, True))
 ]
+
+# %% [markdown]
+# A backward pass wants xᵀ · x, and no copy of x turned round:
+
+# %%
+launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 
 # %% [markdown]
 # The table by now:
@@ -1200,6 +1364,12 @@ def drawn(draw, what, dtype):
     return what.astype(dtype) if what.dtype.kind == "f" else what
 
 
+# %% [markdown]
+# One trial: your function takes the kernel's place, and is launched like it.
+
+
+# %%
+#| export trial
 def outcome(op, kind, function, arrays, attrs):
     """What this function, as the kernel of `op`, makes of these arrays."""
     kernel(op, kind)(function)
@@ -1213,7 +1383,7 @@ def outcome(op, kind, function, arrays, attrs):
 
 
 # %% [markdown]
-# Where the two differ, you get a counter-example:
+# All trials, in both dtypes. The first difference ends them:
 
 
 # %%
@@ -1239,6 +1409,12 @@ def try_kernel(op, kind, function, reference):
                     raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, right, map(tuple, wrong))}")
 
 
+# %% [markdown]
+# And where the two differ, you get a counter-example in words:
+
+
+# %%
+#| export trial
 def counter_example(op, arrays, result, expected, places):
     """Where two results differ, in words. Numbers are more telling than NaN, so the first place without one is shown."""
     if any(array.shape != result.shape for array in arrays):
@@ -1374,8 +1550,9 @@ widgets.explore(
 # lines or more, but a column of a large matrix is long, too. So do not read times from it: the ladder below measures those, and
 # there the lanes count as well.
 #
-# Back to the ladder. Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x` and four rows of `w`
-# in one pass: six loads and two stores for eight products, where the third rung has sixteen and eight. (Read from left to right, k still runs upwards.)
+# Back to the ladder. Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x`
+# and four rows of `w` in one pass: six loads and two stores for eight products, where the third rung has sixteen and eight.
+# (Read from left to right, k still runs upwards.)
 
 
 # %%
@@ -1410,8 +1587,11 @@ def tile(out, x, w, i, j, rows=16, width=8):
 # %% [markdown]
 # For each k it loads one row of `w` and sixteen numbers of `x`, and stores nothing. Its shape comes from the processor: enough
 # sums to keep the adders busy, and no more than there are registers. No loop in Python says "keep these in registers", so this
-# one piece is an intrinsic, written in the compiler's own words as on level 1. (The code of this rung may be skimmed, down to
-# the figure.)
+# one piece is written in the compiler's own words, as on level 1. That is the next section. You can go on at **Threads** without it.
+#
+# ### The tile, in the compiler's words (optional)
+#
+# What does your processor offer?
 
 
 # %%
@@ -1439,8 +1619,13 @@ DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once 
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
+# %% tags=["nbval-ignore-output"]
+print(f"{ROWS} rows of {VECTORS} vectors of {BYTES} bytes")
+
 # %% [markdown]
-# Some instructions on vectors, as functions that write them:
+# A function that numba hands its own builder to is an **intrinsic**. Such a builder emits one instruction at a time, as the
+# assembler of level 1 does. First the instructions that we need on vectors, as functions that write them. `splat` fills all
+# lanes with one number; a `mask` switches lanes off, so that nothing beyond an edge is touched.
 
 
 # %%
@@ -1496,8 +1681,7 @@ def vectors(context, builder, signature, arguments):
         flags = ("contract",) if size == 4 else ()
         return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
 
-    rows = cgutils.unpack_tuple(builder, array(0).shape)[0]  # of the first argument
-    return SimpleNamespace(**locals())
+    return SimpleNamespace(rows=cgutils.unpack_tuple(builder, array(0).shape)[0], **locals())  # rows: of argument 0
 
 
 # %% [markdown]
@@ -1665,6 +1849,8 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
 
 
 # %% [markdown]
+# ### Threads
+#
 # The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
 # in the same order, so the bits are the same.
 
@@ -1747,7 +1933,9 @@ PLANNERS["matmul"] = plan_tiles
 PLANS.clear()
 
 # %% [markdown]
-# Each rung against plain Python, bit by bit in float64:
+# ### How fast is each rung?
+#
+# First, is each right? The second to the fifth against plain Python, bit by bit in float64:
 
 
 # %%
@@ -1879,7 +2067,8 @@ def linear_forward(prediction, xw, x, w, b):
 
 
 # %% [markdown]
-# Now the step. Read it beside the same function of level 1: `# forward`, `# loss`, `# backward` and `# update` mark the same
+# Now the step. Above the loop stand the buffers: one for each result, all allocated there (`place.alloc`). `n` and `g` are the
+# batch's size and 1/n, as arrays of one number, because a launch takes buffers. In the loop stand the launches. Read it beside the same function of level 1: `# forward`, `# loss`, `# backward` and `# update` mark the same
 # places.
 
 
@@ -2050,6 +2239,8 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
 # ## What this level cost (3 min)
+#
+# As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 
 # %%
 from course import compare
@@ -2146,6 +2337,12 @@ def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
 
 
 # %% [markdown]
+# tanh is the scalar function of three regions: two flat ends, and the middle.
+
+# %%
+launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).tolist()
+
+# %% [markdown]
 # ### Reductions
 #
 # In Python `maximum` is written out. In kernels of floats LLVM's own stands for it. If either number is NaN, so is the result.
@@ -2196,6 +2393,9 @@ kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
 TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 
+# %%
+[launch(name, None, three).numpy().item() for name in ("reduce_max", "reduce_min", "reduce_mean")]
+
 # %% [markdown]
 # Where the largest number stands is a reduction of another kind: it gives a number of a place. (A NaN counts as the largest.)
 
@@ -2228,6 +2428,12 @@ TRIALS["arg_max"] = [
     ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
     for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
 ]
+
+# %% [markdown]
+# In `table`, [[0, 1], [2, 3], [4, 5]], the largest of both columns stand in row 2:
+
+# %%
+launch("arg_max", None, table, axis=0).numpy().tolist()
 
 # %% [markdown]
 # Softmax makes probabilities of a row of numbers: exp of each, divided by their sum. The largest is subtracted first. That
@@ -2283,6 +2489,13 @@ def softmax_grad(out, dy, y):
 
 
 # %% [markdown]
+# exp(1000) is infinite, and yet:
+
+# %%
+far_apart = cpu.put(np.array([[1000.0, 1000.0], [1000.0, 0.0]]))
+launch("softmax", None, far_apart).numpy().tolist()
+
+# %% [markdown]
 # Its logarithm has a kernel of its own: where softmax rounds to 0, log(softmax(x)) would be -infinity.
 
 
@@ -2313,7 +2526,12 @@ def log_softmax_grad(out, dy, y):
             out[i, k] = dy[i, k] - exp(y[i, k]) * total
 
 
+# %%
+launch("log_softmax", None, far_apart).numpy().round(4).tolist()
+
 # %% [markdown]
+# Of the 0 in the second row above, the logarithm would be -infinity. Here its true value is left, -1000.
+#
 # ### The same numbers elsewhere
 #
 # A transpose is a copy of an array seen with its axes in another order. A slice and arrays joined end to end are copies as
@@ -2343,6 +2561,12 @@ def plan_moves(op, function, shape, inputs, pairs):
     return make(op, shape, inputs[0].dtype, inputs, MOVES[inputs[0].device.kind](function, shape, inputs, pairs))
 
 
+# %% [markdown]
+# The four planners, then. Each says what the result's shape is, and which view goes to which.
+
+
+# %%
+#| export rows
 def plan_transpose(op, function, x, axes=None):
     """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
@@ -2451,7 +2675,17 @@ enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": (
 enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
 
 
+# %%
+print(launch("transpose", None, table).numpy().tolist())
+print(launch("slice", None, table, slices=((0, 3, 2), (None, None, -1))).numpy().tolist())
+try:
+    launch("cast", None, cpu.put(np.array([math.nan])), dtype="i8")
+except ValueError as error:
+    print(error)
+
 # %% [markdown]
+# Columns became rows; of every second row the numbers stand in reverse; and NaN is no integer.
+#
 # The gradient of `gather` adds rows where they were taken from. A row may have been taken twice, so the order of the additions
 # is that of the batch. And `one_hot` makes rows of zeros with a single one.
 
@@ -2480,6 +2714,15 @@ def scatter_add(out, x, rows):
             out[rows[i], j] += x[i, j]
 
 
+# %%
+launch("scatter_add", None, table, cpu.put(np.array([1, 1, 0])), count=2).numpy().tolist()
+
+# %% [markdown]
+# Rows 0 and 1 of `table` were added up in row 1, and row 2 went to row 0. Now `one_hot`:
+
+
+# %%
+#| export rows
 def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
