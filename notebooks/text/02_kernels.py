@@ -2040,7 +2040,8 @@ print("equal:", products[0].tobytes() == products[1].tobytes())
 #
 # ### Data
 #
-# The same as on level 1: 400 points, and the penguins.
+# The same as on level 1: 400 points around a known plane, and the penguins. A row of `batches` holds the ten row numbers of one
+# step.
 
 # %%
 task = tasks.linear()
@@ -2170,7 +2171,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# And the training loop around them. The sigmoid's and the loss's gradients stand in it, in the order of the record.
+# And the training loop around them. `CLIP` keeps a probability away from 0 and 1, where its log would be infinite. With `None`
+# for `out` there are no buffers to name, and the lines read like the formulas: `hit` is y·log c, `miss` is (1 − y)·log(1 − c). The sigmoid's and the loss's gradients stand in it, in the order of the record.
 
 # %%
 #| export tasks
@@ -2289,6 +2291,8 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 #
 # ## More of the same kind (optional)
 #
+# Nothing new is needed below here: more rows of the same table, for the levels above. First, who else has such a table?
+#
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
@@ -2394,7 +2398,7 @@ TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 
 # %%
-[launch(name, None, three).numpy().item() for name in ("reduce_max", "reduce_min", "reduce_mean")]
+[launch(name, None, three).numpy().item() for name in ("reduce_max", "reduce_mean")]
 
 # %% [markdown]
 # Where the largest number stands is a reduction of another kind: it gives a number of a place. (A NaN counts as the largest.)
@@ -2872,6 +2876,9 @@ print(two, many[-2:] == two)
 # So far the table has one column. Notebook 01 ends with two more machines, a GPU and a TPU. (On a computer without them they are
 # simulated, thread by thread and cycle by cycle.) What do they need to run our two tasks? A kernel for each op. But not one line
 # of a scalar function: only *who calls it* differs. On a CPU it is a loop, on a GPU each element has a thread of its own.
+#
+# A reminder of the GPU's words. Threads start in **blocks**; those of a block share a small, near memory. 32 of them, a **warp**,
+# run in step. `cuda.grid(1)` is a thread's number among all. Here are the lines that go around an element on a GPU:
 
 
 # %%
@@ -2891,12 +2898,15 @@ def thread(places, letters):
 
 AROUND["gpu"], AROUND["tpu"] = thread, nest
 
+# %% [markdown]
+# A matrix and a row are added:
+
 # %%
 owners = [owners for _, owners in merged_axes((10, 4), [(10, 4), (1, 4)])]
 print(loop_source("add", owners, kind="gpu"))
 
 # %% [markdown]
-# Compare it with the loop above: the last line is the same. `n % 4` is the column, what is left is the row.
+# Compare it with the loop that the CPU got, in *One scalar function, one loop*: the last line is the same. `n % 4` is the column, what is left is the row.
 #
 # A kernel like softmax works on a row with several loops. There a thread gets a row: a slice of each array, one row high. It
 # cannot tell that there are others. So every function that is a loop over independent rows serves a GPU as it stands.
@@ -2920,9 +2930,11 @@ def threads_for(count):
 
 
 # %% [markdown]
+# ### A compiler for the GPU
+#
 # Compiling means: the floats of a kernel get the dtype of its arrays, as on the CPU, and what stands for `rint`, `exponent` and
 # `scaled` is what a GPU has. The simulator runs the result as Python, and a real GPU through numba. A kernel that reads `cuda`
-# knows its threads; any other one gets rows.
+# knows its threads; any other one gets rows. Here is what a GPU has, a `function of the dtype -> function of numbers` for each:
 
 
 # %%
@@ -2961,7 +2973,12 @@ ON_GPU = {  # what stands there for the functions of level 1
     select: lambda dtype: lambda condition, x, y: x if condition else y,
 }
 
+# %% [markdown]
+# The compiler gives a program that starts the threads, in as many blocks as the result needs:
 
+
+# %%
+#| export devices
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     """A program that launches this kernel, for arrays of that dtype. (Bounds are checked where the GPU is simulated.)"""
     if "cuda" in globals_read(function.__code__):
@@ -2977,6 +2994,12 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
+# %% [markdown]
+# A kernel is made once and kept under its hash, as on the CPU. Then both kinds get their compiler:
+
+
+# %%
+#| export devices
 def kernel_for(function, dtype):
     """The kernel for arrays of that dtype, made once: a real GPU compiles it once."""
     try:
@@ -2992,6 +3015,9 @@ def kernel_for(function, dtype):
 
 COMPILERS["gpu"], COMPILERS["tpu"] = compile_gpu, compile_cpu
 
+# %% [markdown]
+# Sigmoid is a function of numbers, softmax a loop over rows. Both run on the GPU as they stand:
+
 # %%
 gpu = pool()["gpu:0"]
 for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
@@ -3003,7 +3029,9 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 # ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
 # the CPU's programs. Their cycles are not counted.
 #
-# **Reductions.** A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
+# ### Sums on a GPU
+#
+# A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
 # meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.
 
 
@@ -3031,6 +3059,12 @@ def reduce_block(out, x):
         out[i] = part[0]
 
 
+# %% [markdown]
+# The columns, and how many threads each of the two wants:
+
+
+# %%
+#| export devices
 def reduce_thread(out, x):
     """out[i, j] = x[i, 0, j], x[i, 1, j], … taken in by one thread, in order."""
     n = cuda.grid(1)
@@ -3056,7 +3090,9 @@ numbers = np.arange(12, dtype="f4").reshape(3, 4)
 print([launch("reduce_sum", None, gpu.put(numbers), axis=axis).numpy().tolist() for axis in (0, 1)])
 
 # %% [markdown]
-# **Products.** The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
+# ### Products on three machines
+#
+# The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
 # from far memory once instead of once for each row or column. On the TPU the array does it, with inputs rounded to bfloat16.
 
 
@@ -3132,9 +3168,10 @@ for place in (gpu, tpu):
 
 # %% [markdown]
 # The TPU has lost the thousandth: in bfloat16 the next number after 1 is 1.0078.
-
-# %% [markdown]
-# **Moving numbers.** A thread finds where its number comes from and where it goes: a start and a stride for each axis, which
+#
+# ### Numbers on the move
+#
+# A thread finds where its number comes from and where it goes: a start and a stride for each axis, which
 # NumPy tells us from empty arrays of these shapes.
 
 
@@ -3162,6 +3199,12 @@ def view_of(view, base):
     return start // view.itemsize, tuple(stride // view.itemsize for stride in view.strides)
 
 
+# %% [markdown]
+# And the program: one launch for each pair of views, planned before any number is there.
+
+
+# %%
+#| export devices
 def by_numbers(function, shape, inputs, pairs):
     """The program that takes numbers from view to view on a GPU."""
     place, dtype, zero = inputs[0].device, inputs[0].dtype, np.zeros(1, inputs[0].dtype)
@@ -3176,9 +3219,8 @@ def by_numbers(function, shape, inputs, pairs):
 
     def run(out, *arrays):
         for kernel, blocks, threads, base in launches:
-            x = (
-                arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
-            )  # what lies in no input is 0
+            # what lies in no input is 0
+            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
             launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
 
     return run
@@ -3191,7 +3233,9 @@ KERNELS["transpose", "gpu"] = KERNELS["transpose", "cpu"]
 print(launch("transpose", None, gpu.put(numbers)).numpy().tolist())
 
 # %% [markdown]
-# **By number.** Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
+# ### Rows by number
+#
+# Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
 # has atomic additions for this, but their order changes from run to run, and so do the last bits. Here each thread owns a column.
 # A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
 
@@ -3216,6 +3260,12 @@ def scatter_threads(out, x, rows):
             out[rows[i], j] += x[i, j]
 
 
+# %% [markdown]
+# The look at the row numbers is put around a planner, so that it stands before every run:
+
+
+# %%
+#| export devices
 def rows_checked(planner, count):
     """The planner of an op whose last input holds numbers below count(spec of the result, first input)."""
 
@@ -3240,7 +3290,18 @@ PLANNERS["gather"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
 PLANNERS["scatter_add"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
 PLANNERS["one_hot"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 
+# %%
+try:
+    launch("gather", None, gpu.put(numbers), gpu.put(np.array([3])))
+except IndexError as error:
+    print(error)
 
+# %% [markdown]
+# A random number is a function of its place, so a thread makes it without its neighbours:
+
+
+# %%
+#| export devices
 @kernel("random_uniform", "gpu")
 def uniform_threads(out, state):
     i = cuda.grid(1)
@@ -3268,10 +3329,14 @@ PLANS.clear()
 KERNELS
 
 # %% [markdown]
-# The table is full. Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
+# The table is full.
+#
+# ### The two tasks, on three machines
+#
+# Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
 # devices are slow, so these are 40 steps of the one and 4 of the other.)
 
-# %%
+# %% tags=["hide-input"]
 checks.predict(
     "Three devices train the linear regression for 40 steps in float32. How many digits of the losses will the GPU share with "
     "the CPU, and how many the TPU?",
@@ -3294,7 +3359,8 @@ for kind in ("cpu", "gpu", "tpu"):
     print(kind, fits[kind].losses[[0, 19, 39]].round(2), "within 1e-5:", apart < 1e-5, " within 2 %:", apart < 0.02)
 
 # %% [markdown]
-# And the net, 4 steps on 20 rows each:
+# All three learn alike. And the net, 4 steps on 20 rows each. (The losses jump, because each is that of 20 other rows, and four
+# steps teach next to nothing.)
 
 # %%
 with_rings = tasks.rings()
