@@ -158,8 +158,12 @@ def globals_read(code):
     return own.union(*map(globals_read, inner))
 
 
+# %%
+sorted(globals_read((lambda x: np.sqrt(x) + w1).__code__))
+
 # %% [markdown]
-# So a function needs a description, in which everything shows that could change the program:
+# What is compiled from this lambda depends on `w1`, too. So a function needs a description, in which everything shows that could
+# change the program:
 
 
 # %%
@@ -770,7 +774,7 @@ for other in ((1, 4), (10, 4)):
 # With a row, the axis of 10 belongs to the first input alone and that of 4 to both: two loops, and the second input is indexed
 # by the inner letter only. With a matrix it is one axis of 40.
 #
-# The loop itself is text. An input is indexed by the letters of the axes it owns. With one letter it is seen as one long row
+# The loop itself is text: a Python program that writes a Python program. An input is indexed by the letters of the axes it owns. With one letter it is seen as one long row
 # (`ravel`), which compilers like best.
 
 
@@ -1184,7 +1188,8 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
 
 
 # %% [markdown]
-# Now a reduction costs three lines, too.
+# Now a reduction costs three lines, too. The decorator also notes the shapes on which a new kernel will be tried, an empty one
+# among them.
 
 
 # %%
@@ -1365,7 +1370,8 @@ def drawn(draw, what, dtype):
 
 
 # %% [markdown]
-# One trial: your function takes the kernel's place, and is launched like it.
+# One trial: your function takes the kernel's place in the table, and is launched like it. Before that the result is filled with
+# sevens. Fresh memory often holds zeros, and would hide a number that your kernel forgot.
 
 
 # %%
@@ -1383,7 +1389,8 @@ def outcome(op, kind, function, arrays, attrs):
 
 
 # %% [markdown]
-# All trials, in both dtypes. The first difference ends them:
+# All trials, in both dtypes. The present kernel goes first, its results are what is expected. The first difference, or the first
+# error, ends them:
 
 
 # %%
@@ -1426,7 +1433,9 @@ def counter_example(op, arrays, result, expected, places):
 
 
 # %% [markdown]
-# And the door for your kernel. When the block ends, by an error too, the table is as it was before.
+# And the door for your kernel, `use`. It is a *context manager*: what stands before `yield` runs when the `with` block begins, what
+# stands under `finally` when it ends, by an error too. So the table is then as it was before. While the kernel is tried,
+# `boundscheck` makes numba look at every index.
 
 
 # %%
@@ -2144,7 +2153,9 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %% [markdown]
 # ### The second task: a net
 #
-# The net of level 1 as launches. For the many results we let `launch` take new buffers (`None`).
+# The net of level 1 as launches. For the many results we let `launch` take new buffers (`None`). `outputs` begins with the batch,
+# and each layer adds what it gives. `dnn_backward` goes through the layers from the last to the first: each has a product and a
+# sum for its own gradients, and a product that hands the slope on to the layer before.
 
 
 # %%
