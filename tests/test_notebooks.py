@@ -161,7 +161,7 @@ def rhythm(name):
 AIM = dict(median=8, long=0.05, prose=6, walls=0, giants=set())  # median and prose have another end: 4 lines, 12 words
 MISSES = {  # where a notebook does not get there, how far it is: it may come nearer, and not go farther
     "01_hardware": dict(long=0.18, prose=4.1, walls=1),
-    "02_kernels": dict(prose=4.9),
+    "02_kernels": dict(prose=5.1),
     "03_low_level": dict(long=0.18, prose=2.9, walls=1, giants={"EAGER"}),
     "04_mid_level": dict(long=0.09, prose=4.5),
     "05_high_level": dict(long=0.09, prose=5.5, walls=1),

@@ -1507,7 +1507,7 @@ checks.predict(
 # ## A matrix product at the machine's peak (15 min)
 #
 # For the small matrices of our two tasks three loops are enough. For large ones they are not. How far are they from the peak
-# that level 1 measured? We climb in six steps. In float64 each must give the same bits. The speed we measure in float32, at
+# that level 1 measured? We climb a ladder of six rungs. In float64 each must give the same bits. The speed we measure in float32, at
 # 512 x 512 (plain Python at 32 x 32, or we would wait for minutes).
 
 
