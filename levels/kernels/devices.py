@@ -246,9 +246,8 @@ def by_numbers(function, shape, inputs, pairs):
 
     def run(out, *arrays):
         for kernel, blocks, threads, base in launches:
-            x = (
-                arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
-            )  # what lies in no input is 0
+            # what lies in no input is 0
+            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
             launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
 
     return run

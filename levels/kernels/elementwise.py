@@ -34,9 +34,7 @@ def merged_axes(shape, shapes):
 
 def nest(places, letters):
     """The lines around the one that computes an element: a loop for each index."""
-    row = [
-        name for name, index in places.items() if len(index) < 2
-    ]  # seen as one long row, or as the one number that it is
+    row = [name for name, index in places.items() if len(index) < 2]  # seen as one long row, or as its one number
     lines = [f"{name} = {name}.ravel()" + "[0]" * (not places[name]) for name in row]
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
@@ -186,10 +184,6 @@ STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: l
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
-scalar("exp")(lambda x: exp(x))
-scalar("log")(lambda x: log(x))
-
-
 @scalar("relu")
 def relu(x):
     return select(x > 0.0, x, 0.0)
@@ -200,6 +194,8 @@ def relu_grad(dy, y):
     return select(y > 0.0, dy, 0.0)
 
 
+scalar("exp")(lambda x: exp(x))
+scalar("log")(lambda x: log(x))
 scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
 
 

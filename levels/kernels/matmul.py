@@ -118,8 +118,7 @@ def vectors(context, builder, signature, arguments):
         flags = ("contract",) if size == 4 else ()
         return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
 
-    rows = cgutils.unpack_tuple(builder, array(0).shape)[0]  # of the first argument
-    return SimpleNamespace(**locals())
+    return SimpleNamespace(rows=cgutils.unpack_tuple(builder, array(0).shape)[0], **locals())  # rows: of argument 0
 
 
 def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):

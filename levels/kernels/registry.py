@@ -32,6 +32,8 @@ KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
+UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
+NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
 def kernel(op, *kinds, planner=None):
@@ -126,8 +128,6 @@ def plan(op, inputs, attrs):
 
 
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
-UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
-NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
 def planned(op, reads, attrs):
@@ -150,6 +150,21 @@ def planned(op, reads, attrs):
     if found is None or (found.watched and rebound(found.watched)):
         found = PLANS[key] = plan(op, reads, attrs)
     return found
+
+
+def new_results(spec):
+    """A new buffer for a result, or a tuple of them for several."""
+    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
+
+
+def check_results(op, out, inputs, spec):
+    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
+    outs = out if type(out) is tuple else (out,)
+    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
+    if specs != (spec if type(spec) is tuple else (spec,)):
+        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
+    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
+        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
 
 
 def execute(found, out, inputs, attrs):
@@ -187,18 +202,3 @@ def counted(run):
         found.launches = 0
     run()
     return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
-
-
-def new_results(spec):
-    """A new buffer for a result, or a tuple of them for several."""
-    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
-
-
-def check_results(op, out, inputs, spec):
-    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
-    outs = out if type(out) is tuple else (out,)
-    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
-    if specs != (spec if type(spec) is tuple else (spec,)):
-        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
-    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
-        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")

@@ -4,7 +4,8 @@
 # **In this notebook you fill a table of small compiled programs, and train a model by calling them by name.**
 #
 # A framework never says "add these numbers with this loop". It says `"add"`, and looks up who can do that on this device.
-# About 35 minutes.
+# About 70 minutes, without the sections marked as optional. From level 1 you need three things: a `Device` such as `cpu:0`, a
+# `Buffer` of its memory, and what a launch costs.
 
 # %%
 from course import build, figures, tasks
@@ -98,10 +99,30 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 #
 # The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled, in a
 # folder. The danger is a **stale** kernel: you change a function, and the old program runs. numba's own cache looks at the
-# file's time stamp, and misses a change in another file. Ours keeps each program under a hash of everything it was made from:
-# the function's code, its constants, and the same of every function it calls. What cannot be described, such as a setting in
-# some module, is not kept at all. If you define a function again in a running notebook, the next launch notices, and compiles
-# again what uses it. (The code of this section may be skipped. Its idea is this paragraph and the question below.)
+# file's time stamp, and
+# [misses a change in another file](https://numba.readthedocs.io/en/stable/developer/caching.html).
+#
+# Ours keeps each program under a **hash**: a short fingerprint of a text, another one whenever the text differs. The text is
+# everything that the program was made from: the function's code, its constants, and the same of every function it calls.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "`four_times` calls `double`, and was compiled. Now we change `double` and leave `four_times` as it is. Which program "
+    "does `four_times` run?",
+    choices=["the kept one, for its own code is the same", "a new one"],
+    answer="a new one",
+    because="The text goes down through everything that is called. So the hash is another, and `four_times` is compiled again.",
+)
+
+# %% [markdown]
+# What cannot be put in words, such as a setting in some module, is not kept at all. And if you define a function again in a
+# running notebook, the next launch notices, and compiles again what uses it. That is all you need of the cache. The next
+# section is **One table**.
+#
+# ### The code of the cache (optional)
+#
+# A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
+# calls. Python can list them. `cuda` is the GPU of notebook 01, the two containers on top are filled further down.
 
 # %%
 #| export cache
@@ -137,8 +158,12 @@ def globals_read(code):
     return own.union(*map(globals_read, inner))
 
 
+# %%
+sorted(globals_read((lambda x: np.sqrt(x) + w1).__code__))
+
 # %% [markdown]
-# So a function needs a description, in which everything shows that could change the program:
+# What is compiled from this lambda depends on `w1`, too. So a function needs a description, in which everything shows that could
+# change the program:
 
 
 # %%
@@ -172,13 +197,8 @@ def described(value, seen=()):
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
 
-# %% tags=["hide-input"]
-checks.predict(
-    "`four_times` calls `double`. We change `double` and leave `four_times` as it is. Is `four_times` described differently?",
-    choices=["no, its own code is the same", "yes"],
-    answer="yes",
-    because="The description goes down through everything that is called. So `four_times` will be compiled again.",
-)
+# %% [markdown]
+# Here is the question from above. The first `double` is replaced by a second; `four_times` stays:
 
 
 # %%
@@ -202,6 +222,7 @@ print("another description:", described(four_times) != before)
 # %% [markdown]
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
+# So one function says what the copy finds in place of a value:
 
 
 # %%
@@ -224,6 +245,12 @@ def inside(value, dtype, stands, compiled):
     return compiled(function)
 
 
+# %% [markdown]
+# And one makes the copy, with every value replaced:
+
+
+# %%
+#| export cache
 def specialised(function, find, finish=lambda copy: copy):
     """A copy of a function that reads find(value) where it reads a value, finished before the names that it reads are set."""
     code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
@@ -235,6 +262,11 @@ def specialised(function, find, finish=lambda copy: copy):
     return result
 
 
+# %% [markdown]
+# Now compile. The name of a program is the hash: of versions, dtype and options, and of the description above.
+
+# %%
+#| export cache
 PROGRAMS = {}  # hash -> program
 
 
@@ -268,6 +300,12 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     return specialised(function, lambda value: inside(value, dtype, STANDS, inner), finish)
 
 
+# %% [markdown]
+# To call the machine code itself, past numba's look-up, saves a part of a microsecond:
+
+
+# %%
+#| export cache
 def compiled_for(program, *arguments):
     """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
     if not hasattr(program, "compile"):  # it is Python: `COMPILERS` may hold a compiler that compiles nothing
@@ -307,6 +345,13 @@ class HashLocator:
 
 
 # %% [markdown]
+# The same text gives the same hash. So of two equal functions the second *is* the first; nothing is compiled twice:
+
+# %%
+halved, again = (compile_cpu(function, np.dtype("f4")) for function in (lambda x: 0.5 * x, lambda x: 0.5 * x))
+print(halved(np.float32(3.0)), again is halved)
+
+# %% [markdown]
 # And within a running notebook, the next launch has to notice when you define again a function that its kernel calls, or a
 # number that it reads:
 
@@ -337,7 +382,7 @@ def rebound(names):
 # ## One table (5 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU would be one
-# more column of this table. (The three smaller tables beside it serve the next section.)
+# more column of this table. It is a `dict` that prints as a table and knows when it was changed.
 
 # %%
 #| export registry
@@ -367,10 +412,17 @@ class Kernels(dict):
         return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
 
 
+# %% [markdown]
+# Three smaller tables and two sets stand beside it. The next section fills them, so come back to their comments then.
+
+# %%
+#| export registry
 KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
+UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
+NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
 # %% [markdown]
@@ -395,10 +447,34 @@ def kernel(op, *kinds, planner=None):
 
 
 # %% [markdown]
+# Our first entry: a kernel that doubles.
+
+
+# %%
+@kernel("twice", "cpu")
+def twice(out, x):
+    for i in range(len(out)):
+        out[i] = 2.0 * x[i]
+
+
+KERNELS
+
+# %% [markdown]
+# One row, one column. Nothing is compiled yet.
+#
 # ## One way in (6 min)
 #
-# Before a kernel may run, somebody has to know the shape of its result, and that the dtypes agree. That is a **plan**. It
-# is the same for every call with the same shapes, so it is made once and kept.
+# Who calls a kernel has to know the shape and the dtype of its result. Level 1 keeps both in a buffer's `Spec`, with the
+# device. Here is one of three numbers:
+
+# %%
+cpu = pool()["cpu:0"]
+three = cpu.put(np.arange(3.0))
+print(three.spec, three.spec.nbytes, "bytes")
+
+# %% [markdown]
+# Specs of the inputs are enough to say what a call will do: which Spec the result has, which program runs, and how many bytes
+# it moves. That is a **plan**. It is the same for every call with the same shapes, so it is made once and kept.
 
 
 # %%
@@ -415,6 +491,13 @@ class Plan:
         self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
 
+# %% [markdown]
+# Each op has a **planner**, a function that makes its plans. Nearly all of them end in `make`. It takes the loop, and the
+# shapes in which the loop wants to see its arrays (`views`), such as a matrix as one long row.
+
+
+# %%
+#| export registry
 def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views`.
 
@@ -441,7 +524,21 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
 
 
 # %% [markdown]
-# Every planner asks first whether the dtypes agree, and whether it has a kernel for them.
+# The planner of `twice` is one line: a result like `x`, and the kernel, compiled for its dtype.
+
+
+# %%
+def plan_twice(op, function, x):
+    return make(op, x.shape, x.dtype, [x], compile_cpu(function, x.dtype))
+
+
+PLANNERS["twice"] = plan_twice
+made = plan_twice("twice", twice, three)
+print(made.spec, "-", made.nbytes, "bytes to move")
+
+# %% [markdown]
+# 24 bytes are read and 24 written. A planner with more inputs asks first whether the dtypes agree, and whether there is a
+# kernel for them.
 
 
 # %%
@@ -459,8 +556,15 @@ def same_dtype(op, *inputs, kinds="f"):
     return inputs[0].dtype
 
 
+# %%
+try:
+    same_dtype("add", three, cpu.put(np.ones(3, "f4")))
+except TypeError as error:
+    print(error)
+
 # %% [markdown]
-# What can be wrong with any op is found in one place, before its planner is asked.
+# What else can be wrong with any op is found in one place, before its planner is asked: no such op, no input, two devices, no
+# kernel for this kind, an attribute that the planner does not take.
 
 
 # %%
@@ -492,20 +596,23 @@ def plan(op, inputs, attrs):
     return made
 
 
+# %%
+for name, buffers in (("twise", [three]), ("twice", [])):
+    try:
+        plan(name, buffers, {})
+    except (LookupError, TypeError) as error:
+        print(error)
+
 # %% [markdown]
-# And `launch` is the one way in. It finds the plan, checks the buffer for the result (or takes a new one), counts, and runs.
-# An attribute such as an axis is part of the plan. One such as a rate may change from call to call: it is a number for the
-# kernel.
+# `launch` will be the one way in. It takes three steps. First it looks for a plan made before. The key is the op with the Specs
+# of its inputs and its attributes. An attribute such as an axis is part of the plan. One such as a rate may change from call to
+# call: it is a number for the kernel, and any rates share a plan.
 
 # %%
 #| export registry
 spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
-UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
-NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 
 
-# %%
-#| export registry
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
     try:
@@ -528,6 +635,33 @@ def planned(op, reads, attrs):
     return found
 
 
+# %% [markdown]
+# Then the result is checked, or a new buffer taken for it:
+
+
+# %%
+#| export registry
+def new_results(spec):
+    """A new buffer for a result, or a tuple of them for several."""
+    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
+
+
+def check_results(op, out, inputs, spec):
+    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
+    outs = out if type(out) is tuple else (out,)
+    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
+    if specs != (spec if type(spec) is tuple else (spec,)):
+        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
+    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
+        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+
+
+# %% [markdown]
+# And the program runs on the arrays in the buffers, and is counted:
+
+
+# %%
+#| export registry
 def execute(found, out, inputs, attrs):
     """Count a launch of this plan, and run it."""
     found.launches += 1
@@ -541,7 +675,7 @@ def execute(found, out, inputs, attrs):
 
 
 # %% [markdown]
-# So a launch is three steps: find the plan, check the result, run.
+# Together, find, check and run:
 
 
 # %%
@@ -564,7 +698,7 @@ def launch(op, out, *inputs, **attrs):
 
 
 # %% [markdown]
-# Every launch passes here, so it is easy to say what a step consists of. And a buffer that does not fit the result is refused:
+# Every launch passes here, so it is easy to count what a step consists of.
 
 
 # %%
@@ -577,38 +711,16 @@ def counted(run):
     return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
 
 
-def new_results(spec):
-    """A new buffer for a result, or a tuple of them for several."""
-    return tuple(map(new_results, spec)) if type(spec) is tuple else spec.device.new(spec)
-
-
-def check_results(op, out, inputs, spec):
-    """Raise ValueError unless these buffers can take the results. (A freed buffer has a Spec of its own.)"""
-    outs = out if type(out) is tuple else (out,)
-    specs = tuple(getattr(buffer, "spec", None) for buffer in outs)
-    if specs != (spec if type(spec) is tuple else (spec,)):
-        raise ValueError(f"{op}: the result needs a live buffer {spec}, got {out!r}")
-    if len({*outs, *inputs}) < len(outs) + len({*inputs}):
-        raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
-
-
 # %% [markdown]
-# A kernel, a planner of one line, and the first launch:
-
+# The first launch, and what two of them cost:
 
 # %%
-@kernel("twice", planner=lambda op, function, x: make(op, x.shape, x.dtype, [x], compile_cpu(function, x.dtype)))
-def twice(out, x):
-    for i in range(len(out)):
-        out[i] = 2.0 * x[i]
-
-
-cpu = pool()["cpu:0"]
-print(launch("twice", None, cpu.put(np.arange(3.0))).numpy())
-print(KERNELS)
+print(launch("twice", None, three).numpy())
+print(counted(lambda: [launch("twice", None, three) for _ in range(2)]))
 
 # %% [markdown]
-# One row in the table. But must each op bring a loop and a planner of its own?
+# Two launches, twice 48 bytes. It runs. But must each op bring a loop and a planner of its own? We take `twice` out again, and
+# look for something shorter.
 
 # %%
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
@@ -618,7 +730,8 @@ PLANS.clear()
 # ## One scalar function, one loop (6 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
-# the loop. When shapes differ, the smaller array is repeated (**broadcasting**): a bias of shape `(1, 4)` is added to
+# the loop. When shapes differ, the smaller array is repeated
+# ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is added to
 # every row of `(10, 4)`. In the loop that means one index less. So for each axis we note its *owners*: the inputs that have
 # it, and are not repeated along it. Neighbouring axes with the same owners are one long axis to the loop.
 
@@ -661,7 +774,7 @@ for other in ((1, 4), (10, 4)):
 # With a row, the axis of 10 belongs to the first input alone and that of 4 to both: two loops, and the second input is indexed
 # by the inner letter only. With a matrix it is one axis of 40.
 #
-# The loop itself is text. An input is indexed by the letters of the axes it owns. With one letter it is seen as one long row
+# The loop itself is text: a Python program that writes a Python program. An input is indexed by the letters of the axes it owns. With one letter it is seen as one long row
 # (`ravel`), which compilers like best.
 
 
@@ -669,16 +782,23 @@ for other in ((1, 4), (10, 4)):
 #| export elementwise
 def nest(places, letters):
     """The lines around the one that computes an element: a loop for each index."""
-    row = [
-        name for name, index in places.items() if len(index) < 2
-    ]  # seen as one long row, or as the one number that it is
+    row = [name for name, index in places.items() if len(index) < 2]  # seen as one long row, or as its one number
     lines = [f"{name} = {name}.ravel()" + "[0]" * (not places[name]) for name in row]
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
 AROUND = {"cpu": nest}  # kind of device -> what writes these lines
 
+# %%
+print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 
+# %% [markdown]
+# The loops are there, and `x1`, which has one letter, has become a row. Inside them comes the line that calls the scalar
+# function:
+
+
+# %%
+#| export elementwise
 def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     """The text of a nest of loops that calls the scalar function `name` once for each element.
 
@@ -706,7 +826,8 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
     print(loop_source("add", [owners for _, owners in merged_axes((10, 4), shapes)]), "\n")
 
 # %% [markdown]
-# The planner puts it all together: the common shape, the loop, and how each array has to be seen for it.
+# Python runs such a text with `exec`, and has a function like any other. Its name `scalar` then means our function of numbers,
+# and `number` the dtype.
 
 
 # %%
@@ -719,7 +840,8 @@ def compiled_loop(kind, function, dtype, owners, *layout):
 
 
 # %% [markdown]
-# The planner asks four questions. Do the arrays and numbers fit the function? Does the op support this dtype? What is the
+# The planner puts it all together: the common shape, the loop, and how each array has to be seen for it. It asks four
+# questions. Do the arrays and numbers fit the function? Does the op support this dtype? What is the
 # common shape? Which loop is it?
 
 
@@ -810,13 +932,15 @@ def sgd(w, dw, rate):
 
 
 # %% [markdown]
-# The net needs a few more. Its `exp` and `log` are those of level 1: the source of the arrays' dtype is compiled as it
-# stands. Only the four small tools beneath it mean something else in a kernel, where a number is nothing but its bits.
+# ### exp and log in a kernel (optional)
+#
+# The net needs `exp` and `log`. They are those of level 1, which has a formula for each dtype; the one for the arrays' dtype is
+# compiled as it stands. Only the small tools beneath, which work on bits, mean something else in a kernel.
 #
 # A processor with AVX-512 has an instruction for x · 2ⁿ. LLVM writes it for its `ldexp`, which numba does not know. So we hand
 # it over as an [intrinsic](https://numba.readthedocs.io/en/stable/extending/high-level.html): a function whose instructions we
 # write ourselves. On other processors `ldexp` is a slow call for each number, and the two multiplications of level 1 remain.
-# The bits are the same. (May be skimmed.)
+# The bits are the same.
 
 # %%
 #| export elementwise
@@ -845,7 +969,7 @@ ldexp = llvm_function("ldexp")
 
 
 # %% [markdown]
-# The two tools that work on bits, and then what stands for what:
+# The two tools that take an exponent apart, and then what stands for what: in a kernel, the right side for the left one.
 
 
 # %%
@@ -878,6 +1002,8 @@ STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
 # %% [markdown]
+# ### The net's ops
+#
 # A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel turns it into the slope at
 # the input. For relu it passes where the output was positive, and nothing passes elsewhere. **Fill the blank**, then run on:
 
@@ -890,15 +1016,11 @@ def my_relu_grad(dy, y):
 checks.blank(my_relu_grad, ((3.0, 2.0), 3.0), ((3.0, 0.0), 0.0), ((-1.0, 5.0), -1.0), hint="dy, or 0.0")
 
 # %% [markdown]
-# The net's ops:
+# So relu and its gradient are these two. (`select(condition, x, y)` is x where the condition holds, else y.)
 
 
 # %%
 #| export elementwise
-scalar("exp")(lambda x: exp(x))
-scalar("log")(lambda x: log(x))
-
-
 @scalar("relu")
 def relu(x):
     return select(x > 0.0, x, 0.0)
@@ -909,6 +1031,13 @@ def relu_grad(dy, y):
     return select(y > 0.0, dy, 0.0)
 
 
+# %% [markdown]
+# The others of the net. Sigmoid makes a probability of any number; clip keeps it away from 0 and 1, where log would be infinite.
+
+# %%
+#| export elementwise
+scalar("exp")(lambda x: exp(x))
+scalar("log")(lambda x: log(x))
 scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
 
 
@@ -939,8 +1068,8 @@ out.numpy()
 # ## Many numbers become one (5 min)
 #
 # A sum is not elementwise: many numbers become one. Such ops have a pattern of their own. We write how *one* more number is
-# taken in, and Python writes the loop. Seen as `[before, summed, after]` it is always the same loop, for any axis. Along a row
-# the sum starts at 0.0 and runs upwards, as the record says. But each addition waits for the one before, four cycles long. So
+# taken in, and it is put into a loop. Seen as `[before, summed, after]` it is always the same loop, for any axis. Along a row
+# the sum starts at 0.0 and runs upwards, as the record says. But each addition waits for the one before, and takes several cycles. So
 # four rows go side by side: four sums that do not wait for each other.
 
 # %%
@@ -972,6 +1101,12 @@ def reduce_rows(out, x):
         out[i] = total
 
 
+# %% [markdown]
+# Down the columns nothing waits: neighbours are different sums.
+
+
+# %%
+#| export reduce
 def reduce_columns(out, x):
     """out[i, j] = combine(… combine(START, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
     out[:] = START
@@ -1002,6 +1137,12 @@ def compiled_reduction(kind, function, dtype, start, loop, fast):
     return COMPILERS[kind](types.FunctionType(loop.__code__, scope), dtype, fast)
 
 
+# %% [markdown]
+# Which axes are summed is read here. Every wrong axis ends here, too.
+
+
+# %%
+#| export reduce
 def reduced(op, shape, axis):
     """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -1015,7 +1156,14 @@ def reduced(op, shape, axis):
 
 
 # %% [markdown]
-# The planner sees any array as `[before, within, after]`, and takes the loop that fits.
+# In shape (2, 3, 4) the axis 1 has 2 before it, 3 within and 4 after:
+
+
+# %%
+reduced("reduce_sum", (2, 3, 4), axis=1)
+
+# %% [markdown]
+# The planner sees any array so, as `[before, within, after]`, and takes the loop that fits.
 
 
 # %%
@@ -1040,7 +1188,8 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
 
 
 # %% [markdown]
-# Now a reduction costs three lines, too.
+# Now a reduction costs three lines, too. The decorator also notes the shapes on which a new kernel will be tried, an empty one
+# among them.
 
 
 # %%
@@ -1114,8 +1263,15 @@ TRIALS["gather"] = [
 ]
 
 # %% [markdown]
-# And the workhorse of deep learning, the matrix product. For each result the sum runs over `k` upwards, whatever the
-# order of the three loops. Why they stand in this order, a picture further down will show.
+# Three rows by number, one of them twice:
+
+# %%
+table = cpu.put(np.arange(6.0).reshape(3, 2))
+launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
+
+# %% [markdown]
+# And the workhorse of deep learning, the matrix product. Its planner first. The inner sizes must agree, and a transposed
+# operand is only read in another order:
 
 # %%
 #| export matmul
@@ -1139,6 +1295,13 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     return make(op, (m, n), dtype, [x, w], run, [(m, n), x.shape, w.shape])
 
 
+# %% [markdown]
+# The kernel: for each result the sum runs over `k` upwards, whatever the order of the three loops. Why they stand in this
+# order, a picture further down will show.
+
+
+# %%
+#| export matmul
 @kernel("matmul", planner=plan_matmul)
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
@@ -1154,6 +1317,12 @@ TRIALS["matmul"] = [
     for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
     for flip_x, flip_w in ((False, False), (True, False), (False, True))
 ]
+
+# %% [markdown]
+# A backward pass wants xᵀ · x, and no copy of x turned round:
+
+# %%
+launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 
 # %% [markdown]
 # The table by now:
@@ -1200,6 +1369,13 @@ def drawn(draw, what, dtype):
     return what.astype(dtype) if what.dtype.kind == "f" else what
 
 
+# %% [markdown]
+# One trial: your function takes the kernel's place in the table, and is launched like it. Before that the result is filled with
+# sevens. Fresh memory often holds zeros, and would hide a number that your kernel forgot.
+
+
+# %%
+#| export trial
 def outcome(op, kind, function, arrays, attrs):
     """What this function, as the kernel of `op`, makes of these arrays."""
     kernel(op, kind)(function)
@@ -1213,7 +1389,8 @@ def outcome(op, kind, function, arrays, attrs):
 
 
 # %% [markdown]
-# Where the two differ, you get a counter-example:
+# All trials, in both dtypes. The present kernel goes first, its results are what is expected. The first difference, or the first
+# error, ends them:
 
 
 # %%
@@ -1239,6 +1416,12 @@ def try_kernel(op, kind, function, reference):
                     raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, right, map(tuple, wrong))}")
 
 
+# %% [markdown]
+# And where the two differ, you get a counter-example in words:
+
+
+# %%
+#| export trial
 def counter_example(op, arrays, result, expected, places):
     """Where two results differ, in words. Numbers are more telling than NaN, so the first place without one is shown."""
     if any(array.shape != result.shape for array in arrays):
@@ -1250,7 +1433,9 @@ def counter_example(op, arrays, result, expected, places):
 
 
 # %% [markdown]
-# And the door for your kernel. When the block ends, by an error too, the table is as it was before.
+# And the door for your kernel, `use`. It is a *context manager*: what stands before `yield` runs when the `with` block begins, what
+# stands under `finally` when it ends, by an error too. So the table is then as it was before. While the kernel is tried,
+# `boundscheck` makes numba look at every index.
 
 
 # %%
@@ -1322,7 +1507,7 @@ checks.predict(
 # ## A matrix product at the machine's peak (15 min)
 #
 # For the small matrices of our two tasks three loops are enough. For large ones they are not. How far are they from the peak
-# that level 1 measured? We climb in six steps. In float64 each must give the same bits. The speed we measure in float32, at
+# that level 1 measured? We climb a ladder of six rungs. In float64 each must give the same bits. The speed we measure in float32, at
 # 512 x 512 (plain Python at 32 x 32, or we would wait for minutes).
 
 
@@ -1374,8 +1559,9 @@ widgets.explore(
 # lines or more, but a column of a large matrix is long, too. So do not read times from it: the ladder below measures those, and
 # there the lanes count as well.
 #
-# Back to the ladder. Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x` and four rows of `w`
-# in one pass: six loads and two stores for eight products, where the third rung has sixteen and eight. (Read from left to right, k still runs upwards.)
+# Back to the ladder. Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x`
+# and four rows of `w` in one pass: six loads and two stores for eight products, where the third rung has sixteen and eight.
+# (Read from left to right, k still runs upwards.)
 
 
 # %%
@@ -1410,8 +1596,11 @@ def tile(out, x, w, i, j, rows=16, width=8):
 # %% [markdown]
 # For each k it loads one row of `w` and sixteen numbers of `x`, and stores nothing. Its shape comes from the processor: enough
 # sums to keep the adders busy, and no more than there are registers. No loop in Python says "keep these in registers", so this
-# one piece is an intrinsic, written in the compiler's own words as on level 1. (The code of this rung may be skimmed, down to
-# the figure.)
+# one piece is written in the compiler's own words, as on level 1. That is the next section. You can go on at **Threads** without it.
+#
+# ### The tile, in the compiler's words (optional)
+#
+# What does your processor offer?
 
 
 # %%
@@ -1439,8 +1628,13 @@ DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once 
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
+# %% tags=["nbval-ignore-output"]
+print(f"{ROWS} rows of {VECTORS} vectors of {BYTES} bytes")
+
 # %% [markdown]
-# Some instructions on vectors, as functions that write them:
+# A function that numba hands its own builder to is an **intrinsic**. Such a builder emits one instruction at a time, as the
+# assembler of level 1 does. First the instructions that we need on vectors, as functions that write them. `splat` fills all
+# lanes with one number; a `mask` switches lanes off, so that nothing beyond an edge is touched.
 
 
 # %%
@@ -1496,8 +1690,7 @@ def vectors(context, builder, signature, arguments):
         flags = ("contract",) if size == 4 else ()
         return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
 
-    rows = cgutils.unpack_tuple(builder, array(0).shape)[0]  # of the first argument
-    return SimpleNamespace(**locals())
+    return SimpleNamespace(rows=cgutils.unpack_tuple(builder, array(0).shape)[0], **locals())  # rows: of argument 0
 
 
 # %% [markdown]
@@ -1665,6 +1858,8 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
 
 
 # %% [markdown]
+# ### Threads
+#
 # The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
 # in the same order, so the bits are the same.
 
@@ -1747,7 +1942,9 @@ PLANNERS["matmul"] = plan_tiles
 PLANS.clear()
 
 # %% [markdown]
-# Each rung against plain Python, bit by bit in float64:
+# ### How fast is each rung?
+#
+# First, is each right? The second to the fifth against plain Python, bit by bit in float64:
 
 
 # %%
@@ -1852,7 +2049,8 @@ print("equal:", products[0].tobytes() == products[1].tobytes())
 #
 # ### Data
 #
-# The same as on level 1: 400 points, and the penguins.
+# The same as on level 1: 400 points around a known plane, and the penguins. A row of `batches` holds the ten row numbers of one
+# step.
 
 # %%
 task = tasks.linear()
@@ -1879,7 +2077,8 @@ def linear_forward(prediction, xw, x, w, b):
 
 
 # %% [markdown]
-# Now the step. Read it beside the same function of level 1: `# forward`, `# loss`, `# backward` and `# update` mark the same
+# Now the step. Above the loop stand the buffers: one for each result, all allocated there (`place.alloc`). `n` and `g` are the
+# batch's size and 1/n, as arrays of one number, because a launch takes buffers. In the loop stand the launches. Read it beside the same function of level 1: `# forward`, `# loss`, `# backward` and `# update` mark the same
 # places.
 
 
@@ -1954,7 +2153,9 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %% [markdown]
 # ### The second task: a net
 #
-# The net of level 1 as launches. For the many results we let `launch` take new buffers (`None`).
+# The net of level 1 as launches. For the many results we let `launch` take new buffers (`None`). `outputs` begins with the batch,
+# and each layer adds what it gives. `dnn_backward` goes through the layers from the last to the first: each has a product and a
+# sum for its own gradients, and a product that hands the slope on to the layer before.
 
 
 # %%
@@ -1981,7 +2182,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# And the training loop around them. The sigmoid's and the loss's gradients stand in it, in the order of the record.
+# And the training loop around them. `CLIP` keeps a probability away from 0 and 1, where its log would be infinite. With `None`
+# for `out` there are no buffers to name, and the lines read like the formulas: `hit` is y·log c, `miss` is (1 − y)·log(1 − c). The sigmoid's and the loss's gradients stand in it, in the order of the record.
 
 # %%
 #| export tasks
@@ -2050,6 +2252,8 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
 # ## What this level cost (3 min)
+#
+# As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 
 # %%
 from course import compare
@@ -2098,6 +2302,8 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 #
 # ## More of the same kind (optional)
 #
+# Nothing new is needed below here: more rows of the same table, for the levels above. First, who else has such a table?
+#
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
@@ -2144,6 +2350,12 @@ def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
     v = v + (1.0 - beta2) * (dw * dw - v)
     return w - rate * (m / c1) / (sqrt(v / c2) + epsilon), m, v
 
+
+# %% [markdown]
+# tanh is the scalar function of three regions: two flat ends, and the middle.
+
+# %%
+launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).tolist()
 
 # %% [markdown]
 # ### Reductions
@@ -2196,6 +2408,9 @@ kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
 TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 
+# %%
+[launch(name, None, three).numpy().item() for name in ("reduce_max", "reduce_mean")]
+
 # %% [markdown]
 # Where the largest number stands is a reduction of another kind: it gives a number of a place. (A NaN counts as the largest.)
 
@@ -2228,6 +2443,12 @@ TRIALS["arg_max"] = [
     ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
     for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
 ]
+
+# %% [markdown]
+# In `table`, [[0, 1], [2, 3], [4, 5]], the largest of both columns stand in row 2:
+
+# %%
+launch("arg_max", None, table, axis=0).numpy().tolist()
 
 # %% [markdown]
 # Softmax makes probabilities of a row of numbers: exp of each, divided by their sum. The largest is subtracted first. That
@@ -2283,6 +2504,13 @@ def softmax_grad(out, dy, y):
 
 
 # %% [markdown]
+# exp(1000) is infinite, and yet:
+
+# %%
+far_apart = cpu.put(np.array([[1000.0, 1000.0], [1000.0, 0.0]]))
+launch("softmax", None, far_apart).numpy().tolist()
+
+# %% [markdown]
 # Its logarithm has a kernel of its own: where softmax rounds to 0, log(softmax(x)) would be -infinity.
 
 
@@ -2313,7 +2541,12 @@ def log_softmax_grad(out, dy, y):
             out[i, k] = dy[i, k] - exp(y[i, k]) * total
 
 
+# %%
+launch("log_softmax", None, far_apart).numpy().round(4).tolist()
+
 # %% [markdown]
+# Of the 0 in the second row above, the logarithm would be -infinity. Here its true value is left, -1000.
+#
 # ### The same numbers elsewhere
 #
 # A transpose is a copy of an array seen with its axes in another order. A slice and arrays joined end to end are copies as
@@ -2343,6 +2576,12 @@ def plan_moves(op, function, shape, inputs, pairs):
     return make(op, shape, inputs[0].dtype, inputs, MOVES[inputs[0].device.kind](function, shape, inputs, pairs))
 
 
+# %% [markdown]
+# The four planners, then. Each says what the result's shape is, and which view goes to which.
+
+
+# %%
+#| export rows
 def plan_transpose(op, function, x, axes=None):
     """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
@@ -2451,7 +2690,17 @@ enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": (
 enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
 
 
+# %%
+print(launch("transpose", None, table).numpy().tolist())
+print(launch("slice", None, table, slices=((0, 3, 2), (None, None, -1))).numpy().tolist())
+try:
+    launch("cast", None, cpu.put(np.array([math.nan])), dtype="i8")
+except ValueError as error:
+    print(error)
+
 # %% [markdown]
+# Columns became rows; of every second row the numbers stand in reverse; and NaN is no integer.
+#
 # The gradient of `gather` adds rows where they were taken from. A row may have been taken twice, so the order of the additions
 # is that of the batch. And `one_hot` makes rows of zeros with a single one.
 
@@ -2480,6 +2729,15 @@ def scatter_add(out, x, rows):
             out[rows[i], j] += x[i, j]
 
 
+# %%
+launch("scatter_add", None, table, cpu.put(np.array([1, 1, 0])), count=2).numpy().tolist()
+
+# %% [markdown]
+# Rows 0 and 1 of `table` were added up in row 1, and row 2 went to row 0. Now `one_hot`:
+
+
+# %%
+#| export rows
 def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
@@ -2629,6 +2887,9 @@ print(two, many[-2:] == two)
 # So far the table has one column. Notebook 01 ends with two more machines, a GPU and a TPU. (On a computer without them they are
 # simulated, thread by thread and cycle by cycle.) What do they need to run our two tasks? A kernel for each op. But not one line
 # of a scalar function: only *who calls it* differs. On a CPU it is a loop, on a GPU each element has a thread of its own.
+#
+# A reminder of the GPU's words. Threads start in **blocks**; those of a block share a small, near memory. 32 of them, a **warp**,
+# run in step. `cuda.grid(1)` is a thread's number among all. Here are the lines that go around an element on a GPU:
 
 
 # %%
@@ -2648,12 +2909,15 @@ def thread(places, letters):
 
 AROUND["gpu"], AROUND["tpu"] = thread, nest
 
+# %% [markdown]
+# A matrix and a row are added:
+
 # %%
 owners = [owners for _, owners in merged_axes((10, 4), [(10, 4), (1, 4)])]
 print(loop_source("add", owners, kind="gpu"))
 
 # %% [markdown]
-# Compare it with the loop above: the last line is the same. `n % 4` is the column, what is left is the row.
+# Compare it with the loop that the CPU got, in *One scalar function, one loop*: the last line is the same. `n % 4` is the column, what is left is the row.
 #
 # A kernel like softmax works on a row with several loops. There a thread gets a row: a slice of each array, one row high. It
 # cannot tell that there are others. So every function that is a loop over independent rows serves a GPU as it stands.
@@ -2677,9 +2941,11 @@ def threads_for(count):
 
 
 # %% [markdown]
+# ### A compiler for the GPU
+#
 # Compiling means: the floats of a kernel get the dtype of its arrays, as on the CPU, and what stands for `rint`, `exponent` and
 # `scaled` is what a GPU has. The simulator runs the result as Python, and a real GPU through numba. A kernel that reads `cuda`
-# knows its threads; any other one gets rows.
+# knows its threads; any other one gets rows. Here is what a GPU has, a `function of the dtype -> function of numbers` for each:
 
 
 # %%
@@ -2718,7 +2984,12 @@ ON_GPU = {  # what stands there for the functions of level 1
     select: lambda dtype: lambda condition, x, y: x if condition else y,
 }
 
+# %% [markdown]
+# The compiler gives a program that starts the threads, in as many blocks as the result needs:
 
+
+# %%
+#| export devices
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     """A program that launches this kernel, for arrays of that dtype. (Bounds are checked where the GPU is simulated.)"""
     if "cuda" in globals_read(function.__code__):
@@ -2734,6 +3005,12 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
+# %% [markdown]
+# A kernel is made once and kept under its hash, as on the CPU. Then both kinds get their compiler:
+
+
+# %%
+#| export devices
 def kernel_for(function, dtype):
     """The kernel for arrays of that dtype, made once: a real GPU compiles it once."""
     try:
@@ -2749,6 +3026,9 @@ def kernel_for(function, dtype):
 
 COMPILERS["gpu"], COMPILERS["tpu"] = compile_gpu, compile_cpu
 
+# %% [markdown]
+# Sigmoid is a function of numbers, softmax a loop over rows. Both run on the GPU as they stand:
+
 # %%
 gpu = pool()["gpu:0"]
 for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
@@ -2760,7 +3040,9 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 # ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
 # the CPU's programs. Their cycles are not counted.
 #
-# **Reductions.** A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
+# ### Sums on a GPU
+#
+# A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
 # meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.
 
 
@@ -2788,6 +3070,12 @@ def reduce_block(out, x):
         out[i] = part[0]
 
 
+# %% [markdown]
+# The columns, and how many threads each of the two wants:
+
+
+# %%
+#| export devices
 def reduce_thread(out, x):
     """out[i, j] = x[i, 0, j], x[i, 1, j], … taken in by one thread, in order."""
     n = cuda.grid(1)
@@ -2813,7 +3101,9 @@ numbers = np.arange(12, dtype="f4").reshape(3, 4)
 print([launch("reduce_sum", None, gpu.put(numbers), axis=axis).numpy().tolist() for axis in (0, 1)])
 
 # %% [markdown]
-# **Products.** The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
+# ### Products on three machines
+#
+# The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
 # from far memory once instead of once for each row or column. On the TPU the array does it, with inputs rounded to bfloat16.
 
 
@@ -2889,9 +3179,10 @@ for place in (gpu, tpu):
 
 # %% [markdown]
 # The TPU has lost the thousandth: in bfloat16 the next number after 1 is 1.0078.
-
-# %% [markdown]
-# **Moving numbers.** A thread finds where its number comes from and where it goes: a start and a stride for each axis, which
+#
+# ### Numbers on the move
+#
+# A thread finds where its number comes from and where it goes: a start and a stride for each axis, which
 # NumPy tells us from empty arrays of these shapes.
 
 
@@ -2919,6 +3210,12 @@ def view_of(view, base):
     return start // view.itemsize, tuple(stride // view.itemsize for stride in view.strides)
 
 
+# %% [markdown]
+# And the program: one launch for each pair of views, planned before any number is there.
+
+
+# %%
+#| export devices
 def by_numbers(function, shape, inputs, pairs):
     """The program that takes numbers from view to view on a GPU."""
     place, dtype, zero = inputs[0].device, inputs[0].dtype, np.zeros(1, inputs[0].dtype)
@@ -2933,9 +3230,8 @@ def by_numbers(function, shape, inputs, pairs):
 
     def run(out, *arrays):
         for kernel, blocks, threads, base in launches:
-            x = (
-                arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
-            )  # what lies in no input is 0
+            # what lies in no input is 0
+            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
             launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
 
     return run
@@ -2948,7 +3244,9 @@ KERNELS["transpose", "gpu"] = KERNELS["transpose", "cpu"]
 print(launch("transpose", None, gpu.put(numbers)).numpy().tolist())
 
 # %% [markdown]
-# **By number.** Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
+# ### Rows by number
+#
+# Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
 # has atomic additions for this, but their order changes from run to run, and so do the last bits. Here each thread owns a column.
 # A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
 
@@ -2973,6 +3271,12 @@ def scatter_threads(out, x, rows):
             out[rows[i], j] += x[i, j]
 
 
+# %% [markdown]
+# The look at the row numbers is put around a planner, so that it stands before every run:
+
+
+# %%
+#| export devices
 def rows_checked(planner, count):
     """The planner of an op whose last input holds numbers below count(spec of the result, first input)."""
 
@@ -2997,7 +3301,18 @@ PLANNERS["gather"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
 PLANNERS["scatter_add"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
 PLANNERS["one_hot"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 
+# %%
+try:
+    launch("gather", None, gpu.put(numbers), gpu.put(np.array([3])))
+except IndexError as error:
+    print(error)
 
+# %% [markdown]
+# A random number is a function of its place, so a thread makes it without its neighbours:
+
+
+# %%
+#| export devices
 @kernel("random_uniform", "gpu")
 def uniform_threads(out, state):
     i = cuda.grid(1)
@@ -3025,10 +3340,14 @@ PLANS.clear()
 KERNELS
 
 # %% [markdown]
-# The table is full. Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
+# The table is full.
+#
+# ### The two tasks, on three machines
+#
+# Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
 # devices are slow, so these are 40 steps of the one and 4 of the other.)
 
-# %%
+# %% tags=["hide-input"]
 checks.predict(
     "Three devices train the linear regression for 40 steps in float32. How many digits of the losses will the GPU share with "
     "the CPU, and how many the TPU?",
@@ -3051,7 +3370,8 @@ for kind in ("cpu", "gpu", "tpu"):
     print(kind, fits[kind].losses[[0, 19, 39]].round(2), "within 1e-5:", apart < 1e-5, " within 2 %:", apart < 0.02)
 
 # %% [markdown]
-# And the net, 4 steps on 20 rows each:
+# All three learn alike. And the net, 4 steps on 20 rows each. (The losses jump, because each is that of 20 other rows, and four
+# steps teach next to nothing.)
 
 # %%
 with_rings = tasks.rings()
