@@ -4,7 +4,7 @@
 # **In this notebook every operation passes one door, and what stands at the door differentiates your program.**
 #
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and `torch.compile`. About
-# an hour and a half.
+# 80 minutes, without what is marked optional.
 
 # %%
 from course import build, checks, figures, tasks
@@ -15,7 +15,8 @@ figures.you_are_here(3)
 # %% [markdown]
 # ## A surprise to begin with (2 min)
 #
-# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit.
+# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
+# Python, `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
 
 
 # %%
@@ -72,7 +73,8 @@ notes
 # The formula is the ordinary one, and so is its number. But there is a list now of what was done, in order.
 #
 # The two methods say nearly the same. Ours will be one line each: they hand the name of an op to the door, `apply`, which does
-# for all of them what has to be done. On level 2 we launched kernels by name and found a place for every result by hand. A
+# for all of them what has to be done. Four short pieces come first: the operators, the tensor, the variable, and how numbers
+# come in. Then we build the door, and the first sum passes it. On level 2 we launched kernels by name and found a place for every result by hand. A
 # **tensor** is a buffer with operators: `+` finds the name, and the door a place for the result.
 
 # %%
@@ -143,10 +145,10 @@ class Operators:
 
 # %% [markdown]
 # Python asks a value for more than arithmetic: for its length, for its parts, whether it is true, how it is printed. These are
-# its *protocols*. Skip them at first reading: a tensor answers as NumPy's arrays do.
+# its *protocols*. Skip the folded cell at first reading: a tensor answers as NumPy's arrays do.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export tensors
 class Protocols:
     """What a tensor and a variable tell Python and NumPy when they are asked."""
@@ -195,7 +197,8 @@ class Tensor(Operators, Protocols, Buffer):
 
 
 # %% [markdown]
-# A **variable** is a name for a tensor that may be replaced by another one, as the weights are after each step.
+# A **variable** is a name for a tensor that may be replaced by another one, as the weights are after each step. `spec` is level
+# 1's `Spec`: shape, dtype and device in one. `TAPES` are the listeners at the door; they hear of an assignment too.
 
 # %%
 #| export tensors
@@ -244,7 +247,8 @@ def renamed(x):
 
 
 # %% [markdown]
-# Numbers come in through `constant`. Python's floats become float32, as in both frameworks; an array keeps its dtype.
+# Numbers come in through `constant`. Python's floats become float32, as in TensorFlow and PyTorch; an
+# array keeps its dtype.
 
 # %%
 #| export tensors
@@ -270,7 +274,6 @@ def constant(values, dtype=None):
 
 tensor = constant  # PyTorch's name
 
-
 # %% [markdown]
 # A number may be too large for float32, and is refused. And a tensor lies on the device of the moment, cpu:0 unless another is
 # named with level 1's `placed_on`. TensorFlow and PyTorch call it `device`:
@@ -289,12 +292,14 @@ def in_range(array, dtype):
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 
-
 # %%
 constant([1.0, 2.0]), constant(np.array([1.0, 2.0]))
 
 # %% [markdown]
-# Beside a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence.
+# The first holds Python's floats, so it is float32; the second came as a float64 array, and stays one.
+#
+# Beside a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence. `as_tensor` does
+# this for one value, with the tensor beside it as `like`; `as_tensors` for all inputs of an op.
 
 
 # %%
@@ -345,7 +350,8 @@ def number_tensor(value, kind, name, spec):
 # Every op passes here. The plan of level 2 knows the result's shape, dtype and device. Then the **engine** on duty decides what
 # is done. Today there is one engine: it finds memory for the result and runs the kernel at once, which is called *eager*. And
 # the door tells everyone who listens. The listeners are in `TAPES`, which is empty so far.
-
+#
+# First, a place for a result: a tensor whose shape is known and whose numbers are not.
 
 # %%
 #| export tensors
@@ -364,6 +370,13 @@ def new_tensor(spec):
     return y
 
 
+# %% [markdown]
+# The engine makes such a place and lets the plan's kernel fill it. The two cases written out are those of nearly every op,
+# one or two arrays and no numbers besides; a call that fits all cases takes longer.
+
+
+# %%
+#| export tensors
 def at_once(op, plan, inputs, attrs):
     """The engine that runs an op at once, into new memory."""
     if type(plan.spec) is tuple:
@@ -379,6 +392,11 @@ def at_once(op, plan, inputs, attrs):
     return y
 
 
+# %% [markdown]
+# And the door itself: make tensors of the inputs, look up the plan, ask the engine on duty, tell the listeners.
+
+# %%
+#| export tensors
 ENGINES = [at_once]  # the last one is on duty
 
 
@@ -401,6 +419,20 @@ def apply(op, *inputs, **attrs):
 constant([1.0, 2.0]) + 3.0
 
 # %% [markdown]
+# `+` handed the name "add" to the door, the 3.0 became a tensor, and the kernel of level 2 did the rest. Now we can also see what
+# sets a variable apart. We keep the tensor that it names, then assign:
+
+# %%
+w = Variable([1.0, 2.0])
+kept = w.value
+w.assign(w * 10.0)
+w, kept
+
+# %% [markdown]
+# The variable names another tensor now. The old one did not change, so whoever still needs it, the way back for one, finds it as it
+# was.
+
+# %% [markdown]
 # A few ops have no operator. They are functions with TensorFlow's names, and nearly all of them are one line.
 
 
@@ -420,6 +452,11 @@ def gather(x, rows):
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
     return apply("gather", x, rows)
+
+
+# %% [markdown]
+# `exp` and `log` hand on their input. `clip` has two numbers besides, its *attributes*: they are no tensors, so they go by
+# name.
 
 
 # %%
@@ -472,7 +509,6 @@ def reduce_mean(x, axis=None, keepdims=False):
 # %% [markdown]
 # Those of neural nets have a room of their own, as `tf.nn` and `torch.nn.functional`:
 
-
 # %%
 #| export nn
 """The functions of neural nets."""
@@ -498,6 +534,9 @@ def log_softmax(x):
     return apply("log_softmax", x)
 
 
+# %%
+relu(constant([-1.0, 2.0])), reduce_mean(constant([1.0, 2.0, 6.0]))
+
 # %% [markdown]
 # Wrong calls are refused at the door, or below it, with one error:
 
@@ -520,7 +559,8 @@ for call in wrong:
 # ## The gradient at a point, by hand and by a nudge (3 min)
 #
 # Take one neuron and one row: `p = x·w + b`, and the loss `l = (p - y)²`. How does the loss change when `w` does? By hand, with
-# the chain rule: `2·(p - y)·x`. Or by a nudge: move `w` a little up and a little down, and compare.
+# the chain rule: `2·(p - y)·x`. Or by a nudge: move `w` a little up and a little down, and compare. We try both at x = 3, w = 2, b = 1
+# and y = 5.
 
 
 # %%
@@ -540,8 +580,23 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
 # ## The tape (20 min)
 #
 # Now someone listens at the door. A **tape** writes down each op that passes while it is open: its name, its inputs, its
-# result. That is a list, and we can print it.
+# result. That is a list, and we can print it. Any object with such a list may listen:
 
+
+# %%
+class Listener:
+    records = []
+
+
+TAPES.append(Listener)
+constant([1.0]) * 2.0 + 1.0
+TAPES.remove(Listener)
+[op for op, inputs, attrs, result in Listener.records]
+
+# %% [markdown]
+# `GradientTape` is this listener, with three things more. `with` opens and closes it. `gradient` reads it backwards, with
+# `walk_back`, which we write in a moment. And it refuses what would give a wrong gradient in silence: to be read twice, or for a
+# variable that changed on the way.
 
 # %%
 #| export autodiff
@@ -628,8 +683,8 @@ tape
 # To differentiate, read the list from the bottom. Each op must know one thing: if the loss changes by `dy` for each unit of the
 # op's *result*, by how much does it change for each unit of each *input*? That is the chain rule for one op, its **vjp**
 # (vector-Jacobian product). Take `y = a·b`: a unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So `a` gets
-# `dy·b`, and `b` gets `dy·a`. That is the row of `"multiply"`. One row an op, one function an input:
-
+# `dy·b`, and `b` gets `dy·a`. That is the row of `"multiply"`. One row an op, one function an input. (`relu_grad` and its like are
+# kernels of level 2, which we wrote there for the way back. `spread_back` follows below.)
 
 # %%
 #| export autodiff
@@ -653,6 +708,15 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
 }
 
+# %% [markdown]
+# The row of `"multiply"`, asked for y = 3·2 with dy = 1:
+
+# %%
+three, two, unit = constant(3.0), constant(2.0), constant(1.0)
+[float(vjp(unit, three * two, three, two)) for vjp in VJPS["multiply"]]
+
+# %% [markdown]
+# A unit more of the 3 makes the product 2 larger, and a unit more of the 2 makes it 3 larger.
 
 # %% [markdown]
 # The product of matrices has two rules, and each must hold for operands that are given transposed. With `X` and `W` for what is
@@ -725,7 +789,20 @@ print("without", forgotten.shape, "- with", unbroadcast(forgotten, (1, 4)).shape
 
 # %% [markdown]
 # Now the walk. It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to
-# the inputs. Where an input gets a second one, the two are added.
+# the inputs. Where an input gets a second one, the two are added. For the neuron, these are six lines:
+
+# %%
+gradients = {loss: constant(1.0, "f8")}
+for op, inputs, _, result in reversed(tape.records):
+    for given, vjp in zip(inputs, VJPS[op]):
+        share = vjp(gradients[result], result, *inputs)
+        gradients[given] = gradients[given] + share if given in gradients else share
+print("w", float(gradients[w.value]), "b", float(gradients[b.value]))
+
+# %% [markdown]
+# 12, as by hand. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). `walk_back` is
+# the same loop, with four cares: it skips what does not lead from a source to the target, adds up what was repeated, leaves out
+# inputs that have no gradient, and says so when a rule or a source is missing.
 
 
 # %%
@@ -938,7 +1015,6 @@ print("first derivative", float(first), "second", float(outer.gradient(first, x)
 # A tape can be read once, then it lets its records go; a *persistent* one keeps them. And sometimes a value shall count as given,
 # whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
 
-
 # %%
 #| export autodiff
 VJPS["copy"] = (None,)
@@ -1109,7 +1185,8 @@ with GradientTape() as tape:
 print(float(y), float(tape.gradient(y, x)), "meets a nudge:", meets_nudge(cube, a) < 1e-6)
 
 # %% [markdown]
-# Three lines, and it has loops for any shapes, float32 and float64, and a gradient, whose rule is made of ops that have their own.
+# Two rows and a name, and it has loops for any shapes, float32 and float64, and a gradient, whose rule is made of ops that have
+# their own.
 #
 # ## A train step (6 min)
 #
@@ -1149,7 +1226,7 @@ print("weights equal:", all((p.numpy() == q).all() for p, q in zip([w, b], below
 # %% [markdown]
 # ### What it costs
 #
-# The bits are the same as on level 2. And the time?
+# The losses and the weights are those of level 2, to the last bit. And the time?
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1183,7 +1260,8 @@ launches, nbytes = kernels.counted(lambda: step(gather(x_, i), gather(y_, i)))
 print(f"{launches} launches and {nbytes:,} bytes a step")
 
 # %% [markdown]
-# On level 2 our hand made 14 launches. Forward the tape makes 7 and the hand 8, since a mean is one op here. Backward the hand
+# The times are those of one machine on one day; yours differ, and their ratios less so. The launches are the same everywhere: on
+# level 2 our hand made 14. Forward the tape makes 7 and the hand 8, since a mean is one op here. Backward the hand
 # made 4 and the tape 6: it shares 1/n out over the rows in each step, and multiplies twice where the hand added a product to
 # itself. The update took 2 launches and takes 4, products and differences instead of `sgd`.
 #
@@ -1192,11 +1270,23 @@ print(f"{launches} launches and {nbytes:,} bytes a step")
 #
 # ## Written down, not run (5 min)
 #
-# Who stands at the door decides what is done. So far an engine ran each op at once. Let another engine run *nothing* and write
-# each op down: a **node**, with the nodes it reads. What it gives back is a **symbol**, a tensor without numbers. The program
-# cannot tell the difference, as long as it never asks for a number. And a graph made for ten rows serves twelve, if the program
-# never asked how many there are. So a symbol reports when somebody looks at the size of its batch.
+# Who stands at the door decides what is done. So far an engine ran each op at once. Here is another one, which says what the plan
+# knows and runs nothing. What it gives back is memory in which nobody has put a number:
 
+
+# %%
+def says(op, plan, inputs, attrs):
+    print(f"{op} would give {plan.spec}")
+    return new_tensor(plan.spec)
+
+
+ENGINES.append(says)
+y = relu(constant([[1.0, 2.0]]) @ constant([[3.0], [4.0]]))
+ENGINES.remove(says)
+
+# %% [markdown]
+# Shapes are known before any number is. So let an engine run *nothing* and write each op down: a **node**, with the nodes it reads. What it gives back is a **symbol**, a tensor without numbers. The program
+# cannot tell the difference, as long as it never asks for a number.
 
 # %%
 #| export graph
@@ -1220,6 +1310,13 @@ class Node:
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
 
+# %% [markdown]
+# A graph made for ten rows serves twelve, if the program never asked how many there are. So a symbol reports when somebody
+# looks at the size of its batch (`batch`, the first axis of the arguments).
+
+
+# %%
+#| export graph
 class Symbol(Tensor):
     """A tensor whose numbers are not known yet; its `data` is the node that will compute them."""
 
@@ -1242,7 +1339,8 @@ class Symbol(Tensor):
 
 # %% [markdown]
 # The engine that writes down is the **tracer**. A tensor that was there before becomes a leaf: a constant. A variable is a leaf
-# of its own kind, since its value differs from step to step.
+# of its own kind, since its value differs from step to step. The rest of this cell is bookkeeping: which
+# values the variables had before, and which variables were made while we trace.
 
 
 # %%
@@ -1407,7 +1505,7 @@ trace(talks, signature)[0]
 # ## Making it smaller (5 min)
 #
 # Now that the step is data, we can change it. A **pass** takes a graph and gives a graph that computes the same with less. The
-# first throws away what nothing needs: *dead-code elimination*.
+# first throws away what nothing needs: *dead-code elimination*. (`rebuilt` is a tool for the next two passes.)
 
 
 # %%
@@ -1518,10 +1616,13 @@ graph_drawing(graph, ["rows", "target"])
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
 # that you wrote by hand in notebook 01. So let the computer write it, with the very same assembler.
 #
+# This is the longest code of the course, and it answers three questions in turn. Does the graph split like that? (`Split`) What
+# does an op compute for one row? (`computed`) In which order is it written? (`write_step`) Read the text and the outputs first; the
+# cells can wait.
+#
 # First: does a graph split like that? Walk through it once. An input whose first axis is the batch has rows. An op on rows gives
 # rows, if each row of the result needs only the same row; or it adds the rows up; or it does neither, and then there is no such
 # program.
-
 
 # %%
 #| export compiler
@@ -1545,6 +1646,13 @@ def adds_rows(node, by_row):
     return node.op == "matmul" and all(by_row) and node.attrs.get("transpose_x") and not node.attrs.get("transpose_w")
 
 
+# %% [markdown]
+# `by_row` says of each input whether it has rows. A sum over axis 0 adds rows up, and so does `Xᵀ·dy`, the gradient of the
+# weights. Which ops keep the rows apart?
+
+
+# %%
+#| export compiler
 def keeps_rows(node, by_row):
     """Whether a row of the result needs only the same row of those inputs that have rows."""
     op, attrs, axes, first = node.op, node.attrs, len(node.spec.shape), node.inputs[0].spec.shape
@@ -1577,7 +1685,12 @@ class NotByRows(Exception):
 LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
+# %% [markdown]
+# Each refusal says why. We shall read the reason when a step of ours does not fit.
 
+
+# %%
+#| export compiler
 def check_fits(graph, rows):
     """Raise NotByRows for what one program cannot hold."""
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
@@ -1677,6 +1790,15 @@ def reduced_values(node, x, row):
 
 
 # %% [markdown]
+# NumPy's arrays can hold anything, so "for each of them" works on whatever stands for a number. Even on its name:
+
+# %%
+each(lambda x, y: f"{x} + {y}", np.array(["x0", "x1"], object), "b")
+
+# %% [markdown]
+# Put the assembler's values in the place of the names and its `+` in the place of the text, and each entry is an instruction.
+
+# %% [markdown]
 # The rest only moves values around, which NumPy does on arrays of anything. And a kernel of rows, such as softmax, is run as it
 # is: its loops unroll themselves.
 
@@ -1689,6 +1811,12 @@ def row_kernel_values(node, inputs, shape):
     return out
 
 
+# %% [markdown]
+# Now every op has a form for one row, and `computed` chooses it:
+
+
+# %%
+#| export compiler
 def computed(node, inputs, by_row, row, batch):
     """The values of a node: arrays of what one row has (row=1) or of all there is (row=0). `batch` counts the rows."""
     op, attrs, shape, x = node.op, node.attrs, node.spec.shape[row:], inputs[0]
@@ -1777,6 +1905,12 @@ def write_loop(writer, step, known, sums, ends):
     return totals
 
 
+# %% [markdown]
+# What a row adds to a sum is its own value; to the gradient of the weights it adds a product for each weight:
+
+
+# %%
+#| export compiler
 def terms(node, inputs, totals):
     """[(a sum, what this row adds to it), …], in order."""
     if node.op == "matmul":
@@ -1835,15 +1969,15 @@ print(
 )
 
 # %% [markdown]
-# Forward, loss and backward of one row, then the four sums. It is the body of the loop that you wrote in notebook 01, and no line
+# Forward, loss and backward of one row, then the four sums. (`0x3FF0000000000000` is 1.0 in hexadecimal, and `%v0` the number of
+# rows: %v45 is the 1/n of the mean.) It is the body of the loop that you wrote in notebook 01, and no line
 # of it was written by hand.
 
 # %% [markdown]
-# ### To call it
+# ### To call it (optional)
 #
 # The program wants a block of words: addresses and sizes. Most stay from call to call. New values of variables go where the old
 # ones are, unless somebody else still holds those: a tensor never changes.
-
 
 # %%
 #| export compiler
@@ -1868,6 +2002,12 @@ def with_rows(spec, rows):
     return spec.device.spec((rows, *spec.shape[1:]), spec.dtype)
 
 
+# %% [markdown]
+# The block itself, and where in it each address and size stands:
+
+
+# %%
+#| export compiler
 class Call:
     """A program, the block of words it is called with, and where in the block what stands."""
 
@@ -1890,7 +2030,7 @@ class Call:
 # references to each object.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export compiler
 class Rows:
     """A graph as one program by rows: `run` does one step, `over` any number of them."""
@@ -1951,6 +2091,12 @@ class Rows:
         return self.launch(call, args, outs, args[0].spec.shape[0])
 
 
+# %% [markdown]
+# ### Does it give the same losses?
+#
+# `Rows(graph, batch)` splits a graph, writes its program and holds it. Its `run` hands over the addresses and does one step.
+# From the same start, on the first hundred batches:
+
 # %%
 for variable, value in zip([w, b], task.weights):
     variable.assign(value)
@@ -1992,6 +2138,24 @@ def loop_of(node):
 
 
 # %% [markdown]
+# Our example is a layer of 64 units, with its gradient and update:
+
+# %%
+wide, narrow = Variable(np.full((8, 64), 0.01), "wide"), Variable(np.full((64, 1), 0.01), "narrow")
+
+
+def layer_step(rows, target):
+    with GradientTape() as tape:
+        error = sigmoid(relu(rows @ wide) @ narrow) - target
+        loss = reduce_mean(error * error)
+    for variable, gradient in zip([wide, narrow], tape.gradient(loss, [wide, narrow])):
+        variable.assign(variable - 0.1 * (gradient + 0.01 * variable))
+    return loss
+
+
+graph = smaller(trace(layer_step, (cpu.spec((32, 8), "f8"), cpu.spec((32, 1), "f8")), 32)[0])
+
+# %% [markdown]
 # Which nodes share a loop? We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of several.
 # A unit that anybody else reads is closed, for it must have run by then; so the last nodes of the units give an order in which
 # they can run. (Units that read nothing of each other stay apart: a loop with more arrays than registers is slower.) A mask has no
@@ -2022,7 +2186,14 @@ def fused(graph, alone=frozenset()):
     return [unit for node, unit in home.items() if unit[-1] is node]
 
 
+# %%
+for unit in fused(graph):
+    print(*(node.op for node in unit))
+
 # %% [markdown]
+# Twelve units, from 23 ops. Products and sums stay alone. What lies between them is one loop, and so is the whole update of a
+# variable.
+#
 # A unit of several nodes becomes a program. Each number is loaded once and stored once, whatever is done to it in between.
 
 
@@ -2185,27 +2356,10 @@ def stacked(steps):
 
 
 # %% [markdown]
-# A layer of 64 units, with its gradient and update. Products and sums stay launches of their own. What lies between them is done
-# in loops, and the whole update of a variable is one:
+# The layer takes half the launches, and the memory of a value is used again as soon as nobody needs it:
 
 # %%
-wide, narrow = Variable(np.full((8, 64), 0.01), "wide"), Variable(np.full((64, 1), 0.01), "narrow")
-
-
-def layer_step(rows, target):
-    with GradientTape() as tape:
-        error = sigmoid(relu(rows @ wide) @ narrow) - target
-        loss = reduce_mean(error * error)
-    for variable, gradient in zip([wide, narrow], tape.gradient(loss, [wide, narrow])):
-        variable.assign(variable - 0.1 * (gradient + 0.01 * variable))
-    return loss
-
-
-graph = trace(layer_step, (cpu.spec((32, 8), "f8"), cpu.spec((32, 1), "f8")), 32)[0]
-launches = Launches(smaller(graph))
-print(launches)
-
-# %%
+launches = Launches(graph)
 given = constant(np.ones((32, 8))), constant(np.ones((32, 1)))
 count, nbytes = kernels.counted(lambda: layer_step(*given))
 print(f"eager   {count} launches, {nbytes:,} bytes")
@@ -2217,16 +2371,67 @@ print(
 # ## `function` (6 min)
 #
 # Who calls a compiled function should not have to know all this. For each **signature**, the Specs of the tensors and the values
-# of everything else, the function is traced once. A program by rows serves any number of rows. And nothing may be stale: what
-# the function reads from outside, a rate or another function, is watched, and so are the kernels. If one of them changed, we
-# trace anew.
+# of everything else, the function is traced once, and its program kept.
 
+# %% [markdown]
+# To build a program is to do in a row what we did above step by step. `packed_like` gives the results back in the form, one tensor
+# or a list, in which the function returned them:
+
+# %%
+#| export compiler
+PASSES = [without_dead, shared, folded]
+
+
+def packed_like(result):
+    """A function that makes of a list of tensors what the traced function returned."""
+    if result is None:
+        return lambda outs: None
+    return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
+
+
+def built(python, signature, batch):
+    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
+    graph, result, any_batch = trace(python, signature, batch)
+    for one_pass in PASSES:
+        graph = one_pass(graph)
+    try:
+        program = Rows(graph, batch)
+    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
+        program = Launches(graph, why)
+    return program, packed_like(result), any_batch and program.any_batch
+
+
+# %% [markdown]
+# A decorator that keeps what was built, under the Specs of the arguments, is all that is left to write:
+
+
+# %%
+def compiled_once(python):
+    programs = {}
+
+    def call(*args):
+        signature = tuple(x.spec for x in args)
+        if signature not in programs:
+            programs[signature] = built(python, signature, batch=args[0].shape[0])
+        program, pack, _ = programs[signature]
+        return pack(program.run(args))
+
+    return call
+
+
+# %%
+for variable, value in zip([w, b], task.weights):
+    variable.assign(value)
+quick = compiled_once(step)
+print([float(quick(gather(x_, i), gather(y_, i))) for i in task.batches[:100]] == losses[:100])
+
+# %% [markdown]
+# The same hundred losses, from the `step` that we wrote for the tape. To compare, we want to run a decorated function op by op now
+# and then, without taking the decorator away:
 
 # %%
 #| export compiler
 EAGER = []  # not empty: what `function` decorates runs as it stands
-WRAPPERS = {types.MethodType: "__func__", functools.partial: "func"}  # what is around a function, and where it is
-PASSES = [without_dead, shared, folded]
 
 
 @contextmanager
@@ -2237,6 +2442,18 @@ def eager():
         yield
     finally:
         EAGER.pop()
+
+
+# %% [markdown]
+# ### What `function` takes care of besides (optional)
+#
+# `compiled_once` has three gaps. It traces anew for a batch of another size, where one program would do. It cannot run many steps in
+# one call. And it goes stale: what the function reads from outside, a rate or another function, may change, and so may the kernels.
+# So these are watched, and if one of them changed, we trace anew.
+
+# %% tags=["hide-input"]
+#| export compiler
+WRAPPERS = {types.MethodType: "__func__", functools.partial: "func"}  # what is around a function, and where it is
 
 
 def read_outside(python, kernels):
@@ -2289,7 +2506,7 @@ def stale(outside):
 # What a call hands over, and what makes two calls alike:
 
 
-# %%
+# %% tags=["hide-input"]
 #| export compiler
 def argument(x):
     """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
@@ -2313,18 +2530,11 @@ def resized(signature, batch, rows):
     return tuple(map(one, signature))
 
 
-def packed_like(result):
-    """A function that makes of a list of tensors what the traced function returned."""
-    if result is None:
-        return lambda outs: None
-    return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
-
-
 # %% [markdown]
 # For many steps: the batches may end with a shorter one, and a wrong number must not read somebody else's memory.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export compiler
 def row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
@@ -2348,25 +2558,8 @@ def row_numbers(batches, rows):
 
 
 # %% [markdown]
-# To build a program is to do in a row what we did above step by step:
-
-
-# %%
-#| export compiler
-def built(python, signature, batch):
-    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
-    graph, result, any_batch = trace(python, signature, batch)
-    for one_pass in PASSES:
-        graph = one_pass(graph)
-    try:
-        program = Rows(graph, batch)
-    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
-        program = Launches(graph, why)
-    return program, packed_like(result), any_batch and program.any_batch
-
-
-# %% [markdown]
-# `Function` joins all this. A call looks up its program, or makes it.
+# `Function` joins all this. A call looks up its program, or makes it, as in `compiled_once`; `over` takes many steps at once. While
+# a tape is open or another function is traced, it steps aside: those want to hear of every op.
 
 
 # %%
@@ -2443,6 +2636,8 @@ class Function:
 WRAPPERS[Function], function = "python", Function
 
 # %% [markdown]
+# ### `function` at work
+#
 # A step that is called like any other, on batches of any size, and over all batches at once:
 
 # %%
@@ -2460,7 +2655,7 @@ t_over = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=1
 print(f"µs a step: eager {t_step * 1e6:.0f}, one compiled call {t_call * 1e6:.1f}, many in a call {t_over * 1e6:.2f}")
 
 # %% [markdown]
-# Bought back: a step in a call of many costs what level 1's did. One call alone costs a few microseconds of Python.
+# Bought back: traced once, for any number of steps. A step in a call of many costs what level 1's did. One call alone costs a few microseconds of Python.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -2475,7 +2670,7 @@ rate = 0.1
 scaled_sum = function(lambda x: reduce_sum(rate * x))
 before = float(scaled_sum(constant([1.0, 2.0])))
 rate = 0.2
-print(before, float(scaled_sum(constant([1.0, 2.0]))), "- traced", scaled_sum.traces, "times")
+print(f"{before:.3f} {float(scaled_sum(constant([1.0, 2.0]))):.3f} - traced {scaled_sum.traces} times")
 
 # %% [markdown]
 # Only names are watched (such checks are called *guards*). What is reached through an attribute or from a list, such as
@@ -2495,6 +2690,8 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
+# The condition has to become a number like any other: `where(reduce_sum(x) > 0.0, x * 2.0, x)` computes both and chooses.
+#
 # A kernel of your own is respected. A scalar function is written into the program like ours, if it asks no `if`. Any other kernel
 # stays a launch, and so do the ops around it:
 
@@ -2511,6 +2708,9 @@ compiled.over(x_, y_, task.batches[:2])
 print({type(program).__name__ for program, _ in compiled.programs.values()})
 
 # %% [markdown]
+# `Launches` is a list of kernels, run one by one; `Rows` is the one program. While your kernel is in use the step is launched; after
+# it, the program is there again.
+#
 # ## The two tasks on this level (4 min)
 #
 # ### Model, training
@@ -2565,6 +2765,9 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
+# Points on the diagonal would be predicted exactly. R² is the share of the variance that the prediction explains: nearly all of it
+# for the made-up points, whose rule is a plane and noise, and four fifths for real penguins.
+#
 # ### The second task: a net
 #
 # On level 2 the backward pass of the net was the longest part. Here it is the same one line.
@@ -2631,7 +2834,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% tags=["hide-input"]
 checks.predict(
     "A step of the net has 53 launches, and level 1's program took 11 µs for it (float64). And compiled?",
-    choices=["about 11 µs", "about 50 µs, a microsecond for each op", "about 150 µs, as before"],
+    choices=["about 11 µs", "about 50 µs, a microsecond for each op", "about 150 µs, as op by op"],
     answer="about 11 µs",
     because="Most of a launch is Python, on its way to a kernel. In the program an op is an instruction or a few, and what "
     "it gives stays in a register. It is the program of level 1: the assembler wrote out the graph as we wrote it out by hand.",
@@ -2674,6 +2877,8 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 # fast as level 2's kernels one by one.
 #
 # ## More of the same kind (optional)
+#
+# How the two frameworks spell what you have built:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -2999,12 +3204,14 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
     print(name, fit.losses[[0, 9, 19]].round(3), fit.weights[0].ravel().round(2))
 
 # %% [markdown]
-# The same source, the same table of gradient rules. Only level 2 knows who computes. The losses of CPU and GPU agree to about
-# 7 digits, which is what float32 holds. Those of the TPU agree to about 2, since its array rounds inputs to the 8 bits of bfloat16.
+# The same source, the same table of gradient rules. Only level 2 knows who computes. The losses of CPU and GPU agree in all digits
+# printed. Those of the TPU agree in three: its array rounds its inputs to bfloat16, which keeps 8 significant bits
+# (notebook 01).
 #
 # **Data parallel.** Two devices can share one step. Each has a copy of the weights and half of the batch. Each computes the
-# gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`,
-# TensorFlow `MirroredStrategy`, and the adding **all-reduce**.
+# gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`
+# ([Li and others, 2020](https://doi.org/10.14778/3415478.3415530)), TensorFlow `MirroredStrategy`, and the adding is called
+# **all-reduce**. The losses of the halves are divided by the size of the *whole* batch, so that their sum is its mean.
 
 
 # %%
@@ -3019,7 +3226,9 @@ def half_gradients(name, x, y, w, b, rows, count):
 
 
 # %% [markdown]
-# Who adds up? Here device 0 does, always in the order of the devices. An order fixed once gives the same bits in every run.
+# Who adds up? Here device 0 does, always in the order of the devices. An order fixed once gives the same bits in every run. (To
+# keep the code short, the update is made once, in NumPy, and each step hands out the new weights. A real system leaves the weights
+# where they are, and every device makes the same update.)
 
 
 # %%
@@ -3062,7 +3271,8 @@ print(
 )
 
 # %% [markdown]
-# So the answer does not depend on how many devices there are. It depends on the order of a sum, and that is ours to fix. (Large
+# So what differs between one device and two is the order of a sum, and nothing else: one device that takes the halves in turn
+# gives the bits of two. That order is ours to fix. (Large
 # systems give this up for speed: their all-reduce adds in rings or trees, whose order changes with the number of devices:
 # [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
 
@@ -3087,7 +3297,6 @@ print(
 # What one number sends to many comes back as a sum of many: `x[i, k]` meets every j, `w[k, j]` every row i. And `b` may
 # have any shape that fits beside the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint:
 # `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check asks nudges. A rule in NumPy would have no gradient of its own.)
-
 
 # %%
 from course import exercises
