@@ -541,9 +541,29 @@ def stacked(steps):
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
 
 
-EAGER = []  # not empty: what `function` decorates runs as it stands
-WRAPPERS = {types.MethodType: "__func__", functools.partial: "func"}  # what is around a function, and where it is
 PASSES = [without_dead, shared, folded]
+
+
+def packed_like(result):
+    """A function that makes of a list of tensors what the traced function returned."""
+    if result is None:
+        return lambda outs: None
+    return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
+
+
+def built(python, signature, batch):
+    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
+    graph, result, any_batch = trace(python, signature, batch)
+    for one_pass in PASSES:
+        graph = one_pass(graph)
+    try:
+        program = Rows(graph, batch)
+    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
+        program = Launches(graph, why)
+    return program, packed_like(result), any_batch and program.any_batch
+
+
+EAGER = []  # not empty: what `function` decorates runs as it stands
 
 
 @contextmanager
@@ -554,6 +574,9 @@ def eager():
         yield
     finally:
         EAGER.pop()
+
+
+WRAPPERS = {types.MethodType: "__func__", functools.partial: "func"}  # what is around a function, and where it is
 
 
 def read_outside(python, kernels):
@@ -624,13 +647,6 @@ def resized(signature, batch, rows):
     return tuple(map(one, signature))
 
 
-def packed_like(result):
-    """A function that makes of a list of tensors what the traced function returned."""
-    if result is None:
-        return lambda outs: None
-    return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
-
-
 def row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
     parts = [batches]
@@ -650,18 +666,6 @@ def row_numbers(batches, rows):
             wrong = part.min() if part.min() < 0 else part.max()
             raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
     return parts
-
-
-def built(python, signature, batch):
-    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
-    graph, result, any_batch = trace(python, signature, batch)
-    for one_pass in PASSES:
-        graph = one_pass(graph)
-    try:
-        program = Rows(graph, batch)
-    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
-        program = Launches(graph, why)
-    return program, packed_like(result), any_batch and program.any_batch
 
 
 class Function:

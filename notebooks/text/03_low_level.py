@@ -3,8 +3,8 @@
 #
 # **In this notebook every operation passes one door, and what stands at the door differentiates your program.**
 #
-# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and `torch.compile`. About
-# an hour and a half.
+# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and `torch.compile`.
+# About 80 minutes, without what is marked optional.
 
 # %%
 from course import build, checks, figures, tasks
@@ -15,7 +15,8 @@ figures.you_are_here(3)
 # %% [markdown]
 # ## A surprise to begin with (2 min)
 #
-# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit.
+# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
+# Python, `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
 
 
 # %%
@@ -71,9 +72,11 @@ notes
 # %% [markdown]
 # The formula is the ordinary one, and so is its number. But there is a list now of what was done, in order.
 #
-# The two methods say nearly the same. Ours will be one line each: they hand the name of an op to the door, `apply`, which does
-# for all of them what has to be done. On level 2 we launched kernels by name and found a place for every result by hand. A
-# **tensor** is a buffer with operators: `+` finds the name, and the door a place for the result.
+# The two methods say nearly the same. Ours will be one line each: they hand the name of an op to the door, `apply`, which
+# does for all of them what has to be done. Four short pieces come first: the operators, the tensor, the variable, and how
+# numbers come in. Then we build the door, and the first sum passes it. On level 2 we launched kernels by name and found a
+# place for every result by hand. A **tensor** is a buffer with operators: `+` finds the name, and the door a place for the
+# result.
 
 # %%
 #| export tensors
@@ -143,10 +146,10 @@ class Operators:
 
 # %% [markdown]
 # Python asks a value for more than arithmetic: for its length, for its parts, whether it is true, how it is printed. These are
-# its *protocols*. Skip them at first reading: a tensor answers as NumPy's arrays do.
+# its *protocols*. Skip the folded cell at first reading: a tensor answers as NumPy's arrays do.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export tensors
 class Protocols:
     """What a tensor and a variable tell Python and NumPy when they are asked."""
@@ -195,7 +198,8 @@ class Tensor(Operators, Protocols, Buffer):
 
 
 # %% [markdown]
-# A **variable** is a name for a tensor that may be replaced by another one, as the weights are after each step.
+# A **variable** is a name for a tensor that may be replaced by another one, as the weights are after each step. `spec` is
+# level 1's `Spec`: shape, dtype and device in one. `TAPES` are the listeners at the door; they hear of an assignment too.
 
 # %%
 #| export tensors
@@ -244,7 +248,8 @@ def renamed(x):
 
 
 # %% [markdown]
-# Numbers come in through `constant`. Python's floats become float32, as in both frameworks; an array keeps its dtype.
+# Numbers come in through `constant`. Python's floats become float32, as in TensorFlow and PyTorch; an
+# array keeps its dtype.
 
 # %%
 #| export tensors
@@ -270,7 +275,6 @@ def constant(values, dtype=None):
 
 tensor = constant  # PyTorch's name
 
-
 # %% [markdown]
 # A number may be too large for float32, and is refused. And a tensor lies on the device of the moment, cpu:0 unless another is
 # named with level 1's `placed_on`. TensorFlow and PyTorch call it `device`:
@@ -289,12 +293,14 @@ def in_range(array, dtype):
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 
-
 # %%
 constant([1.0, 2.0]), constant(np.array([1.0, 2.0]))
 
 # %% [markdown]
+# The first holds Python's floats, so it is float32; the second came as a float64 array, and stays one.
+#
 # Beside a tensor, a Python number takes the tensor's dtype. Nothing else is mixed, and nothing is cast in silence.
+# `as_tensor` does this for one value, with the tensor beside it as `like`; `as_tensors` for all inputs of an op.
 
 
 # %%
@@ -342,10 +348,11 @@ def number_tensor(value, kind, name, spec):
 # %% [markdown]
 # ## The door (5 min)
 #
-# Every op passes here. The plan of level 2 knows the result's shape, dtype and device. Then the **engine** on duty decides what
-# is done. Today there is one engine: it finds memory for the result and runs the kernel at once, which is called *eager*. And
-# the door tells everyone who listens. The listeners are in `TAPES`, which is empty so far.
-
+# Every op passes here. The plan of level 2 knows the result's shape, dtype and device. Then the **engine** on duty decides
+# what is done. Today there is one engine: it finds memory for the result and runs the kernel at once, which is called
+# *eager*. And the door tells everyone who listens. The listeners are in `TAPES`, which is empty so far.
+#
+# First, a place for a result: a tensor whose shape is known and whose numbers are not.
 
 # %%
 #| export tensors
@@ -364,6 +371,13 @@ def new_tensor(spec):
     return y
 
 
+# %% [markdown]
+# The engine makes such a place and lets the plan's kernel fill it. The two cases written out are those of nearly every op,
+# one or two arrays and no numbers besides; a call that fits all cases takes longer.
+
+
+# %%
+#| export tensors
 def at_once(op, plan, inputs, attrs):
     """The engine that runs an op at once, into new memory."""
     if type(plan.spec) is tuple:
@@ -379,6 +393,11 @@ def at_once(op, plan, inputs, attrs):
     return y
 
 
+# %% [markdown]
+# And the door itself: make tensors of the inputs, look up the plan, ask the engine on duty, tell the listeners.
+
+# %%
+#| export tensors
 ENGINES = [at_once]  # the last one is on duty
 
 
@@ -401,6 +420,20 @@ def apply(op, *inputs, **attrs):
 constant([1.0, 2.0]) + 3.0
 
 # %% [markdown]
+# `+` handed the name "add" to the door, the 3.0 became a tensor, and the kernel of level 2 did the rest. Now we can also see
+# what sets a variable apart. We keep the tensor that it names, then assign:
+
+# %%
+w = Variable([1.0, 2.0])
+kept = w.value
+w.assign(w * 10.0)
+w, kept
+
+# %% [markdown]
+# The variable names another tensor now. The old one did not change, so whoever still needs it, the way back for one, finds it
+# as it was.
+
+# %% [markdown]
 # A few ops have no operator. They are functions with TensorFlow's names, and nearly all of them are one line.
 
 
@@ -420,6 +453,11 @@ def gather(x, rows):
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
     return apply("gather", x, rows)
+
+
+# %% [markdown]
+# `exp` and `log` hand on their input. `clip` has two numbers besides, its *attributes*: they are no tensors, so they go by
+# name.
 
 
 # %%
@@ -472,7 +510,6 @@ def reduce_mean(x, axis=None, keepdims=False):
 # %% [markdown]
 # Those of neural nets have a room of their own, as `tf.nn` and `torch.nn.functional`:
 
-
 # %%
 #| export nn
 """The functions of neural nets."""
@@ -498,6 +535,9 @@ def log_softmax(x):
     return apply("log_softmax", x)
 
 
+# %%
+relu(constant([-1.0, 2.0])), reduce_mean(constant([1.0, 2.0, 6.0]))
+
 # %% [markdown]
 # Wrong calls are refused at the door, or below it, with one error:
 
@@ -519,8 +559,9 @@ for call in wrong:
 # %% [markdown]
 # ## The gradient at a point, by hand and by a nudge (3 min)
 #
-# Take one neuron and one row: `p = x·w + b`, and the loss `l = (p - y)²`. How does the loss change when `w` does? By hand, with
-# the chain rule: `2·(p - y)·x`. Or by a nudge: move `w` a little up and a little down, and compare.
+# Take one neuron and one row: `p = x·w + b`, and the loss `l = (p - y)²`. How does the loss change when `w` does? By hand,
+# with the chain rule: `2·(p - y)·x`. Or by a nudge: move `w` a little up and a little down, and compare. We try both at
+# x = 3, w = 2, b = 1 and y = 5.
 
 
 # %%
@@ -540,8 +581,23 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
 # ## The tape (20 min)
 #
 # Now someone listens at the door. A **tape** writes down each op that passes while it is open: its name, its inputs, its
-# result. That is a list, and we can print it.
+# result. That is a list, and we can print it. Any object with such a list may listen:
 
+
+# %%
+class Listener:
+    records = []
+
+
+TAPES.append(Listener)
+constant([1.0]) * 2.0 + 1.0
+TAPES.remove(Listener)
+[op for op, inputs, attrs, result in Listener.records]
+
+# %% [markdown]
+# `GradientTape` is this listener, with three things more. `with` opens and closes it. `gradient` reads it backwards, with
+# `walk_back`, which we write in a moment. And it refuses what would give a wrong gradient in silence: to be read twice, or
+# for a variable that changed on the way.
 
 # %%
 #| export autodiff
@@ -622,14 +678,14 @@ with GradientTape(persistent=True) as tape:
 tape
 
 # %% [markdown]
-# Four ops. t0 and t1 are `x` and `w`, t3 is `b`, t5 is `y`. t6 is `error`, used twice by the last line, and `()` is the shape of
-# each result.
+# Four ops. t0 and t1 are `x` and `w`, t3 is `b`, t5 is `y`. t6 is `error`, used twice by the last line, and `()` is the shape
+# of each result.
 #
-# To differentiate, read the list from the bottom. Each op must know one thing: if the loss changes by `dy` for each unit of the
-# op's *result*, by how much does it change for each unit of each *input*? That is the chain rule for one op, its **vjp**
-# (vector-Jacobian product). Take `y = a·b`: a unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So `a` gets
-# `dy·b`, and `b` gets `dy·a`. That is the row of `"multiply"`. One row an op, one function an input:
-
+# To differentiate, read the list from the bottom. Each op must know one thing: if the loss changes by `dy` for each unit of
+# the op's *result*, by how much does it change for each unit of each *input*? That is the chain rule for one op, its **vjp**
+# (vector-Jacobian product). Take `y = a·b`: a unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So
+# `a` gets `dy·b`, and `b` gets `dy·a`. That is the row of `"multiply"`. One row an op, one function an input. (`relu_grad`
+# and its like are kernels of level 2, which we wrote there for the way back. `spread_back` follows below.)
 
 # %%
 #| export autodiff
@@ -653,10 +709,19 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
 }
 
+# %% [markdown]
+# The row of `"multiply"`, asked for y = 3·2 with dy = 1:
+
+# %%
+three, two, unit = constant(3.0), constant(2.0), constant(1.0)
+[float(vjp(unit, three * two, three, two)) for vjp in VJPS["multiply"]]
 
 # %% [markdown]
-# The product of matrices has two rules, and each must hold for operands that are given transposed. With `X` and `W` for what is
-# multiplied, `dX = dy·Wᵀ` and `dW = Xᵀ·dy`. No transpose is ever made: the kernel reads the other way round.
+# A unit more of the 3 makes the product 2 larger, and a unit more of the 2 makes it 3 larger.
+
+# %% [markdown]
+# The product of matrices has two rules, and each must hold for operands that are given transposed. With `X` and `W` for what
+# is multiplied, `dX = dy·Wᵀ` and `dW = Xᵀ·dy`. No transpose is ever made: the kernel reads the other way round.
 
 
 # %%
@@ -724,8 +789,21 @@ forgotten = VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4))))
 print("without", forgotten.shape, "- with", unbroadcast(forgotten, (1, 4)).shape)
 
 # %% [markdown]
-# Now the walk. It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to
-# the inputs. Where an input gets a second one, the two are added.
+# Now the walk. It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on
+# to the inputs. Where an input gets a second one, the two are added. For the neuron, these are six lines:
+
+# %%
+gradients = {loss: constant(1.0, "f8")}
+for op, inputs, _, result in reversed(tape.records):
+    for given, vjp in zip(inputs, VJPS[op]):
+        share = vjp(gradients[result], result, *inputs)
+        gradients[given] = gradients[given] + share if given in gradients else share
+print("w", float(gradients[w.value]), "b", float(gradients[b.value]))
+
+# %% [markdown]
+# 12, as by hand. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)).
+# `walk_back` is the same loop, with four cares: it skips what does not lead from a source to the target, adds up what was
+# repeated, leaves out inputs that have no gradient, and says so when a rule or a source is missing.
 
 
 # %%
@@ -775,9 +853,9 @@ from course.drawing import tape_drawing
 tape_drawing(tape.records, dict(x=x, y=y, w=w, b=b, error=error, loss=loss), dict(w=dw, b=db))
 
 # %% [markdown]
-# **Walk it step by step.** Move `step` and watch where each gradient goes. Then choose with `bump` one of the four inputs. It is
-# raised by a millionth, and the green numbers show how far each value moves. Where green meets blue, gradient times move is
-# what the loss moves by, at every step.
+# **Walk it step by step.** Move `step` and watch where each gradient goes. Then choose with `bump` one of the four inputs. It
+# is raised by a millionth, and the green numbers show how far each value moves. Where green meets blue, gradient times move
+# is what the loss moves by, at every step.
 
 
 # %%
@@ -806,7 +884,8 @@ widgets.explore(
 # %% [markdown]
 # ### Why backwards, and in order
 #
-# `error` was used twice: both factors are it. Its gradient is complete only when every op that used it has been read.
+# `error` was used twice: both factors of the last product are `error`. Its gradient is complete only when every op that used
+# it has been read.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -914,8 +993,8 @@ print(f"{len(ways)} ways, all within 1e-6:", all(difference < 1e-6 for differenc
 # %% [markdown]
 # ### Tapes in tapes
 #
-# The rules are made of ops, which pass the door as well. So a second tape around the first writes down the walk, and can be read
-# for the second derivative.
+# The rules are made of ops, which pass the door as well. So a second tape around the first writes down the walk, and can be
+# read for the second derivative.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -935,9 +1014,8 @@ with GradientTape() as outer:
 print("first derivative", float(first), "second", float(outer.gradient(first, x)))
 
 # %% [markdown]
-# A tape can be read once, then it lets its records go; a *persistent* one keeps them. And sometimes a value shall count as given,
-# whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
-
+# A tape can be read once, then it lets its records go; a *persistent* one keeps them. And sometimes a value shall count as
+# given, whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
 
 # %%
 #| export autodiff
@@ -979,9 +1057,9 @@ def grad(outputs, inputs):
 
 
 # %% [markdown]
-# `loss.backward()` names no variables. It asks for all that the loss was made from, and leaves with each its gradient. Where one
-# lies there already, the two are added, so that several losses can share a step. (The operators call it, so it lives in their
-# room.)
+# `loss.backward()` names no variables. It asks for all that the loss was made from, and leaves with each its gradient. Where
+# one lies there already, the two are added, so that several losses can share a step. (The operators call it, so it lives in
+# their room.)
 
 
 # %%
@@ -1109,7 +1187,8 @@ with GradientTape() as tape:
 print(float(y), float(tape.gradient(y, x)), "meets a nudge:", meets_nudge(cube, a) < 1e-6)
 
 # %% [markdown]
-# Three lines, and it has loops for any shapes, float32 and float64, and a gradient, whose rule is made of ops that have their own.
+# Two rows and a name, and it has loops for any shapes, float32 and float64, and a gradient, whose rule is made of ops that
+# have their own.
 #
 # ## A train step (6 min)
 #
@@ -1149,7 +1228,7 @@ print("weights equal:", all((p.numpy() == q).all() for p, q in zip([w, b], below
 # %% [markdown]
 # ### What it costs
 #
-# The bits are the same as on level 2. And the time?
+# The losses and the weights are those of level 2, to the last bit. And the time?
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1183,20 +1262,34 @@ launches, nbytes = kernels.counted(lambda: step(gather(x_, i), gather(y_, i)))
 print(f"{launches} launches and {nbytes:,} bytes a step")
 
 # %% [markdown]
-# On level 2 our hand made 14 launches. Forward the tape makes 7 and the hand 8, since a mean is one op here. Backward the hand
-# made 4 and the tape 6: it shares 1/n out over the rows in each step, and multiplies twice where the hand added a product to
-# itself. The update took 2 launches and takes 4, products and differences instead of `sgd`.
+# Your times will differ from those here, their ratios less so. The launches are the same everywhere. On level 2 our hand
+# made 14 of them. Forward the tape makes 7 and the hand 8, since a mean is one op here. Backward the hand made 4 and the tape 6: it shares
+# 1/n out over the rows in each step, and multiplies twice where the hand added a product to itself. The update took 2
+# launches and takes 4, products and differences instead of `sgd`.
 #
-# So comfort has a price: more launches, and a larger cost for each. Level 1 took 0.05 µs for this very step. In the rest of this
-# notebook we buy that back.
+# So comfort has a price: more launches, and a larger cost for each. Level 1 took 0.05 µs for this very step. In the rest of
+# this notebook we buy that back.
 #
 # ## Written down, not run (5 min)
 #
-# Who stands at the door decides what is done. So far an engine ran each op at once. Let another engine run *nothing* and write
-# each op down: a **node**, with the nodes it reads. What it gives back is a **symbol**, a tensor without numbers. The program
-# cannot tell the difference, as long as it never asks for a number. And a graph made for ten rows serves twelve, if the program
-# never asked how many there are. So a symbol reports when somebody looks at the size of its batch.
+# Who stands at the door decides what is done. So far an engine ran each op at once. Here is another one, which says what the
+# plan knows and runs nothing. What it gives back is memory in which nobody has put a number:
 
+
+# %%
+def says(op, plan, inputs, attrs):
+    print(f"{op} would give {plan.spec}")
+    return new_tensor(plan.spec)
+
+
+ENGINES.append(says)
+y = relu(constant([[1.0, 2.0]]) @ constant([[3.0], [4.0]]))
+ENGINES.remove(says)
+
+# %% [markdown]
+# Shapes are known before any number is. So let an engine run *nothing* and write each op down: a **node**, with the nodes it
+# reads. What it gives back is a **symbol**, a tensor without numbers. The program cannot tell the difference, as long as it
+# never asks for a number.
 
 # %%
 #| export graph
@@ -1220,6 +1313,13 @@ class Node:
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
 
+# %% [markdown]
+# A graph made for ten rows serves twelve, if the program never asked how many there are. So a symbol reports when somebody
+# looks at the size of its batch (`batch`, the first axis of the arguments).
+
+
+# %%
+#| export graph
 class Symbol(Tensor):
     """A tensor whose numbers are not known yet; its `data` is the node that will compute them."""
 
@@ -1241,8 +1341,9 @@ class Symbol(Tensor):
 
 
 # %% [markdown]
-# The engine that writes down is the **tracer**. A tensor that was there before becomes a leaf: a constant. A variable is a leaf
-# of its own kind, since its value differs from step to step.
+# The engine that writes down is the **tracer**. A tensor that was there before becomes a leaf: a constant. A variable is a
+# leaf of its own kind, since its value differs from step to step. The rest of this cell is bookkeeping: which values the
+# variables had before, and which variables were made while we trace.
 
 
 # %%
@@ -1276,8 +1377,8 @@ class Tracer:
 
 
 # %% [markdown]
-# A graph is a list of nodes, those among them that are the results, and for each variable that was assigned the node of its new
-# value.
+# A graph is a list of nodes, those among them that are the results, and for each variable that was assigned the node of its
+# new value.
 
 
 # %%
@@ -1311,8 +1412,8 @@ def leaf_name(node):
 
 
 # %% [markdown]
-# While the tracer is on duty, every variable holds a symbol. Level 2 is told to compile nothing, as we want only the shapes of its
-# plans. Afterwards everything is put back as it was.
+# While the tracer is on duty, every variable holds a symbol. Level 2 is told to compile nothing, as we want only the shapes
+# of its plans. Afterwards everything is put back as it was.
 
 
 # %%
@@ -1407,7 +1508,7 @@ trace(talks, signature)[0]
 # ## Making it smaller (5 min)
 #
 # Now that the step is data, we can change it. A **pass** takes a graph and gives a graph that computes the same with less. The
-# first throws away what nothing needs: *dead-code elimination*.
+# first throws away what nothing needs: *dead-code elimination*. (`rebuilt` is a tool for the next two passes.)
 
 
 # %%
@@ -1432,9 +1533,9 @@ def rebuilt(graph, change):
 
 
 # %% [markdown]
-# The next does the same op on the same inputs only once: *common-subexpression elimination*. The last computes what depends on
-# constants alone: *constant folding*. It does so for elementwise ops, in Python's floats; a kernel would have to be compiled for
-# one number.
+# The next does the same op on the same inputs only once: *common-subexpression elimination*. The last computes what depends
+# on constants alone: *constant folding*. It does so for elementwise ops, in Python's floats; a kernel would have to be
+# compiled for one number.
 
 
 # %%
@@ -1498,8 +1599,8 @@ print(before)
 smaller(before)
 
 # %% [markdown]
-# Nine ops became five: `exp` was dead, the error was computed once, and 2·3 is 6. And the step? There the tape multiplied twice by
-# `error`, once for each factor of `error * error`:
+# Nine ops became five: `exp` was dead, the error was computed once, and 2·3 is 6. And the step? There the tape multiplied
+# twice by `error`, once for each factor of `error * error`:
 
 # %%
 graph = smaller(graph)
@@ -1518,10 +1619,13 @@ graph_drawing(graph, ["rows", "target"])
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
 # that you wrote by hand in notebook 01. So let the computer write it, with the very same assembler.
 #
-# First: does a graph split like that? Walk through it once. An input whose first axis is the batch has rows. An op on rows gives
-# rows, if each row of the result needs only the same row; or it adds the rows up; or it does neither, and then there is no such
-# program.
-
+# This is the longest code of the course, and it answers three questions in turn. Does the graph split like that? (`Split`)
+# What does an op compute for one row? (`computed`) In which order is it written? (`write_step`) Read the text and the outputs
+# first; the cells can wait.
+#
+# First: does a graph split like that? Walk through it once. An input whose first axis is the batch has rows. An op on rows
+# gives rows, if each row of the result needs only the same row; or it adds the rows up; or it does neither, and then there is
+# no such program.
 
 # %%
 #| export compiler
@@ -1545,6 +1649,13 @@ def adds_rows(node, by_row):
     return node.op == "matmul" and all(by_row) and node.attrs.get("transpose_x") and not node.attrs.get("transpose_w")
 
 
+# %% [markdown]
+# `by_row` says of each input whether it has rows. A sum over axis 0 adds rows up, and so does `Xᵀ·dy`, the gradient of the
+# weights. Which ops keep the rows apart?
+
+
+# %%
+#| export compiler
 def keeps_rows(node, by_row):
     """Whether a row of the result needs only the same row of those inputs that have rows."""
     op, attrs, axes, first = node.op, node.attrs, len(node.spec.shape), node.inputs[0].spec.shape
@@ -1577,7 +1688,12 @@ class NotByRows(Exception):
 LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
+# %% [markdown]
+# Each refusal says why, so that whoever wonders about a slow step can read the reason.
 
+
+# %%
+#| export compiler
 def check_fits(graph, rows):
     """Raise NotByRows for what one program cannot hold."""
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
@@ -1642,6 +1758,14 @@ print("after it:", *(node.op for node in graph.ops if node not in split.rows | s
 
 # %% [markdown]
 # Seven ops run for each row, three add up, and four update w and b. In the figure: grey and most of green, then purple.
+#
+# Here is a graph that does not split. In `X·Xᵀ` every row meets every other row:
+
+# %%
+try:
+    Split(trace(lambda x: apply("matmul", x, x, transpose_w=True), signature[:1])[0], batch=10)
+except NotByRows as why:
+    print(why)
 
 # %% [markdown]
 # Now each op must be written for one row. Remember that a scalar function runs on anything that has operators: on floats, in
@@ -1677,8 +1801,17 @@ def reduced_values(node, x, row):
 
 
 # %% [markdown]
-# The rest only moves values around, which NumPy does on arrays of anything. And a kernel of rows, such as softmax, is run as it
-# is: its loops unroll themselves.
+# NumPy's arrays can hold anything, so "for each of them" works on whatever stands for a number. Even on its name:
+
+# %%
+each(lambda x, y: f"{x} + {y}", np.array(["x0", "x1"], object), "b")
+
+# %% [markdown]
+# Put the assembler's values in the place of the names and its `+` in the place of the text, and each entry is an instruction.
+
+# %% [markdown]
+# The rest only moves values around, which NumPy does on arrays of anything. And a kernel of rows, such as softmax, is run as
+# it is: its loops unroll themselves.
 
 
 # %%
@@ -1689,6 +1822,12 @@ def row_kernel_values(node, inputs, shape):
     return out
 
 
+# %% [markdown]
+# Now every op has a form for one row, and `computed` chooses it:
+
+
+# %%
+#| export compiler
 def computed(node, inputs, by_row, row, batch):
     """The values of a node: arrays of what one row has (row=1) or of all there is (row=0). `batch` counts the rows."""
     op, attrs, shape, x = node.op, node.attrs, node.spec.shape[row:], inputs[0]
@@ -1717,8 +1856,8 @@ def computed(node, inputs, by_row, row, batch):
 
 
 # %% [markdown]
-# With these the program is written from the outside in. A step loads the variables, runs through the stages, and stores results
-# and new values:
+# With these the program is written from the outside in. A step loads the variables, runs through the stages, and stores
+# results and new values:
 
 
 # %%
@@ -1777,6 +1916,12 @@ def write_loop(writer, step, known, sums, ends):
     return totals
 
 
+# %% [markdown]
+# What a row adds to a sum is its own value; to the gradient of the weights it adds a product for each weight:
+
+
+# %%
+#| export compiler
 def terms(node, inputs, totals):
     """[(a sum, what this row adds to it), …], in order."""
     if node.op == "matmul":
@@ -1786,8 +1931,8 @@ def terms(node, inputs, totals):
 
 
 # %% [markdown]
-# What both hold on to, the assembler and its arrays, comes last. `over` is one more loop around the step, whose rows are picked
-# by number.
+# What both hold on to, the assembler and its arrays, comes last. `over` is one more loop around the step, whose rows are
+# picked by number.
 
 
 # %%
@@ -1835,15 +1980,15 @@ print(
 )
 
 # %% [markdown]
-# Forward, loss and backward of one row, then the four sums. It is the body of the loop that you wrote in notebook 01, and no line
-# of it was written by hand.
+# Forward, loss and backward of one row, then the four sums. (`0x3FF0000000000000` is 1.0 in hexadecimal, and `%v0` the number
+# of rows: %v45 is the 1/n of the mean.) It is the body of the loop that you wrote in notebook 01, and no line of it was
+# written by hand.
 
 # %% [markdown]
-# ### To call it
+# ### To call it (optional)
 #
-# The program wants a block of words: addresses and sizes. Most stay from call to call. New values of variables go where the old
-# ones are, unless somebody else still holds those: a tensor never changes.
-
+# The program wants a block of words: addresses and sizes. Most stay from call to call. New values of variables go where the
+# old ones are, unless somebody else still holds those: a tensor never changes.
 
 # %%
 #| export compiler
@@ -1868,6 +2013,12 @@ def with_rows(spec, rows):
     return spec.device.spec((rows, *spec.shape[1:]), spec.dtype)
 
 
+# %% [markdown]
+# The block itself, and where in it each address and size stands:
+
+
+# %%
+#| export compiler
 class Call:
     """A program, the block of words it is called with, and where in the block what stands."""
 
@@ -1885,12 +2036,12 @@ class Call:
 
 
 # %% [markdown]
-# A step and many steps are two programs, written when they are first needed. Both change the same variables, so both must know
-# where these are. Before each run we make sure that nobody else holds what the program is about to overwrite: Python counts the
-# references to each object.
+# A step and many steps are two programs, written when they are first needed. Both change the same variables, so both must
+# know where these are. Before each run we make sure that nobody else holds what the program is about to overwrite: Python
+# counts the references to each object.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export compiler
 class Rows:
     """A graph as one program by rows: `run` does one step, `over` any number of them."""
@@ -1951,6 +2102,12 @@ class Rows:
         return self.launch(call, args, outs, args[0].spec.shape[0])
 
 
+# %% [markdown]
+# ### Does it give the same losses?
+#
+# `Rows(graph, batch)` splits a graph, writes its program and holds it. Its `run` hands over the addresses and does one step.
+# From the same start, on the first hundred batches:
+
 # %%
 for variable, value in zip([w, b], task.weights):
     variable.assign(value)
@@ -1962,9 +2119,9 @@ print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batch
 #
 # ## When a step does not split (8 min, optional)
 #
-# A net with hundreds of units is too much to write out number by number, and a big matrix product is better left to the tiles of
-# level 2. Such a graph stays a list of launches. But elementwise ops that follow each other become one loop, written with the
-# assembler too: the values stay in registers, where a launch for each would write and read them all. This is **fusion**.
+# A net with hundreds of units is too much to write out number by number, and a big matrix product is better left to the tiles
+# of level 2. Such a graph stays a list of launches. But elementwise ops that follow each other become one loop, written with
+# the assembler too: the values stay in registers, where a launch for each would write and read them all. This is **fusion**.
 
 
 # %%
@@ -1992,10 +2149,28 @@ def loop_of(node):
 
 
 # %% [markdown]
-# Which nodes share a loop? We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of several.
-# A unit that anybody else reads is closed, for it must have run by then; so the last nodes of the units give an order in which
-# they can run. (Units that read nothing of each other stay apart: a loop with more arrays than registers is slower.) A mask has no
-# place in memory. If another unit needs one, we start again with it alone.
+# Our example is a layer of 64 units, with its gradient and update:
+
+# %%
+wide, narrow = Variable(np.full((8, 64), 0.01), "wide"), Variable(np.full((64, 1), 0.01), "narrow")
+
+
+def layer_step(rows, target):
+    with GradientTape() as tape:
+        error = sigmoid(relu(rows @ wide) @ narrow) - target
+        loss = reduce_mean(error * error)
+    for variable, gradient in zip([wide, narrow], tape.gradient(loss, [wide, narrow])):
+        variable.assign(variable - 0.1 * (gradient + 0.01 * variable))
+    return loss
+
+
+graph = smaller(trace(layer_step, (cpu.spec((32, 8), "f8"), cpu.spec((32, 1), "f8")), 32)[0])
+
+# %% [markdown]
+# Which nodes share a loop? We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of
+# several. A unit that anybody else reads is closed, for it must have run by then; so the last nodes of the units give an
+# order in which they can run. (Units that read nothing of each other stay apart: a loop with more arrays than registers is
+# slower.) A mask has no place in memory. If another unit needs one, we start again with it alone.
 
 
 # %%
@@ -2022,7 +2197,14 @@ def fused(graph, alone=frozenset()):
     return [unit for node, unit in home.items() if unit[-1] is node]
 
 
+# %%
+for unit in fused(graph):
+    print(*(node.op for node in unit))
+
 # %% [markdown]
+# Twelve units, from 23 ops. Products and sums stay alone. What lies between them is one loop, and so is the whole update of a
+# variable.
+#
 # A unit of several nodes becomes a program. Each number is loaded once and stored once, whatever is done to it in between.
 
 
@@ -2185,27 +2367,10 @@ def stacked(steps):
 
 
 # %% [markdown]
-# A layer of 64 units, with its gradient and update. Products and sums stay launches of their own. What lies between them is done
-# in loops, and the whole update of a variable is one:
+# The layer takes half the launches, and the memory of a value is used again as soon as nobody needs it:
 
 # %%
-wide, narrow = Variable(np.full((8, 64), 0.01), "wide"), Variable(np.full((64, 1), 0.01), "narrow")
-
-
-def layer_step(rows, target):
-    with GradientTape() as tape:
-        error = sigmoid(relu(rows @ wide) @ narrow) - target
-        loss = reduce_mean(error * error)
-    for variable, gradient in zip([wide, narrow], tape.gradient(loss, [wide, narrow])):
-        variable.assign(variable - 0.1 * (gradient + 0.01 * variable))
-    return loss
-
-
-graph = trace(layer_step, (cpu.spec((32, 8), "f8"), cpu.spec((32, 1), "f8")), 32)[0]
-launches = Launches(smaller(graph))
-print(launches)
-
-# %%
+launches = Launches(graph)
 given = constant(np.ones((32, 8))), constant(np.ones((32, 1)))
 count, nbytes = kernels.counted(lambda: layer_step(*given))
 print(f"eager   {count} launches, {nbytes:,} bytes")
@@ -2216,17 +2381,68 @@ print(
 # %% [markdown]
 # ## `function` (6 min)
 #
-# Who calls a compiled function should not have to know all this. For each **signature**, the Specs of the tensors and the values
-# of everything else, the function is traced once. A program by rows serves any number of rows. And nothing may be stale: what
-# the function reads from outside, a rate or another function, is watched, and so are the kernels. If one of them changed, we
-# trace anew.
+# Who calls a compiled function should not have to know all this. For each **signature**, the Specs of the tensors and the
+# values of everything else, the function is traced once, and its program kept.
 
+# %% [markdown]
+# To build a program is to do in a row what we did above step by step. `packed_like` gives the results back in the form, one
+# tensor or a list, in which the function returned them:
+
+# %%
+#| export compiler
+PASSES = [without_dead, shared, folded]
+
+
+def packed_like(result):
+    """A function that makes of a list of tensors what the traced function returned."""
+    if result is None:
+        return lambda outs: None
+    return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
+
+
+def built(python, signature, batch):
+    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
+    graph, result, any_batch = trace(python, signature, batch)
+    for one_pass in PASSES:
+        graph = one_pass(graph)
+    try:
+        program = Rows(graph, batch)
+    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
+        program = Launches(graph, why)
+    return program, packed_like(result), any_batch and program.any_batch
+
+
+# %% [markdown]
+# A decorator that keeps what was built, under the Specs of the arguments, is all that is left to write:
+
+
+# %%
+def compiled_once(python):
+    programs = {}
+
+    def call(*args):
+        signature = tuple(x.spec for x in args)
+        if signature not in programs:
+            programs[signature] = built(python, signature, batch=args[0].shape[0])
+        program, pack, _ = programs[signature]
+        return pack(program.run(args))
+
+    return call
+
+
+# %%
+for variable, value in zip([w, b], task.weights):
+    variable.assign(value)
+quick = compiled_once(step)
+print([float(quick(gather(x_, i), gather(y_, i))) for i in task.batches[:100]] == losses[:100])
+
+# %% [markdown]
+# The same hundred losses, from the `step` that we wrote for the tape. To compare, we want to run a decorated function op by
+# op now and then, without taking the decorator away:
 
 # %%
 #| export compiler
 EAGER = []  # not empty: what `function` decorates runs as it stands
-WRAPPERS = {types.MethodType: "__func__", functools.partial: "func"}  # what is around a function, and where it is
-PASSES = [without_dead, shared, folded]
 
 
 @contextmanager
@@ -2237,6 +2453,18 @@ def eager():
         yield
     finally:
         EAGER.pop()
+
+
+# %% [markdown]
+# ### What `function` takes care of besides (optional)
+#
+# `compiled_once` has four gaps. It takes tensors only. It traces anew for a batch of another size, where one program would
+# do. It cannot run many steps in one call. And it goes stale: what the function reads from outside, a rate or another
+# function, may change, and so may the kernels. So these are watched, and if one of them changed, we trace anew.
+
+# %% tags=["hide-input"]
+#| export compiler
+WRAPPERS = {types.MethodType: "__func__", functools.partial: "func"}  # what is around a function, and where it is
 
 
 def read_outside(python, kernels):
@@ -2289,7 +2517,7 @@ def stale(outside):
 # What a call hands over, and what makes two calls alike:
 
 
-# %%
+# %% tags=["hide-input"]
 #| export compiler
 def argument(x):
     """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
@@ -2313,18 +2541,11 @@ def resized(signature, batch, rows):
     return tuple(map(one, signature))
 
 
-def packed_like(result):
-    """A function that makes of a list of tensors what the traced function returned."""
-    if result is None:
-        return lambda outs: None
-    return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
-
-
 # %% [markdown]
 # For many steps: the batches may end with a shorter one, and a wrong number must not read somebody else's memory.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export compiler
 def row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
@@ -2348,25 +2569,8 @@ def row_numbers(batches, rows):
 
 
 # %% [markdown]
-# To build a program is to do in a row what we did above step by step:
-
-
-# %%
-#| export compiler
-def built(python, signature, batch):
-    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
-    graph, result, any_batch = trace(python, signature, batch)
-    for one_pass in PASSES:
-        graph = one_pass(graph)
-    try:
-        program = Rows(graph, batch)
-    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
-        program = Launches(graph, why)
-    return program, packed_like(result), any_batch and program.any_batch
-
-
-# %% [markdown]
-# `Function` joins all this. A call looks up its program, or makes it.
+# `Function` joins all this. A call looks up its program, or makes it, as in `compiled_once`; `over` takes many steps at once.
+# While a tape is open or another function is traced, it steps aside: those want to hear of every op.
 
 
 # %%
@@ -2443,6 +2647,8 @@ class Function:
 WRAPPERS[Function], function = "python", Function
 
 # %% [markdown]
+# ### `function` at work
+#
 # A step that is called like any other, on batches of any size, and over all batches at once:
 
 # %%
@@ -2460,7 +2666,8 @@ t_over = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=1
 print(f"µs a step: eager {t_step * 1e6:.0f}, one compiled call {t_call * 1e6:.1f}, many in a call {t_over * 1e6:.2f}")
 
 # %% [markdown]
-# Bought back: a step in a call of many costs what level 1's did. One call alone costs a few microseconds of Python.
+# Bought back: traced once, for any number of steps. A step in a call of many costs what level 1's did. One call alone costs a
+# few microseconds of Python.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -2475,12 +2682,12 @@ rate = 0.1
 scaled_sum = function(lambda x: reduce_sum(rate * x))
 before = float(scaled_sum(constant([1.0, 2.0])))
 rate = 0.2
-print(before, float(scaled_sum(constant([1.0, 2.0]))), "- traced", scaled_sum.traces, "times")
+print(f"{before:.3f} {float(scaled_sum(constant([1.0, 2.0]))):.3f} - traced {scaled_sum.traces} times")
 
 # %% [markdown]
 # Only names are watched (such checks are called *guards*). What is reached through an attribute or from a list, such as
-# `self.rate`, is read once, while tracing, as `tf.function` does with all of Python's values; `torch.compile` guards these too.
-# Make it a variable, or an argument. And who asks for a number gets an error that says what to do instead:
+# `self.rate`, is read once, while tracing, as `tf.function` does with all of Python's values; `torch.compile` guards these
+# too. Make it a variable, or an argument. And who asks for a number gets an error that says what to do instead:
 
 
 # %%
@@ -2495,8 +2702,10 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
-# A kernel of your own is respected. A scalar function is written into the program like ours, if it asks no `if`. Any other kernel
-# stays a launch, and so do the ops around it:
+# The condition has to become a number like any other: `where(reduce_sum(x) > 0.0, x * 2.0, x)` computes both and chooses.
+#
+# A kernel of your own is respected. A scalar function is written into the program like ours, if it asks no `if`. Any other
+# kernel stays a launch, and so do the ops around it:
 
 
 # %%
@@ -2511,6 +2720,9 @@ compiled.over(x_, y_, task.batches[:2])
 print({type(program).__name__ for program, _ in compiled.programs.values()})
 
 # %% [markdown]
+# `Launches` is a list of kernels, run one by one; `Rows` is the one program. While your kernel is in use the step is
+# launched; after it, the program is there again.
+#
 # ## The two tasks on this level (4 min)
 #
 # ### Model, training
@@ -2565,6 +2777,9 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
+# Points on the diagonal would be predicted exactly. R² is the share of the variance that the prediction explains: nearly all
+# of it for the made-up points, whose rule is a plane and noise, and four fifths for real penguins.
+#
 # ### The second task: a net
 #
 # On level 2 the backward pass of the net was the longest part. Here it is the same one line.
@@ -2631,7 +2846,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% tags=["hide-input"]
 checks.predict(
     "A step of the net has 53 launches, and level 1's program took 11 µs for it (float64). And compiled?",
-    choices=["about 11 µs", "about 50 µs, a microsecond for each op", "about 150 µs, as before"],
+    choices=["about 11 µs", "about 50 µs, a microsecond for each op", "about 150 µs, as op by op"],
     answer="about 11 µs",
     because="Most of a launch is Python, on its way to a kernel. In the program an op is an instruction or a few, and what "
     "it gives stays in a register. It is the program of level 1: the assembler wrote out the graph as we wrote it out by hand.",
@@ -2658,11 +2873,12 @@ print(f"3 eager       {launches * t_op * 1e6:11.3g} {op_by_op:10.3g}")
 print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as level 1's, by hand)")
 
 # %% [markdown]
-# The eager prediction counts each launch as an addition; axes, the tape and its walk cost more. What the compiled run takes beyond
-# level 1's is tracing and assembling, a few hundredths of a second shared by all steps.
+# The eager prediction counts each launch as an addition; axes, the tape and its walk cost more. What the compiled run takes
+# beyond level 1's is tracing and assembling, a few hundredths of a second shared by all steps.
 #
-# Plans, tapes, dictionaries: all of it happens once, while we trace. What runs is a program of level 1, and you wrote every part
-# of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit` go the same way: trace, make smaller, fuse, emit.
+# Plans, tapes, dictionaries: all of it happens once, while we trace. What runs is a program of level 1, and you wrote every
+# part of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit` go the same way: trace, make smaller, fuse,
+# emit.
 #
 # What did that buy the writer? The net on the level beneath and on this one:
 
@@ -2674,6 +2890,8 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 # fast as level 2's kernels one by one.
 #
 # ## More of the same kind (optional)
+#
+# How the two frameworks spell what you have built:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -2988,8 +3206,9 @@ print((there + x.to("cpu:1")).device.name)
 # %% [markdown]
 # ## Several devices (8 min, optional)
 #
-# Nothing in a tensor's code asks what kind of device it lies on. So a function of tensors runs wherever its inputs are. Here are
-# 20 steps of the linear regression on each kind. (A simulated GPU is slow: each thread of each launch is a call in Python.)
+# Nothing in a tensor's code asks what kind of device it lies on. So a function of tensors runs wherever its inputs are. Here
+# are 20 steps of the linear regression on each kind. (A simulated GPU is slow: each thread of each launch is a call in
+# Python.)
 
 # %%
 single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]
@@ -2999,12 +3218,14 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
     print(name, fit.losses[[0, 9, 19]].round(3), fit.weights[0].ravel().round(2))
 
 # %% [markdown]
-# The same source, the same table of gradient rules. Only level 2 knows who computes. The losses of CPU and GPU agree to about
-# 7 digits, which is what float32 holds. Those of the TPU agree to about 2, since its array rounds inputs to the 8 bits of bfloat16.
+# The same source, the same table of gradient rules. Only level 2 knows who computes. The losses of CPU and GPU agree in all
+# digits printed. Those of the TPU agree in three: its array rounds its inputs to bfloat16, which keeps 8 significant bits
+# (notebook 01).
 #
 # **Data parallel.** Two devices can share one step. Each has a copy of the weights and half of the batch. Each computes the
-# gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`,
-# TensorFlow `MirroredStrategy`, and the adding **all-reduce**.
+# gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`
+# ([Li and others, 2020](https://doi.org/10.14778/3415478.3415530)), TensorFlow `MirroredStrategy`, and the adding is called
+# **all-reduce**. The losses of the halves are divided by the size of the *whole* batch, so that their sum is its mean.
 
 
 # %%
@@ -3020,6 +3241,8 @@ def half_gradients(name, x, y, w, b, rows, count):
 
 # %% [markdown]
 # Who adds up? Here device 0 does, always in the order of the devices. An order fixed once gives the same bits in every run.
+# (To keep the code short, the update is made once, in NumPy, and each step hands out the new weights. A real system leaves
+# the weights where they are, and every device makes the same update.)
 
 
 # %%
@@ -3062,7 +3285,8 @@ print(
 )
 
 # %% [markdown]
-# So the answer does not depend on how many devices there are. It depends on the order of a sum, and that is ours to fix. (Large
+# So what differs between one device and two is the order of a sum, and nothing else: one device that takes the halves in turn
+# gives the bits of two. That order is ours to fix. (Large
 # systems give this up for speed: their all-reduce adds in rings or trees, whose order changes with the number of devices:
 # [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
 
@@ -3084,10 +3308,9 @@ print(
 #                                                          to b[j]
 # ```
 #
-# What one number sends to many comes back as a sum of many: `x[i, k]` meets every j, `w[k, j]` every row i. And `b` may
-# have any shape that fits beside the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint:
-# `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check asks nudges. A rule in NumPy would have no gradient of its own.)
-
+# What one number sends to many comes back as a sum of many: `x[i, k]` meets every j, `w[k, j]` every row i. And `b` may have
+# any shape that fits beside the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint: `apply("matmul", …,
+# transpose_w=True)`, and `unbroadcast`. The check asks nudges. A rule in NumPy would have no gradient of its own.)
 
 # %%
 from course import exercises
