@@ -37,7 +37,7 @@ class Task(NamedTuple):
 @cache
 def linear():
     """400 points, y = 2·x1 - 3·x2 + 3 + noise; 200 epochs of batches of 10."""
-    return _points("linear", "Synthetic points", epochs=200, batch=10, learning_rate=0.0005)
+    return _points("linear", "The line", epochs=200, batch=10, learning_rate=0.0005)
 
 
 @cache

@@ -67,6 +67,11 @@ def train_step(model, x, y):
     return loss
 
 
+def compiled(step):
+    """step(x, y) as a `function` of single arrays: call this with the number of inputs, the others are targets."""
+    return functools.cache(lambda inputs: function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:]))))
+
+
 PIECE = 0.05  # seconds
 
 
@@ -86,11 +91,6 @@ def pieces(program, data, training, one_by_one):
         training.pace = max(1, int(PIECE * len(part) / (time.perf_counter() - begun)))
         done += len(part)
         yield losses, [len(batch) for batch in part]
-
-
-def compiled(step):
-    """step(x, y) as a `function` of single arrays: call this with the number of inputs, the others are targets."""
-    return functools.cache(lambda inputs: function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:]))))
 
 
 def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):

@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We write that loop, and look at what it costs.**
 #
-# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 80 minutes, and 15 more
-# for what is optional.
+# This is the level of `tf.keras.Model` and of PyTorch Lightning. About 85 minutes. What is optional takes
+# 30 more, and the exercises an hour.
 
 # %%
 from course import build, checks, compare, figures, tasks
@@ -39,7 +39,7 @@ for level in (hardware, kernels, low_level, mid_level):
 # That is 9.21, the loss of the last ten rows. (The mean of the last 50 batches is 3.63: ten rows may be unlucky.) This notebook
 # adds the fifth line.
 #
-# ## The loop is owned too (15 min)
+# ## The loop is owned too (20 min)
 #
 # On level 4 we wrote: for each batch, open a tape, predict, take the loss, differentiate, update. Those lines were the
 # same for every model. So a **model** keeps them. `compile` tells it which optimizer and which loss; `fit` runs the
@@ -52,10 +52,10 @@ for level in (hardware, kernels, low_level, mid_level):
 # model.evaluate(x_test, y_test)
 # ```
 #
-# We write the loop first, and then the model around it.
+# We write the loop first, in small pieces that we can try one by one, and then the model around it.
 #
 # `compile` understands names, and they are Keras' names. A name stands for a class in one of our tables, and a new
-# object of it is made. Whoever wants other settings gives an object.
+# object of it is made. Whoever wants other settings gives an object. (`known` is level 4's: it looks a name up in a table.)
 
 # %%
 #| export loops
@@ -73,25 +73,19 @@ def made(what, table, name):
 
 
 # %%
+print(made("loss", LOSSES, "mse"), made("optimizer", OPTIMIZERS, "adam"), made("optimizer", OPTIMIZERS, SGD(0.0005)))
 try:
     made("loss", LOSSES, "binary_crossentopy")
 except ValueError as error:
     print(error)
 
 # %% [markdown]
-# What was chosen goes into a `Training`. It also adds up the loss: a model may have several inputs and outputs, so
-# there may be several losses, and each layer may want a penalty on its weights. (What stands alone is treated as a list
-# of one.)
+# A model may have several inputs and several outputs. Most have one of each. So that one code serves both, what stands alone
+# is treated as a list of one:
 
 
 # %%
 #| export loops
-import functools
-import operator
-
-from levels.mid_level import Made
-
-
 def listed(x):
     """A list of what may stand alone."""
     return list(x) if isinstance(x, (list, tuple)) else [x]
@@ -100,6 +94,21 @@ def listed(x):
 def alone(values):
     """The only one of several, or all."""
     return values[0] if len(values) == 1 else values
+
+
+# %%
+print(listed("mse"), listed(["mse", "mae"]), alone([7]), alone([7, 8]))
+
+# %% [markdown]
+# What was chosen goes into a `Training`. It also adds up the loss: one loss for each output, and the penalty that a layer may
+# want on its weights (level 4's regularizers).
+
+# %%
+#| export loops
+import functools
+import operator
+
+from levels.mid_level import Made
 
 
 class Training(Made):
@@ -125,7 +134,8 @@ class Training(Made):
 
 
 # %% [markdown]
-# One **step** is what level 4 wrote for each of its models. It is written once more, here, and then never again.
+# One **step** is what level 4 wrote for each of its models. It is written once more, here, and then never again. It asks its
+# model for little: to be called, to have variables, and to have a `training`.
 
 
 # %%
@@ -145,9 +155,42 @@ def train_step(model, x, y):
 
 
 # %% [markdown]
+# So a layer of level 4 will do, as long as we hang a `Training` on it. Three steps on the same ten rows:
+
+# %%
+from levels.low_level import constant
+from levels.mid_level import Dense
+
+layer = Dense(1, kernel_initializer="zeros")
+layer.training = Training(SGD(0.0005), "mse", ["mae"])
+x, y = constant(task.x[:10]), constant(task.y[:10])
+for _ in range(3):
+    print(f"loss {float(train_step(layer, x, y)):.6g}")
+
+# %% [markdown]
+# The loss falls. But each of these steps went op by op. Level 3's `function` makes one program of a step. It wants arrays one
+# beside the other, where a step has x and y, each perhaps several; `compiled` is what stands between:
+
+# %%
+#| export loops
+from levels.low_level import function
+
+
+def compiled(step):
+    """step(x, y) as a `function` of single arrays: call this with the number of inputs, the others are targets."""
+    return functools.cache(lambda inputs: function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:]))))
+
+
+# %%
+program = compiled(functools.partial(train_step, layer))
+print(f"one input, one target: loss {float(program(1)(x, y)):.6g}")
+
+# %% [markdown]
 # An **epoch** shows the model every row once. Level 3's `.over` runs any number of steps in one call, so an epoch, or
 # even a whole training, could be one call. But then nobody could stop it, and no bar would move. So it is cut into
-# **pieces** of a twentieth of a second. (Data that is not in memory comes batch by batch, and each batch is a call.)
+# **pieces** of a twentieth of a second. Nobody knows beforehand how many steps that is: the first piece is one step, its time
+# is taken, and from it follows the length of the next, `training.pace`. (Data that is not in memory comes batch by batch, and
+# each batch is a call.)
 
 
 # %%
@@ -176,20 +219,24 @@ def pieces(program, data, training, one_by_one):
 
 
 # %% [markdown]
-# The `program` is a step that level 3 has compiled. One pass over the data, for training and for evaluating alike, adds
-# up what the pieces gave:
+# Where somebody wants to hear of every step, `one_by_one` keeps the pieces one step long. We ask for that here, because other
+# lengths depend on the clock:
+
+# %%
+from levels.mid_level import Dataset
+
+batches = Dataset.from_batches(task.x, task.y, task.batches[:3])
+for losses, sizes in pieces(program, batches, layer.training, one_by_one=True):
+    print(losses.round(3), sizes)
+
+# %% [markdown]
+# Each line is a call: the losses of its steps, and how many rows each step had. One pass over the data, for training and for
+# evaluating alike, adds up what the pieces gave:
 
 
 # %%
 #| export loops
 import numpy as np
-
-from levels.low_level import function
-
-
-def compiled(step):
-    """step(x, y) as a `function` of single arrays: call this with the number of inputs, the others are targets."""
-    return functools.cache(lambda inputs: function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:]))))
 
 
 def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):
@@ -207,8 +254,13 @@ def one_pass(training, program, data, after=lambda losses: None, one_by_one=Fals
     return {"loss": loss} | {metric.name: metric.result() for metric in training.metrics}
 
 
+# %%
+epoch = Dataset.from_batches(task.x, task.y, task.batches[:40])
+{name: round(value, 3) for name, value in one_pass(layer.training, program, epoch).items()}
+
 # %% [markdown]
-# What happened is kept in a `History`: the loss of every step, and for each epoch what it came to.
+# Forty batches of ten are all 400 rows, so this was an epoch. What happened is kept in a `History`: the loss of every step, and
+# for each epoch what it came to.
 
 
 # %%
@@ -245,9 +297,21 @@ class History:
 
 
 # %% [markdown]
-# Others may want to listen, too: to stop in time, to save, to write a log. Such a listener is a **callback**. Here is
-# one that hears everything and does nothing; the others, below, are made from it. (A batch callback has to hear of each
-# step, so it makes every piece one step long.)
+# And here is a loop already, the whole idea of `fit` in three lines. Each epoch is a pass, and `after` hears the losses of each
+# piece:
+
+# %%
+kept = History()
+for _ in range(5):
+    kept.epochs.append(one_pass(layer.training, program, epoch, after=kept.steps.append))
+print(kept)
+print("loss of each epoch:", *(round(loss, 2) for loss in kept.history["loss"]))
+
+
+# %% [markdown]
+# What is missing is everybody else. Others may want to listen: to stop in time, to save, to write a log. Such a listener is a
+# **callback**. Here is one that hears everything and does nothing; the others, below, are made from it. (A batch callback has
+# to hear of each step, so it makes every piece one step long.)
 
 
 # %%
@@ -273,6 +337,13 @@ class Callback:
         """After the last epoch, however it ended."""
 
 
+# %% [markdown]
+# Two helpers speak to all of them. `attach` also looks for a method that nobody will ever call, because a misspelt one would
+# be silent:
+
+
+# %%
+#| export loops
 def tell(callbacks, event, *args):
     """Call this method of each callback."""
     for callback in callbacks:
@@ -291,6 +362,16 @@ def attach(callbacks, model):
         callback.model = model
     return any(type(callback).on_train_batch_end is not Callback.on_train_batch_end for callback in callbacks)
 
+
+# %%
+class Misspelt(Callback):
+    def on_epoch_ended(self, epoch, logs): ...
+
+
+try:
+    attach([Misspelt()], layer)
+except TypeError as error:
+    print(error)
 
 # %% [markdown]
 # Ctrl-C, or Lab's stop button, must find the model whole, never between two weights. Inside this block it is only noted
@@ -316,6 +397,11 @@ def noted_interrupts():
             signal.signal(signal.SIGINT, before)
 
 
+# %%
+with noted_interrupts() as pressed:
+    signal.raise_signal(signal.SIGINT)  # what Ctrl-C does
+    print("still here; noted:", pressed)
+
 # %% [markdown]
 # For those who wait there is a bar, by `tqdm`, which works in a notebook and in a terminal:
 
@@ -330,9 +416,13 @@ def progress(data, epochs, verbose):
 
 
 # %% [markdown]
-# Now the loop itself, plain Python around the compiled calls. What it costs is paid once a piece or once an epoch, not
-# once a step. A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that
-# fails: the weights are those of the last whole step, and `model.history` holds all losses up to it.
+# Now the loop itself: our three lines, and around them everybody who listens. Read it from `for epoch`: a pass, a pass over the
+# validation rows where there are any, and the callbacks. The two small functions above stand between the pieces: `after` notes
+# the losses and moves the bar, `heed` looks whether Ctrl-C was pressed.
+#
+# All this is plain Python around the compiled calls, and is paid once a piece or once an epoch, not once a step. A callback
+# may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that fails: the weights are those of
+# the last whole step, and `model.history` holds all losses up to it.
 
 
 # %%
@@ -380,10 +470,8 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
 
 
 # %% [markdown]
-# That was the loop. The next room, `models`, gives it data and a model. Arrays become a dataset of level 4. They may be
-# lists, and labels may be whole numbers: beside a loss of floats they become floats. Are they what the loss expects,
-# such as probabilities, and are the answers of the model to the first rows? It is asked here, because a compiled step
-# cannot look at the numbers that pass through it.
+# That was the loop. The next room, `models`, gives it data and a model. Arrays become a dataset of level 4, a `Pipeline`. They
+# may be lists, and labels may be whole numbers: for a loss that computes with floats they become floats.
 
 
 # %%
@@ -413,6 +501,17 @@ def rows_of(model, x, y):
     return rows
 
 
+# %%
+print(arrays_of([1, 2, 3]), [array.shape for array in arrays_of([np.zeros((4, 2)), np.ones(4)])])
+
+# %% [markdown]
+# A list of numbers was one array, a list of arrays two. `check_targets` asks two questions before the training. Does the loss
+# have a meaning for these targets? Binary cross-entropy, for one, wants them from 0 to 1. And does it have one for what the model
+# gives? (It is tried on the first rows.) We ask here, because a compiled step cannot look at the numbers that pass through it.
+
+
+# %%
+#| export models
 def check_targets(model, x, y, losses):
     """Raise ValueError for targets, or for answers of the model to the first rows, that a loss has no meaning for."""
     probabilities = [isinstance(loss, Crossentropy) and not loss.from_logits for loss in losses]
@@ -424,6 +523,12 @@ def check_targets(model, x, y, losses):
             loss.check(constant(target[: len(answer)]), constant(answer))
 
 
+# %% [markdown]
+# And `validation_split` sets the last rows apart, to try the model on after each epoch:
+
+
+# %%
+#| export models
 def parted(rows, share):
     """(all rows but the last, this share of them, the last)"""
     last = int(len(rows) * share)
@@ -433,9 +538,14 @@ def parted(rows, share):
     return rows.take(kept), rows.skip(kept)
 
 
+# %%
+kept_back = parted(Pipeline.from_tensor_slices((task.x, task.y)), 0.2)
+print([len(rows) for rows in kept_back], "of", len(task.x), "rows")
+
 # %% [markdown]
-# Small helpers. A model can be built without any data, by a run on level 3's symbols. And what the rooms `saving`
-# and `exporting` define, further down, is looked up when it is needed.
+# A model can be built without any data. Level 3's tracer sends **symbols** through it: they have a shape and a dtype, and no
+# numbers. (The third helper is for later: what the rooms `saving` and `exporting` define, further down, is looked up when it is
+# needed.)
 
 
 # %%
@@ -462,8 +572,26 @@ def later(name):
     return getattr(sys.modules[__package__ or __name__], name)
 
 
+# %%
+empty = Dense(3, kernel_initializer="zeros")
+print(dry_run(empty, [spec_of((2,), "float32")]), "and the layer has", empty.count(), "numbers")
+
 # %% [markdown]
-# And the model: a layer with these functions as its methods.
+# Two inputs and three units: 6 weights and 3 biases, and nothing was computed.
+#
+# Now the **model**. It is a layer, and most of its methods are one or two lines that call what we have written:
+#
+# | method | hands the work to |
+# |---|---|
+# | `build(shape)` | `dry_run` |
+# | `compile(optimizer, loss, metrics)` | `Training` |
+# | `train_step(x, y)` | `train_step` |
+# | `fit(x, y)` | `rows_of`, then `run_epochs` |
+# | `evaluate(x, y)` | `one_pass`, with a step that only takes the loss |
+# | `predict(x)` | a `function`, some rows at a time |
+# | `summary`, `save`, `export` | functions of these names, below |
+#
+# (`__new__` is there for one case, `Model(inputs, outputs)`, which makes a `Functional`: see the next section.)
 
 
 # %%
@@ -548,7 +676,8 @@ class Model(Layer):
 
 
 # %% [markdown]
-# The plainest model is a list of layers, each called on what the one before gave:
+# The plainest model is a list of layers, each called on what the one before gave. (A `Placeholder`, such as `Input`, only tells
+# the shape of the rows; it is built in the next section.)
 
 
 # %%
@@ -574,8 +703,6 @@ class Sequential(Model):
 # Here are the four lines, with the points of level 1, whose answer is 2, -3 and 3:
 
 # %%
-from levels.mid_level import Dense
-
 model = Sequential([Dense(1)])
 model.compile(SGD(0.0005), "mse")
 history = model.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, seed=1)
@@ -586,7 +713,8 @@ print(f"on the test rows: loss {model.evaluate(task.x_test, task.y_test)['loss']
 print(*(w.ravel().round(2) for w in model.get_weights()))
 
 # %% [markdown]
-# `evaluate` took the rows that `fit` had never seen. We may also ask it about those that it was trained on, and then
+# The slopes are found, 2 and -3. The bias, 1.66, is still on its way to 3: these were 800 steps, the task has 8,000. `evaluate`
+# took the rows that `fit` had never seen. We may also ask it about those that it was trained on, and then
 # there are two numbers for the same rows.
 
 # %% tags=["hide-input"]
@@ -609,7 +737,13 @@ print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.
 # What can go wrong is said in one sentence, with the cure:
 
 # %%
-for wrong in (lambda: Sequential([Dense(1)]).fit(task.x, task.y), lambda: model.compile("sdg")):
+unsure = Sequential([Dense(1, "sigmoid", kernel_initializer="zeros")])
+unsure.compile("sgd", "binary_crossentropy")
+for wrong in (
+    lambda: Sequential([Dense(1)]).fit(task.x, task.y),
+    lambda: model.compile("sdg"),
+    lambda: unsure.fit(task.x, task.y),
+):
     try:
         wrong()
     except (RuntimeError, ValueError) as error:
@@ -652,7 +786,8 @@ net.summary()
 #
 # A row of layers is not enough for a model with two inputs, or with a path around a layer. Say what flows where, with
 # something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call down, as level
-# 3's tracer notes down ops. This is the **functional** way.
+# 3's tracer notes down ops. (Level 4's `Layer` looks for the method `through` on what it is given, and calls that.) This is the
+# **functional** way.
 
 
 # %%
@@ -707,6 +842,12 @@ def in_order(outputs, inputs):
     return order
 
 
+# %% [markdown]
+# The model makes these calls one after another, and keeps what each gave under the placeholder that stood for it:
+
+
+# %%
+#| export models
 class Functional(Model):
     """A graph of layers, from inputs to outputs."""
 
@@ -725,8 +866,8 @@ class Functional(Model):
 
 
 # %% [markdown]
-# A **residual** net: the second layer adds to what the first one found. `Add` is a layer of our own, and the third way
-# is a **subclass**: write `call`, and everything else is there.
+# A **residual** net ([He et al., 2016](https://doi.org/10.1109/CVPR.2016.90)): the second layer adds to what the first one
+# found. `Add` is a layer of our own.
 
 
 # %%
@@ -740,6 +881,9 @@ hidden = Dense(8, "relu")(x)
 more = Add()([hidden, Dense(8, "relu")(hidden)])
 residual = Model(x, Dense(1, "sigmoid")(more))
 residual.summary()
+
+# %% [markdown]
+# The third way is a **subclass**: write `call`, and everything else is there. With the weights of the first, it gives the same:
 
 
 # %%
@@ -761,8 +905,10 @@ print(bool((residual.predict(points) == own.predict(points)).all()))
 
 # %% [markdown]
 # All three are trained by the same `fit`, and `fit` takes its step from the method `train_step`. So a model that wants
-# to be trained in another way overrides that one method. Here the labels 0 and 1 become 0.05 and 0.95, so that the
-# being too sure costs the model something (**label smoothing**):
+# to be trained in another way overrides that one method. Here the labels 0 and 1 become 0.05 and 0.95, so that
+# being too sure costs the model something
+# (**label smoothing**, [Szegedy et al., 2016](https://doi.org/10.1109/CVPR.2016.308)). `RANDOM` is level 4's source of starting
+# weights: with the same seed, both models start alike.
 
 
 # %%
@@ -1108,7 +1254,8 @@ except NameError as error:
     print(error)
 
 # %% [markdown]
-# (The three names `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
+# Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names
+# `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
 #
 # ### The numbers
 #
@@ -1137,7 +1284,8 @@ print(len(blob), "bytes, of which the header has", length)
 print(header["layers.1.kernel"])
 
 # %% [markdown]
-# (The format knows only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word.
+# 8 bytes for the length, 296 for the header, 193 numbers of 8 bytes: 1,848, and nothing else is in the file. (The format knows
+# only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word.
 # Hence `order="C"`.)
 #
 # ### Written aside, then put in place
@@ -1165,6 +1313,12 @@ def write(file, data):
         os.fsync(out.fileno())
 
 
+# %% [markdown]
+# What stands there is first moved aside, then the new folder takes its name. If that fails, the old one is moved back:
+
+
+# %%
+#| export saving lazy
 @contextmanager
 def replaced(path, files=()):
     """Inside this `with` block: a path to write to. What is there at its end takes the place of `path`, old or new.
@@ -1191,8 +1345,23 @@ def replaced(path, files=()):
 
 
 # %% [markdown]
+# A folder with a letter in it is no model, so it stays:
+
+# %%
+place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+folder = Path(place.name)
+(folder / "Documents").mkdir()
+(folder / "Documents" / "letter.txt").write_text("Dear reader")
+try:
+    with replaced(folder / "Documents", FILES):
+        print("never reached")
+except FileExistsError as error:
+    print(str(error).replace(folder.resolve().as_posix(), "…"))
+
+# %% [markdown]
 # A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers
-# of each variable. That is how training can go on later.
+# of each variable. That is how training can go on later. In `config.json`, `frozen` names the variables that are not trained, and
+# `trained` those that the optimizer has memories of.
 
 
 # %%
@@ -1229,11 +1398,13 @@ def check_built(model, verb):
         raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
 
 
+# %% [markdown]
+# A net for the rings, with Adam and a rate that halves every 200 steps, after five epochs:
+
 # %%
 from levels.mid_level import ExponentialDecay
 
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
-data, folder = tasks.rings(), Path(place.name)
+data = tasks.rings()
 model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 model.compile(Adam(ExponentialDecay(0.02, 200, 0.5)), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
@@ -1242,7 +1413,10 @@ for file in sorted((folder / "net").iterdir()):
     print(f"{file.name:22} {file.stat().st_size:5,} bytes")
 
 # %% [markdown]
-# ### Taken from a stranger (optional)
+# ### Taken from a stranger (4 min, optional)
+#
+# (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and runs no
+# code that it finds there.)
 #
 # Whatever is wrong with a file, we want one sentence: which file, what was found, what to do. And a file must not ask
 # for more than it brings. A trillion units are quickly written. So while a model is read, no variable may hold more
@@ -1321,6 +1495,12 @@ def load_model(path, custom_objects=None):
     return model
 
 
+# %% [markdown]
+# `fill` is strict: the names in the file and the names of the variables must be the same, none missing and none left over.
+
+
+# %%
+#| export saving lazy
 def fill(part, file):
     """Give all variables the numbers in a safetensors file."""
     with blamed(file):
@@ -1329,6 +1509,11 @@ def fill(part, file):
             raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(names)}")
         part.set_weights([arrays[name] for name in names])
 
+
+# %% [markdown]
+# ### The same model again
+#
+# The model comes back from its folder. Does it predict the same, and, trained on, does it learn the same?
 
 # %%
 again = load_model(folder / "net")
@@ -1411,6 +1596,12 @@ def traced(model, rows):
     return graph
 
 
+# %% [markdown]
+# `attributes_of` lays a node beside its twin, the same node in the graph for a row more:
+
+
+# %%
+#| export exporting lazy
 def both(p, q, unknown):
     """The sizes that two shapes have in common, and `unknown` in the place of others."""
     return [a if a == b else unknown for a, b in zip(p, q, strict=True)]
@@ -1461,7 +1652,8 @@ class OnnxWriter:
 
 
 # %% [markdown]
-# Now node by node. Each of our nodes gets a name there; the inputs are called x0, x1, … and the outputs y0, y1, …
+# Now node by node. Names go three ways: a variable keeps its own, an op takes the next free one, and what the model gives is told
+# by place. Each of our nodes gets a name there; the inputs are called x0, x1, … and the outputs y0, y1, …
 
 
 # %%
@@ -1581,8 +1773,10 @@ except ValueError as error:
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
 # keeps them, all of scikit-learn is ours, and we write none of it.
 #
-# An estimator's constructor stores its arguments and does no more; `fit` makes the model. What both of our estimators
-# share:
+# An estimator's constructor stores its arguments and does no more; `fit` makes the model. By a convention of scikit-learn, what
+# `fit` has found ends in an underscore. Here is what both of our estimators share. `train` seeds, makes and fits a net, and puts
+# the random state back. The two methods with underscores serve copies and pickles, which cannot hold a compiled program: they
+# keep the weights and make the net anew.
 
 
 # %%
@@ -1725,7 +1919,7 @@ for estimator in (LinearRegressor(), DNNClassifier()):
 
 # %% [markdown]
 # So now ours stand beside theirs. scikit-learn's `LinearRegression` solves the equations; ours goes downhill, and
-# arrives at the same place.
+# arrives at the same place. R² is the share of the variance of y that the prediction explains; 1 would be all.
 
 # %%
 from sklearn.linear_model import LinearRegression
@@ -1780,8 +1974,8 @@ for tried, score in zip(search.cv_results_["params"], search.cv_results_["mean_t
 
 # %% [markdown]
 # Standardised, about nine of ten are right, whatever the net; even with no hidden layer at all, where the classifier is a
-# logistic regression. The few points between the nets are about as much as the folds differ among themselves. A search is a good way to find out, because it also tries what we
-# would have been too proud to try.
+# logistic regression. The few points between the nets are about as much as the folds differ
+# among themselves. A search is a good way to find out, because it also tries what we would have been too proud to try.
 
 # %% [markdown]
 # ## The two tasks on this level (5 min)
@@ -1851,6 +2045,9 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
+# The points keep close to the grey line, on which a prediction is right: the noise of the data is all that is left. Three measures
+# of a penguin tell less of its mass, but most of it.
+#
 # ### The second task: a net
 
 
@@ -1901,11 +2098,17 @@ checks.predict(
 # %%
 figures.classifier(rings, fits["high_level"])
 
+# %% [markdown]
+# The blue region has corners, because a net of relus draws straight lines and joins them. It comes within half a percent of the
+# best circle. And the penguins' sex, from four measures:
+
 # %%
 sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
+# Of 73 penguins that it has not seen, seven are taken for the other sex.
+#
 # ## The five side by side (8 min)
 #
 # Here is the course on one page. The lines that matter of one task, on every level, under the marks of what they do. On
@@ -1943,11 +2146,12 @@ line = compare.measure(task, *line_on_all)
 line
 
 # %% [markdown]
-# Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else, and its 24
-# bits cannot say this number at all. The other columns count what it takes. **Lines** are those of the task function
+# Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else: with 24 bits
+# for the digits it cannot say this number at all. The other columns count what it takes. **Lines** are those of the task function
 # and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
 # operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at
-# work. **Bytes** are what the launches read and write.
+# work. Level 5 has a `few` of them: the pieces of `fit`, whose number depends on the clock. **Bytes** are what the launches read
+# and write.
 #
 # The net, too. Plain Python would take more than a minute for its 24,000 steps. So the versions that go op by op take
 # over from level 1 for the last hundred steps. They arrive at the same number.
@@ -1987,7 +2191,8 @@ print(opened)
 # %% [markdown]
 # What stands further to the right happens within what stands above it. Read it from the top: level 5 asks level 4, level 4
 # asks level 3, and each op ends in one launch of a kernel of level 2. The loss takes three launches, and its gradient takes
-# six: walking back costs more than walking there. The **copies** are what crosses between Python's memory and the
+# six: walking back costs more than walking there. (`spread` is the gradient of a mean: it gives each
+# of the ten rows its tenth.) The **copies** are what crosses between Python's memory and the
 # device's: row numbers on the way in, the loss on the way out.
 #
 # And where does the time go? Open a row. The bars are in the colours of the levels.
@@ -2010,7 +2215,8 @@ print("the same loss:", opened.loss == closed.loss)
 # All the parts are there again, but beneath `compile`. They run once, on symbols: 16 ops are written down and nothing is
 # launched. (The two gathers are not among them: a program reads its rows itself.) Two are the same product, because the
 # gradient of `error * error` has it twice; 15 remain. They become one program, which is launched once. It reads ten rows
-# and their numbers, 320 bytes, and keeps the rest near at hand.
+# and their numbers, 320 bytes, and keeps the rest near at hand. The other 24 of the 344 bytes are three copies of one number to
+# Python.
 
 # %% tags=["nbval-ignore-output"]
 closed
@@ -2077,7 +2283,7 @@ great.five_levels(net)
 # %% [markdown]
 # A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4
 # and 5 stand under each other. They are slower than predicted, all by the same factor. It is the same program, and the
-# formula knows nothing of sums that wait for themselves.
+# formula knows nothing of sums that wait for themselves: on level 1 we saw each addition wait for the one before.
 #
 # Last, the course as a slider. **Move the level** (mouse, or Tab and the arrow keys): the code changes, the time moves,
 # the losses do not.
@@ -2140,7 +2346,8 @@ print(
 # ## Take it home (4 min)
 #
 # The model of the rings has 61 numbers, and you know what happens to them. So they can go where there is no Python. Every
-# browser speaks JavaScript, and this is all that it must know of our net:
+# browser speaks JavaScript, and this is all that it must know of our net. (The other functions of the page
+# draw. We cut this one out of its text to show it.)
 
 # %%
 from course import page
@@ -2303,10 +2510,10 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 # %% [markdown]
 # `TensorBoard` writes what the tool of that name shows: the curves of training and validation over each other, how the
 # weights are spread, and the model as a graph of ops. The graph is level 3's trace, with each op filed under the layer
-# whose variable it met last.
+# whose variable it met last. (The next two cells are folded. A click opens them.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export callbacks
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
@@ -2331,7 +2538,7 @@ def graph_of(model):
 # written, so nobody else waits for it.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export callbacks
 class TensorBoard(Callback):
     """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
@@ -2381,10 +2588,10 @@ for node in graph_of(net).node:
 #
 # What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs,
 # under another name. A reduction names its axes, and None stands for all of them. (In opset 17 the sum is the only one
-# that takes its axes as an input.)
+# that takes its axes as an input.) The cell with the rows is folded: it is a list to look things up in.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export exporting
 def reduction_row(op):
     """The row of a reduction that has its axes as an attribute."""
@@ -2532,9 +2739,9 @@ exercises.check("05-1", fit_until)
 # a weight after it      4.0    7.0    1.0      4.0: their mean
 # ```
 #
-# (So it is for the last epochs: train without it first.) While it listens, the model must go on from its own weights. A callback
-# may be used for a second training, and a training may end before its first epoch does. (About 9 lines. Hint:
-# `self.model.get_weights()` is a list of arrays, one for each variable.)
+# (The first epochs are still far from that place and would spoil the mean. So train without it first, then with it.) While it
+# listens, the model must go on from its own weights. A callback may be used for a second training, and a training may end
+# before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
 
 
 # %%
@@ -2588,10 +2795,10 @@ for rate in (0.1, 1.0):
     print(f"rate {rate}: a gradient reaches", *reached)
 
 # %% [markdown]
-# Only the last bias still has one, so nothing else will ever move. Find the cause, layer by layer: give the points to the first
-# layer, what it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is **dead**: where
-# it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5 lines. Hint: `model.layers`
-# is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
+# Only the last bias still has one, so nothing else will ever move. Find the cause, layer by layer: give the points to the
+# first layer, what it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is
+# **dead**: where it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5
+# lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
 
 
 # %%
@@ -2603,10 +2810,10 @@ def dead_units(model, x):
 exercises.check("05-3", dead_units)
 
 # %% [markdown]
-# Is it right? Then ask it about the three nets. One dead unit of eight does no harm; eight of eight are the end. A callback with
-# `on_train_batch_end` can print the number whenever it changes: units die and come back, because the first layer moves on and
-# with it what goes into them. In the 125th step all eight are dead at once, and the first layer stands still, too. So it was the rate:
-# the steps were too long. (Which other cure do you know?)
+# Once the check is content, ask your function about the three nets. One dead unit of eight does no harm; eight of eight are
+# the end. A callback with `on_train_batch_end` can print the number whenever it changes: units die and come back, because the
+# first layer moves on and with it what goes into them. In the 125th step all eight are dead at once, and the first layer
+# stands still, too. So it was the rate: the steps were too long. (Which other cure do you know?)
 #
 # ### 05-4 · Break it: the last fifth
 #
@@ -2636,9 +2843,9 @@ logs = unit.fit(x, chinstrap, epochs=20, validation_split=0.2, seed=1, verbose=0
 print(f"right: {logs['accuracy'][-1]:.3f} of those it was trained on, {logs['val_accuracy'][-1]:.3f} of those held out")
 
 # %% [markdown]
-# `fit` shuffles, but only what is left after the split, as Keras does. So hold rows out yourself, drawn at random from all: each row
-# in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same seed. (About 3
-# lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
+# `fit` shuffles, but only what is left after the split, as Keras does. So hold rows out yourself, drawn at random from all:
+# each row in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same
+# seed. (About 3 lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
 
 
 # %%
@@ -2650,7 +2857,7 @@ def held_out(x, y, share, seed):
 exercises.check("05-4", held_out)
 
 # %% [markdown]
-# Is it right? Train `unit` on your parts, with `validation_data`. It comes to about 0.95 on both.
+# Once the check is content, train a new unit on your parts, with `validation_data`. It comes to about 0.95 on both.
 #
 # ### Without a check
 #
