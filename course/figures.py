@@ -249,6 +249,7 @@ def five_curves(figure, fits):
     for k, (name, fit) in enumerate(fits.items()):
         smooth = np.convolve(fit.losses, np.ones(200) / 200, "valid")
         axes.semilogy(smooth, color=HUES[k], linewidth=13 - 2.8 * k, label=name, solid_capstyle="butt")
+    plain(axes.yaxis, (1, 2, 3, 5))
     axes.legend(loc="upper right")
     axes.set(xlabel="step", ylabel="loss", title=f"{len(fits)} levels, one curve: maximum difference {difference:g}")
     return f"The loss curves of {', '.join(fits)} lie on each other: maximum difference {difference:g}."

@@ -309,9 +309,15 @@ print("loss of each epoch:", *(round(loss, 2) for loss in kept.history["loss"]))
 
 
 # %% [markdown]
+<<<<<<< HEAD
 # What is missing is everybody else. Others may want to listen: to stop in time, to save, to write a log. Such a listener is a **callback**. Here is
 # one that hears everything and does nothing; the others, below, are made from it. (A batch callback has to hear of each
 # step, so it makes every piece one step long.)
+=======
+# What is missing is everybody else. Others may want to listen: to stop in time, to save, to write a log. Such a listener is a
+# **callback**. Here is one that hears everything and does nothing; the others, below, are made from it. (A batch callback has
+# to hear of each step, so it makes every piece one step long.)
+>>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 
 
 # %%
@@ -420,8 +426,14 @@ def progress(data, epochs, verbose):
 # validation rows where there are any, and the callbacks. The two small functions above stand between the pieces: `after` notes
 # the losses and moves the bar, `heed` looks whether Ctrl-C was pressed.
 #
+<<<<<<< HEAD
 # All this is plain Python around the compiled calls, and is paid once a piece or once an epoch, not once a step. A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that
 # fails: the weights are those of the last whole step, and `model.history` holds all losses up to it.
+=======
+# All this is plain Python around the compiled calls, and is paid once a piece or once an epoch, not once a step. A callback
+# may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that fails: the weights are those of
+# the last whole step, and `model.history` holds all losses up to it.
+>>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 
 
 # %%
@@ -1253,7 +1265,12 @@ except NameError as error:
     print(error)
 
 # %% [markdown]
+<<<<<<< HEAD
 # Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
+=======
+# Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names
+# `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
+>>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 #
 # ### The numbers
 #
@@ -2752,9 +2769,9 @@ exercises.check("05-1", fit_until)
 # a weight after it      4.0    7.0    1.0      4.0: their mean
 # ```
 #
-# (So it is for the last epochs: train without it first.) While it listens, the model must go on from its own weights. A callback
-# may be used for a second training, and a training may end before its first epoch does. (About 9 lines. Hint:
-# `self.model.get_weights()` is a list of arrays, one for each variable.)
+# (The first epochs are still far from that place and would spoil the mean. So train without it first, then with it.) While it
+# listens, the model must go on from its own weights. A callback may be used for a second training, and a training may end
+# before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
 
 
 # %%
@@ -2808,10 +2825,10 @@ for rate in (0.1, 1.0):
     print(f"rate {rate}: a gradient reaches", *reached)
 
 # %% [markdown]
-# Only the last bias still has one, so nothing else will ever move. Find the cause, layer by layer: give the points to the first
-# layer, what it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is **dead**: where
-# it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5 lines. Hint: `model.layers`
-# is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
+# Only the last bias still has one, so nothing else will ever move. Find the cause, layer by layer: give the points to the
+# first layer, what it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is
+# **dead**: where it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5
+# lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
 
 
 # %%
@@ -2823,10 +2840,17 @@ def dead_units(model, x):
 exercises.check("05-3", dead_units)
 
 # %% [markdown]
+<<<<<<< HEAD
 # Once the check is content, ask your function about the three nets. One dead unit of eight does no harm; eight of eight are the end. A callback with
 # `on_train_batch_end` can print the number whenever it changes: units die and come back, because the first layer moves on and
 # with it what goes into them. In the 125th step all eight are dead at once, and the first layer stands still, too. So it was the rate:
 # the steps were too long. (Which other cure do you know?)
+=======
+# Once the check is content, ask your function about the three nets. One dead unit of eight does no harm; eight of eight are
+# the end. A callback with `on_train_batch_end` can print the number whenever it changes: units die and come back, because the
+# first layer moves on and with it what goes into them. In the 125th step all eight are dead at once, and the first layer
+# stands still, too. So it was the rate: the steps were too long. (Which other cure do you know?)
+>>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 #
 # ### 05-4 · Break it: the last fifth
 #
@@ -2856,9 +2880,9 @@ logs = unit.fit(x, chinstrap, epochs=20, validation_split=0.2, seed=1, verbose=0
 print(f"right: {logs['accuracy'][-1]:.3f} of those it was trained on, {logs['val_accuracy'][-1]:.3f} of those held out")
 
 # %% [markdown]
-# `fit` shuffles, but only what is left after the split, as Keras does. So hold rows out yourself, drawn at random from all: each row
-# in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same seed. (About 3
-# lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
+# `fit` shuffles, but only what is left after the split, as Keras does. So hold rows out yourself, drawn at random from all:
+# each row in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same
+# seed. (About 3 lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
 
 
 # %%
