@@ -309,15 +309,9 @@ print("loss of each epoch:", *(round(loss, 2) for loss in kept.history["loss"]))
 
 
 # %% [markdown]
-<<<<<<< HEAD
-# What is missing is everybody else. Others may want to listen: to stop in time, to save, to write a log. Such a listener is a **callback**. Here is
-# one that hears everything and does nothing; the others, below, are made from it. (A batch callback has to hear of each
-# step, so it makes every piece one step long.)
-=======
 # What is missing is everybody else. Others may want to listen: to stop in time, to save, to write a log. Such a listener is a
 # **callback**. Here is one that hears everything and does nothing; the others, below, are made from it. (A batch callback has
 # to hear of each step, so it makes every piece one step long.)
->>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 
 
 # %%
@@ -426,14 +420,9 @@ def progress(data, epochs, verbose):
 # validation rows where there are any, and the callbacks. The two small functions above stand between the pieces: `after` notes
 # the losses and moves the bar, `heed` looks whether Ctrl-C was pressed.
 #
-<<<<<<< HEAD
-# All this is plain Python around the compiled calls, and is paid once a piece or once an epoch, not once a step. A callback may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that
-# fails: the weights are those of the last whole step, and `model.history` holds all losses up to it.
-=======
 # All this is plain Python around the compiled calls, and is paid once a piece or once an epoch, not once a step. A callback
 # may set `model.stop_training`. Whatever ends the training, an error, Ctrl-C, a callback that fails: the weights are those of
 # the last whole step, and `model.history` holds all losses up to it.
->>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 
 
 # %%
@@ -1265,12 +1254,8 @@ except NameError as error:
     print(error)
 
 # %% [markdown]
-<<<<<<< HEAD
-# Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
-=======
 # Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names
 # `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
->>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 #
 # ### The numbers
 #
@@ -2840,17 +2825,10 @@ def dead_units(model, x):
 exercises.check("05-3", dead_units)
 
 # %% [markdown]
-<<<<<<< HEAD
-# Once the check is content, ask your function about the three nets. One dead unit of eight does no harm; eight of eight are the end. A callback with
-# `on_train_batch_end` can print the number whenever it changes: units die and come back, because the first layer moves on and
-# with it what goes into them. In the 125th step all eight are dead at once, and the first layer stands still, too. So it was the rate:
-# the steps were too long. (Which other cure do you know?)
-=======
 # Once the check is content, ask your function about the three nets. One dead unit of eight does no harm; eight of eight are
 # the end. A callback with `on_train_batch_end` can print the number whenever it changes: units die and come back, because the
 # first layer moves on and with it what goes into them. In the 125th step all eight are dead at once, and the first layer
 # stands still, too. So it was the rate: the steps were too long. (Which other cure do you know?)
->>>>>>> 8746583e7cd03099a2c44e46181c3ec3223b01da
 #
 # ### 05-4 · Break it: the last fifth
 #
