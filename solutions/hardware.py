@@ -214,12 +214,63 @@ def of_the_spread(x):
     return float(1.0 / np.var(x)) if len(x) > 1 else 1.0
 
 
+# 01-6
+
+
+def turn(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    number = x[i - t + (t + 1) % n]
+    cuda.syncthreads()
+    x[i] = number
+
+
+def in_a_hurry(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    x[i] = x[i - t + (t + 1) % n]
+
+
+def barrier_before(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    cuda.syncthreads()
+    x[i] = x[i - t + (t + 1) % n]
+
+
+def barrier_for_some(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    number = x[i - t + (t + 1) % n]
+    if t > 0:
+        cuda.syncthreads()
+    x[i] = number
+
+
+def the_other_way(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    number = x[i - t + (t - 1) % n]
+    cuda.syncthreads()
+    x[i] = number
+
+
+def over_the_end(x):
+    i = cuda.grid(1)
+    number = x[(i + 1) % x.size]
+    cuda.syncthreads()
+    x[i] = number
+
+
+def last_one_stays(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    number = x[i + 1] if t < n - 1 else x[i]
+    cuda.syncthreads()
+    x[i] = number
+
+
 SOLUTIONS = {
     "01-1": sum_in_pairs,
     "01-2": centre,
     "01-3": lines_touched,
     "01-4": slopes,
     "01-5": highest_rate,
+    "01-6": turn,
 }
 WRONG = {
     "01-1": {
@@ -257,5 +308,13 @@ WRONG = {
         "right only for standardised x": for_standardised,
         "sum, not mean": of_the_sum,
         "right only where the mean is 0": of_the_spread,
+    },
+    "01-6": {
+        "no barrier": in_a_hurry,
+        "a barrier at the wrong place": barrier_before,
+        "a barrier that one thread leaves out": barrier_for_some,
+        "the other way": the_other_way,
+        "right only for one block": over_the_end,
+        "off by one": last_one_stays,
     },
 }

@@ -15,7 +15,7 @@ import pytest
 
 from course import build, exercises, progress
 from course.exercises import trying
-from levels.hardware import Assembler, pool  # noqa: F401 (what a notebook has at hand)
+from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
 from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
 from levels.low_level import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""The checks of notebook 01: a sum, a program, cache lines, slopes, a rate. (01-6 is kept for the GPU's barrier.)"""
+"""The checks of notebook 01: a sum, a program, cache lines, slopes, a rate, a barrier."""
 
 import math
 
@@ -125,3 +125,22 @@ def trained(x, rate):
         for _ in range(100):
             w -= rate * 2.0 * np.mean(w * x * x)
         return np.mean(x * x), w * w * np.mean(x * x)
+
+
+@exercise("01-6", lines=4)
+def turn(mine, draw):
+    """Every block turns its numbers by one place, in place, whatever the order of its threads."""
+
+    def kernel(x):
+        mine.function(x)
+
+    for blocks, threads, order in ((1, 1, None), (1, 8, None), (3, 32, None), (4, 5, 1), (2, 40, 2)):
+        x = draw.normal(size=blocks * threads).astype("f4")
+        said, by_block = f"{mine.name}, launched as {blocks} x {threads} threads,", x.reshape(blocks, threads).copy()
+        mine.call(said, mine["launch_kernel"], kernel, blocks, threads, x, order=order)
+        mistakes = {
+            "it turns the other way": np.roll(by_block, 1, axis=1).ravel(),
+            "the last number of each block stays": np.c_[by_block[:, 1:], by_block[:, -1]].ravel(),
+            "it writes nothing": by_block.ravel(),
+        }
+        mine.compare(said, x, np.roll(by_block, -1, axis=1).ravel(), mistakes)

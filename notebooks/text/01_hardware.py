@@ -4377,6 +4377,34 @@ exercises.check("01-5", highest_rate)
 # For two inputs and a bias the same holds along each direction, and the steepest decides. That is why inputs are
 # standardised, as the penguins' are: mean 0 and mean square 1.
 #
+# ### 01-6 · Break it: no barrier
+#
+# (For this one, read *Another machine: the GPU* first.) Every block shall turn its numbers by one place: each thread takes the
+# number of the next one, the last thread takes the first. Here is a kernel that does it in one line:
+
+
+# %%
+def turn_in_a_hurry(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    x[i] = x[i - t + (t + 1) % n]
+
+
+tell(turn_in_a_hurry, 1, 8, np.arange(8, dtype="f4"))
+
+# %% [markdown]
+# On a real GPU nobody tells you. All is well as long as the threads go in step, and with more of them than a warp has, numbers
+# are lost now and then. Two threads are named, and the line. Which of the two came too early? (About 4 lines.)
+
+
+# %%
+def turn(x):
+    """Every block turns its numbers by one place: x[i] becomes the number of the next thread of the block."""
+    ...
+
+
+exercises.check("01-6", turn)
+
+# %% [markdown]
 # ### Without a check
 #
 # - In `linear_program`, take `g = 1.0 / n` away and write `de = 2.0 * error / n`. Are the losses still equal to the record? At
