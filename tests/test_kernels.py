@@ -417,7 +417,7 @@ def test_a_new_kernel_takes_effect_at_once():
     plain = KERNELS["add", "cpu"]
     try:
         assert run("add", x, x).tolist() == [2, 2, 2]
-        kernel("add")(lambda x, y: x + y + 1.0)
+        kernel("add", "cpu")(lambda x, y: x + y + 1.0)
         assert run("add", x, x).tolist() == [3, 3, 3]
     finally:
         KERNELS["add", "cpu"] = plain
