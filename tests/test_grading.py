@@ -66,14 +66,14 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
     with open(table, encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     states = {(row["student"], row["exercise"]): row["state"] for row in rows}
-    assert len(states) == len(rows) == 3 * 10  # notebooks 03 to 05 were handed in by nobody
+    assert len(states) == len(rows) == 3 * 11  # notebooks 03 to 05 were handed in by nobody
 
     assert [states["Änne Ö", key] for key in ("01-1", "01-2", "01-3")] == ["right"] * 3
     assert states["Änne Ö", "01-4"] == states["Änne Ö", "02-1"] == "still blank"
     assert states["Änne Ö", "02-3"] == "right"
     assert states["carl", "01-3"] == "not yet"
     assert states["dora", "01-1"] == "unreadable" and states["dora", "02-1"] == "missing"
-    assert "4 right of 10" in capsys.readouterr().out
+    assert "4 right of 11" in capsys.readouterr().out
 
 
 def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
@@ -129,6 +129,7 @@ def test_cells_of_a_notebook_without_headings_in_another_order(tmp_path):
         "01-3": "right",
         "01-4": "missing",
         "01-5": "missing",
+        "01-6": "missing",
     }
 
 
