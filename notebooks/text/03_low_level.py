@@ -2394,7 +2394,10 @@ print(
 
 # %% [markdown]
 # To trace takes a millisecond, to write a program ten times as long. So when a graph comes out as one before did, the program of
-# that one serves again. To compare two graphs we describe each by an `outline`, op by op, with the inputs by number:
+# that one serves again. How do we tell? Each trace makes new nodes, so we describe a graph by an `outline` without them, in which
+# an op goes by its number. A leaf goes by what it holds. A variable does so by who it is, since its numbers change from step to
+# step; a constant by its numbers, as these are written into the program. All that the program is made from is in the outline,
+# so a change cannot be missed.
 
 
 # %%
