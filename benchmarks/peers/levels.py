@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from formulas import BETAS, EPSILON, loss, net, update
+from formulas import BETAS, EPSILON, corrected, loss, net, update
 from peers.numpy import one_op
 from worker import Trainer
 
@@ -69,16 +69,16 @@ def by_tensors(work):
     """A step of level 3, formulas and optimizer by hand: step(rows, target) -> loss, and the variables."""
     weights, betas = [Variable(w) for w in work.weights], BETAS[work.optimizer]
     moments = [[Variable(np.zeros_like(w)) for _ in betas] for w in work.weights]
-    powers = [Variable(np.ones((), work.x.dtype)) for _ in betas]
+    corrections = [Variable(np.zeros((), work.x.dtype)) for _ in betas]
 
     def step(rows, target):
         with GradientTape() as tape:
             value = loss(LIB, work.loss, net(LIB, rows, weights), target)
         gradients = tape.gradient(value, weights)
-        for power, beta in zip(powers, betas, strict=True):
-            power.assign(beta * power)
+        for c, beta in zip(corrections, betas, strict=True):
+            c.assign(corrected(beta, c))
         for w, dw, mv in zip(weights, gradients, moments, strict=True):
-            new, new_mv = update(LIB, work.rate, w, dw, mv, powers)
+            new, new_mv = update(LIB, work.rate, w, dw, mv, corrections)
             for variable, value_ in zip((w, *mv), (new, *new_mv), strict=True):
                 variable.assign(value_)
         return value
