@@ -28,7 +28,7 @@ EPSILON = 1e-13  # of Adam: so small that it does not matter whether a library a
 
 
 def corrected(beta, c):
-    """1 - betaᵗ, from the c of the step before, 0 at first. (1 - 0.999ᵗ in float32, from the power, has four right digits.)"""
+    """1 - betaᵗ, from the c of the step before, 0 at first. (1 - 0.999ᵗ from the power, in float32, is wrong in its fifth digit.)"""
     return beta * c + (1.0 - beta)
 
 
