@@ -2307,9 +2307,9 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
-# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
-# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
+# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
+# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
+# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
 #
 # ### Elementwise ops
 #
