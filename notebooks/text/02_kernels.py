@@ -1252,10 +1252,11 @@ def plan_gather(op, function, x, rows):
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]"""
     for i in range(rows.size):
-        if not 0 <= rows[i] < x.shape[0]:
+        row = rows[i]  # read once: for all the compiler knows, out might lie over rows, and the loop below change it
+        if not 0 <= row < x.shape[0]:
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
-            out[i, j] = x[rows[i], j]
+            out[i, j] = x[row, j]
 
 
 TRIALS["gather"] = [
@@ -2306,9 +2307,9 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
-# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
-# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
+# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
+# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
+# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
 #
 # ### Elementwise ops
 #

@@ -2973,10 +2973,10 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
+# | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
 # | state | `tf.Variable`, `.assign` | `torch.nn.Parameter`, in place | `Variable`, `.assign` |
-# | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
-# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)`, `loss.backward()` | all three |
+# | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
+# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)`, `loss.backward()` | all three |
 # | stop | `tf.stop_gradient` | `.detach()` | `stop_gradient` |
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |

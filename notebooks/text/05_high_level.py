@@ -2714,17 +2714,17 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | a model | `tf.keras.Sequential` | `torch.nn.Sequential` | `Sequential` |
-# | a graph of layers | `tf.keras.Model(inputs, outputs)` | `forward` of a `torch.nn.Module` | `Model(inputs, outputs)` |
-# | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
-# | choose how to train | `model.compile(optimizer, loss, metrics)` | `torch.optim.Adam(model.parameters())`, a loss | `model.compile(optimizer, loss, metrics)` |
+# | a model | `tf.keras.Sequential` | `torch.nn.Sequential` | `Sequential` |
+# | a graph of layers | `tf.keras.Model(inputs, outputs)` | `forward` of a `torch.nn.Module` | `Model(inputs, outputs)` |
+# | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
+# | choose how to train | `model.compile(optimizer, loss, metrics)` | `torch.optim.Adam(model.parameters())`, a loss | `model.compile(optimizer, loss, metrics)` |
 # | train | `model.fit` | your own loop, or Lightning's `Trainer.fit` | `model.fit` |
-# | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
-# | ask how good | `model.evaluate` | `model.eval()`, then a loop under `torch.no_grad()` | `model.evaluate` |
+# | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
+# | ask how good | `model.evaluate` | `model.eval()`, then a loop under `torch.no_grad()` | `model.evaluate` |
 # | predict | `model.predict(x)` | `model(x)` under `torch.no_grad()` | `model.predict(x)` |
 # | listen | `callbacks=[tf.keras.callbacks.EarlyStopping()]` | Lightning's `callbacks=[EarlyStopping("val_loss")]` | `callbacks=[EarlyStopping()]` |
-# | save, load | `model.save("net.keras")`, `tf.keras.models.load_model` | `torch.save(model.state_dict(), path)`, `load_state_dict` | `model.save("net")`, `load_model` |
-# | to ONNX | `tf2onnx.convert.from_keras` | `torch.onnx.export` | `model.export("net.onnx")` |
+# | save, load | `model.save("net.keras")`, `tf.keras.models.load_model` | `torch.save(model.state_dict(), path)`, `load_state_dict` | `model.save("net")`, `load_model` |
+# | to ONNX | `tf2onnx.convert.from_keras` | `torch.onnx.export` | `model.export("net.onnx")` |
 #
 # ## Exercises (60 min, optional)
 #
