@@ -141,7 +141,8 @@ def level_4(work):
         layer.build((None, len(w)))
         layer.set_weights([w, b])
     variables = [v for layer in layers for v in layer.trainable_variables]
-    data = Dataset.from_tensor_slices((work.x, work.y)).shuffle(len(work.x)).batch(work.batch)
+    x, y = constant(work.x), constant(work.y)
+    data = Dataset.from_tensor_slices((x, y)).shuffle(len(work.x)).batch(work.batch)
 
     @function
     def step(x, y):
@@ -161,7 +162,7 @@ def level_4(work):
             run(data)
 
     return Trainer(
-        lambda order: run(Dataset.from_batches(work.x, work.y, work.batches(order))),
+        lambda order: run(Dataset.from_batches(x, y, work.batches(order))),
         lambda: [v.numpy() for v in variables],
         fit,
     )
@@ -172,8 +173,9 @@ def level_5(work):
     model.build((None, work.x.shape[1]))
     model.set_weights(work.weights)
     model.compile(optimizer_of(work), LOSSES[work.loss]())
+    x, y = constant(work.x), constant(work.y)
     return Trainer(
-        lambda order: model.fit(Dataset.from_batches(work.x, work.y, work.batches(order)), verbose=0).losses,
+        lambda order: model.fit(Dataset.from_batches(x, y, work.batches(order)), verbose=0).losses,
         model.get_weights,
         lambda epochs: model.fit(work.x, work.y, work.batch, epochs, verbose=0),
     )
