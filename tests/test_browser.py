@@ -103,6 +103,8 @@ def test_figures_answer_keys_and_mouse(page, tell, name):
             at, end = (float(handle.get_attribute(f"aria-value{each}")) for each in ("now", "max"))
             there, back = ("ArrowRight", "ArrowLeft") if at < end else ("ArrowLeft", "ArrowRight")
             first = seen(figure)
+            handle.focus()
+            page.tab.wait_for_timeout(300)  # Lab has a cell made the active one by then
             image.evaluate(WATCH)
             handle.press(there)
             moved = changed(figure, first)
