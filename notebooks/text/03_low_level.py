@@ -1638,8 +1638,9 @@ import warnings
 from contextlib import ExitStack, nullcontext
 from operator import itemgetter
 
-from levels.hardware import PAGE, REAL, Assembler, Value, aligned, dot, host_lanes, select
-from levels.kernels import PLANNERS, REDUCTIONS, as_slices, globals_read, merged_axes, plan_rows, reduced
+from levels.hardware import PAGE, REAL, Assembler, Index, Value, aligned, dot, host_lanes, select
+from levels.kernels import PLANNERS, REDUCTIONS, ROWS, VECTORS, WORTH
+from levels.kernels import as_slices, globals_read, merged_axes, pieces, plan_rows, reduced
 
 
 def adds_rows(node, by_row):
@@ -1681,8 +1682,8 @@ def keeps_rows(node, by_row):
 
 # %%
 #| export compiler
-class NotByRows(Exception):
-    """Says why a graph is no map over rows."""
+class NoProgram(Exception):
+    """Says why a graph is no program of some kind."""
 
 
 LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
@@ -1694,24 +1695,33 @@ OWN = dict(KERNELS)  # an op with another kernel than these is run by that kerne
 
 # %%
 #| export compiler
-def check_fits(graph, rows):
-    """Raise NotByRows for what one program cannot hold."""
+def check_fits(graph):
+    """Raise NoProgram for what no program can hold."""
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
     masks = [node for node in (*leaves, *graph.outputs, *graph.updates.values()) if node.spec.dtype == bool]
     if masks or len(dtypes) != 1 or dtypes.isdisjoint(REAL):
-        raise NotByRows(
+        raise NoProgram(
             f"it has {', '.join(sorted(map(str, dtypes)))}{' and bools' * bool(masks)}; expected one float dtype"
         )
-    if not rows.isdisjoint(graph.updates.values()):
-        raise NotByRows("a variable would become rows")
     for node in graph.ops:
         kind = node.spec.device.kind
         if kind != "cpu" or node.op not in ELEMENTWISE and OWN.get((node.op, kind)) is not KERNELS[node.op, kind]:
-            raise NotByRows(f"{node.op} on {kind} is left to its kernel")
+            raise NoProgram(f"{node.op} on {kind} is left to its kernel")
+
+
+def dtype_of(graph):
+    """The dtype of all numbers in a graph that fits."""
+    return next(node.spec.dtype for node in graph.nodes if node.spec.dtype != bool)
+
+
+def check_rows(graph, rows):
+    """Raise NoProgram for what cannot be written out row by row."""
+    if not rows.isdisjoint(graph.updates.values()):
+        raise NoProgram("a variable would become rows")
     work = sum(math.prod(node.spec.shape[node in rows :]) * depth(node) for node in graph.nodes)
     if work > LIMIT:
-        raise NotByRows(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
+        raise NoProgram(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
 
 
 def depth(node):
@@ -1742,12 +1752,13 @@ class Split:
                 self.stage[node] += 1
             elif any(by_row):
                 if not keeps_rows(node, by_row):
-                    raise NotByRows(f"{node!r} takes more than the same row of its inputs")
+                    raise NoProgram(f"{node!r} takes more than the same row of its inputs")
                 self.rows.add(node)
                 if node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0:
                     self.any_batch = False  # each row has a share already, of a mean over this very batch
-        check_fits(graph, self.rows)
-        self.dtype = next(node.spec.dtype for node in graph.nodes if node.spec.dtype != bool)
+        check_fits(graph)
+        check_rows(graph, self.rows)
+        self.dtype = dtype_of(graph)
 
 
 # %%
@@ -1764,7 +1775,7 @@ print("after it:", *(node.op for node in graph.ops if node not in split.rows | s
 # %%
 try:
     Split(trace(lambda x: apply("matmul", x, x, transpose_w=True), signature[:1])[0], batch=10)
-except NotByRows as why:
+except NoProgram as why:
     print(why)
 
 # %% [markdown]
@@ -1852,7 +1863,7 @@ def computed(node, inputs, by_row, row, batch):
         out = np.full(shape, 0.0, object)
         out[index] = x
         return out
-    raise NotByRows(f"{op} has no form for single numbers")
+    raise NoProgram(f"{op} has no form for single numbers")
 
 
 # %% [markdown]
@@ -2020,20 +2031,24 @@ def with_rows(spec, rows):
 # %%
 #| export compiler
 class Call:
-    """A program, the block of words it is called with, and where in the block what stands."""
+    """A program, the block of words it is called with, and where in the block what stands.
 
-    def __init__(self, split, over):
-        writer, given, updates = Writer(split, over), {}, split.graph.updates
-        self.program, self.places = writer.program, {name: k for k, (_, name) in enumerate(writer.program.words)}
-        self.block = (ctypes.c_int64 * len(self.places))()
-        self.start, self.rows = ctypes.addressof(self.block), self.places.get("rows")
-        for node, array in writer.arrays.items():
-            given[node.op, node.attrs["of"]] = self.places[array.name]
-        self.inputs = [(place, of) for (op, of), place in given.items() if op == "input"]
-        self.reads = [(place, of) for (op, of), place in given.items() if op == "variable" and of not in updates]
-        self.writes = [given["variable", variable] for variable in updates]
-        self.outs = [self.places[array.name] for array in writer.outs]
+    A word is (what it is, which one) for an array whose address will stand there, the name of a size, or a number that stays.
+    """
 
+    def __init__(self, program, words, updates):
+        self.program, self.block, self.places = program, (ctypes.c_int64 * len(words))(), {}
+        self.start, order = ctypes.addressof(self.block), {variable: k for k, variable in enumerate(updates)}
+        for place, word in enumerate(words):
+            self.places.setdefault(word, []).append(place)
+            if isinstance(word, int):
+                self.block[place] = word
+        arrays = [(place, *word) for place, word in enumerate(words) if isinstance(word, tuple)]
+        self.inputs = [(place, of) for place, what, of in arrays if what == "input"]
+        self.reads = [(place, of) for place, what, of in arrays if what == "variable" and of not in order]
+        self.writes = [(place, order[of]) for place, what, of in arrays if what == "variable" and of in order]
+        self.outs = [(place, of) for place, what, of in arrays if what == "out"]
+        self.rows = self.places.get("rows", ())
 
 # %% [markdown]
 # A step and many steps are two programs, written when they are first needed. Both change the same variables, so both must
@@ -2047,12 +2062,23 @@ class Rows:
     """A graph as one program by rows: `run` does one step, `over` any number of them."""
 
     def __init__(self, graph, batch):
-        self.graph, self.split = graph, Split(graph, batch)
-        self.any_batch, self.changed, self.values = self.split.any_batch, [*graph.updates], [None] * len(graph.updates)
-        self.specs = [(node.spec, node in self.split.rows) for node in graph.outputs]
-        self.one = graph.nodes[0].spec.device.spec((1,), self.split.dtype)  # a result of one step
-        self.calls, self.alone = {False: Call(self.split, False)}, (0, 0)
-        self.first = next((node.attrs["of"] for node in graph.nodes if node in self.split.rows), None)  # who has rows
+        self.split = Split(graph, batch)
+        self.any_batch, rows = self.split.any_batch, [node for node in graph.nodes if node in self.split.rows]
+        self.first = next((node.attrs["of"] for node in rows), None)  # who has rows
+        self.prepare(graph, [(node.spec, node in self.split.rows) for node in graph.outputs])
+
+    def prepare(self, graph, specs):
+        """Write the program of one step. `specs`: of the results, and whether they have as many rows as the batch."""
+        self.graph, self.specs, self.changed, self.values = graph, specs, [*graph.updates], [None] * len(graph.updates)
+        self.one = graph.nodes[0].spec.device.spec((1,), dtype_of(graph))  # a result of one step
+        self.calls, self.alone = {False: self.written(False)}, (0, 0)
+
+    def written(self, over):
+        """The program of one step, or with `over` of many, and its block."""
+        writer = Writer(self.split, over)
+        words = {array.name: (node.op, node.attrs["of"]) for node, array in writer.arrays.items()}
+        words |= {array.name: ("out", k) for k, array in enumerate(writer.outs)}
+        return Call(writer.program, [words.get(name, name) for _, name in writer.program.words], self.graph.updates)
 
     def settle(self):
         """Give the variables that change values in memory which nobody else sees, and tell the programs where it is."""
@@ -2062,8 +2088,8 @@ class Rows:
             variable.value = value
             self.alone = refs(value), refs(value.data)  # as many refer to it and to its array when nobody else does
         for call in self.calls.values():
-            for place, value in zip(call.writes, self.values):
-                call.block[place] = address(value.data)
+            for place, k in call.writes:
+                call.block[place] = address(self.values[k].data)
 
     def launch(self, call, args, outs, rows):
         """Fill in the block and run."""
@@ -2072,10 +2098,10 @@ class Rows:
             block[place] = addressof(nothing_at(args[k].data))
         for place, variable in call.reads:
             block[place] = address(variable.value.data)
-        for place, out in zip(call.outs, outs):
-            block[place] = addressof(nothing_at(out.data))
-        if call.rows is not None:
-            block[call.rows] = rows
+        for place, k in call.outs:
+            block[place] = addressof(nothing_at(outs[k].data))
+        for place in call.rows:
+            block[place] = rows
         for variable, value in zip(self.changed, self.values):
             if variable.value is not value or refs(value) > alone or refs(value.data) > data_alone:
                 self.settle()
@@ -2093,11 +2119,12 @@ class Rows:
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         if True not in self.calls:
             check_results(self.graph)
-            self.calls[True] = Call(self.split, True)
+            self.calls[True] = self.written(True)
             self.settle()
         call, (steps, batch) = self.calls[True], batches.shape
         for name, word in (("steps", steps), ("batch", batch), ("batches", address(batches))):
-            call.block[call.places[name]] = word
+            for place in call.places.get(name, ()):
+                call.block[place] = word
         outs = [new_tensor(with_rows(self.one, steps)) for _ in self.specs]
         return self.launch(call, args, outs, args[0].spec.shape[0])
 
@@ -2379,6 +2406,254 @@ print(
 )
 
 # %% [markdown]
+# ### No Python in between
+#
+# Each launch still goes through Python, which takes a microsecond or two. A net of two layers with 64 units has twenty-five
+# launches in a step; its arithmetic takes less time than they do. Can the whole list run without Python? A program can call
+# another by its address. So let every unit become a program, and write one more, which goes through a table of addresses, as
+# often as there are steps:
+
+
+# %%
+#| export compiler
+@functools.cache
+def list_program():
+    """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
+    a = Assembler("list", np.float64)
+    table = a.array("table", "programs", 2, rows_of=2**31 - 1)
+    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used: a size has to be that of an array
+    with a.loop("steps") as step:
+        a.emit(f"store i64 {step.register}, ptr {a.words['array', 'now']}")
+        with a.loop("programs") as n:
+            program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
+            a.emit(f"call void {program}(ptr {block})")
+    return a.assemble()
+
+
+# %% [markdown]
+# The number of the step lies in memory, in `now`, for those programs that want to know it.
+#
+# Which programs are missing? Elementwise units have theirs. The product of matrices is the one that counts, and it is the tile
+# of notebook 02 again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows are as many sums,
+# and one load of `w` serves them all. Each sum still runs upwards from 0.0, so nothing changes in float64.
+
+
+# %%
+#| export compiler
+def all_lanes(dtype):
+    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
+    return host_lanes() * 4 // dtype.itemsize
+
+
+@functools.cache
+def product_program(m, k, n, dtype, turned_x, turned_w):
+    """out[m, n] = x[m, k] @ w[k, n], where x or w may lie the other way round; `strip` has room for w[:, j] of all lanes."""
+    a = Assembler("product", dtype, all_lanes(dtype))
+    out, x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
+    w, strip = a.array("w", *((n, k) if turned_w else (k, n))), a.array("strip", k, n)
+
+    def tile(rows, j):
+        sums = [a.sum() for _ in rows]
+        with a.loop(k) as p:
+            y = a.load(strip if turned_w else w, p, j)
+            for total, i in zip(sums, rows):
+                total += a.load(x, *((p, i) if turned_x else (i, p))) * y
+        for total, i in zip(sums, rows):
+            a.store(total.value(), out, i, j)
+
+    high = pieces(m, pieces(m, ROWS * VECTORS))  # tiles of about one height, none with more sums than registers
+    with a.loop(n, a.lanes) as j:
+        if turned_w:  # its columns lie apart: they are fetched once, not once for each tile
+            with a.loop(k) as p:
+                a.store(a.load(w, j, p), strip, p, j)
+        with a.loop(m // high) as t:
+            first = a.write(f"mul i64 {t.register}, {high}")
+            tile([Index(a, a.write(f"add i64 {first}, {r}"), m) for r in range(high)], j)
+        if m % high:
+            tile(range(m - m % high, m), j)
+    return a.assemble()
+
+
+# %% tags=["nbval-ignore-output"]
+m, k, n = 100, 64, 64
+product = product_program(m, k, n, np.dtype("f4"), False, False)
+given = {name: cpu.put(np.ones(array.shape, "f4")) for name, array in product.arrays.items()}
+t_product = seconds(product.bind(**given), 1000)
+print(f"{t_product * 1e6:.1f} µs, {2 * m * k * n / t_product / cpu.peak:.0%} of the peak of this core")
+
+# %% [markdown]
+# Sums are shorter. Where the axis is the last one, lanes meet in the end, and then the dtype decides whether there are any.
+
+
+# %%
+#| export compiler
+@functools.cache
+def sum_program(before, within, after, count, dtype):
+    """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`."""
+    last = after == 1
+    a = Assembler("sum", dtype, None if last else all_lanes(dtype))
+    x, out = a.array("x", before, within, *[after] * (not last)), a.array("out", before, after)
+    with a.loop(before) as i, nullcontext(0) if last else a.loop(after, a.lanes) as j:
+        total = a.sum()
+        with a.loop(within, a.lanes if last else 1) as k:
+            total += a.load(x, i, k, *[j] * (not last))
+        a.store((total.total() if last else total.value()) / count, out, i, j)
+    return a.assemble()
+
+
+# %% [markdown]
+# A unit has a program if it is a loop, a product or a sum. A product so large that level 2 gives it to several threads is left
+# to level 2.
+
+
+# %%
+#| export compiler
+def unit_program(unit, results):
+    """The program of a unit, and whose memory its arrays are: a node's or, for a Spec, memory of their own.
+
+    Raises NoProgram where there is none.
+    """
+    node, dtype = unit[0], unit[0].spec.dtype
+    specs = [x.spec for x in (*node.inputs, node)]
+    outside = {x.spec.dtype for x in (*results, *(x for node in unit for x in node.inputs if x not in unit))}
+    if loop_of(node) and len(outside) == 1:
+        return loop_program(unit, results)
+    if all(spec.nbytes for spec in specs) and node.op in ("matmul", "reduce_sum", "reduce_mean"):
+        x, attrs = specs[0], node.attrs
+        if node.op == "matmul":
+            turned_x, turned_w = bool(attrs.get("transpose_x")), bool(attrs.get("transpose_w"))
+            (m, n), k = node.spec.shape, x.shape[0 if turned_x else 1]
+            if m * k * n < WORTH:
+                strip = node.spec.device.spec((k, n) if turned_w else (1,), dtype)
+                return product_program(m, k, n, dtype, turned_x, turned_w), [node, *node.inputs, strip]
+        else:
+            before, within, after = reduced(node.op, x.shape, attrs.get("axis"))[1]
+            count = float(within) if node.op == "reduce_mean" else 1.0
+            return sum_program(before, within, after, count, dtype), [*node.inputs, node]
+    raise NoProgram(f"{node!r} is left to its kernel")
+
+
+# %% [markdown]
+# Before the units, a step fetches its rows; after them, it puts its results where they belong. So we need two that only move
+# numbers:
+
+
+# %%
+#| export compiler
+@functools.cache
+def fetch_program(batch, width, dtype):
+    """out[i] = the row of x whose number is batches[now, i]."""
+    a = Assembler("fetch", dtype, all_lanes(dtype))
+    batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
+    x, out = a.array("x", "rows", width), a.array("out", batch, width)
+    with a.loop(batch) as i:
+        row = a.load(batches, a.load(now, 0), i)
+        with a.loop(width, a.lanes) as j:
+            a.store(a.load(x, row, j), out, i, j)
+    return a.assemble()
+
+
+@functools.cache
+def copy_program(size, dtype, over):
+    """out = x or, with `over`, out[now] = x[0]."""
+    a = Assembler("copy", dtype, all_lanes(dtype))
+    x, out = a.array("x", size), a.array("out", "steps" if over else size)
+    if over:
+        a.store(a.load(x, 0), out, a.load(a.array("now", 1, rows_of="steps"), 0))
+    else:
+        with a.loop(size, a.lanes) as i:
+            a.store(a.load(x, i), out, i)
+    return a.assemble()
+
+
+# %% [markdown]
+# A new value may be written straight over the old one, if nobody reads the old one later. A loop may read it itself: it reads
+# each number before it writes it.
+
+
+# %%
+#| export compiler
+def overwriting(graph, units):
+    """{node: variable} for the new values that can be written where the old ones are."""
+    home = {node: n for n, unit in enumerate(units) for node in unit}
+    last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
+    leaves = {x.attrs["of"]: x for x in graph.nodes if x.op == "variable"}
+    places, news, outputs = {}, [*graph.updates.values()], {*graph.outputs}
+    for variable, node in graph.updates.items():
+        old = leaves.get(variable)
+        if node in home and news.count(node) == 1 and outputs.isdisjoint((node, old)):
+            reads_itself = loop_of(units[home[node]][0]) is not None
+            if last.get(old, -1) < home[node] + reads_itself:
+                places[node] = variable
+    return places
+
+
+# %% [markdown]
+# All programs of a list share one block of words, so it can be called like the one program of `Rows`, whose methods it takes
+# over. Values that pass from unit to unit lie in buffers, those of `Launches`.
+
+
+# %% tags=["hide-input"]
+#| export compiler
+class Loops(Rows):
+    """A graph as a list of programs, one for each unit: `run` does one step, `over` any number of them."""
+
+    def __init__(self, graph, batch):
+        check_fits(graph)
+        if any(node.op == "variable" for node in graph.updates.values()):
+            raise NoProgram("a variable takes the old value of another")
+        self.any_batch, self.first, self.units = False, None, fused(graph)
+        kept, inside = {*graph.outputs, *graph.updates.values()}, overwriting(graph, self.units)
+        self.buffers = placed(self.units, kept)
+        self.buffers |= {x: self.new(x.spec) for x in kept if x.inputs and x not in inside}
+        self.homes = {x: (x.op, x.attrs["of"]) for x in graph.nodes if not x.inputs}
+        self.homes |= {x: address(of.data) for x, (op, of) in self.homes.items() if op == "constant"}
+        self.homes |= {x: address(b.data) for x, b in self.buffers.items()}
+        self.homes |= {x: ("variable", variable) for x, variable in inside.items()}
+        results = [[x for x in unit if x in self.homes] for unit in self.units]
+        self.programs = [unit_program(unit, out) for unit, out in zip(self.units, results)]
+        self.strips = {x: self.new(x) for _, taken in self.programs for x in taken if type(x) is Spec}
+        self.prepare(graph, [(node.spec, False) for node in graph.outputs])
+
+    def new(self, spec):
+        return spec.device.alloc((spec.nbytes,), np.bool_)
+
+    def steps(self, over):
+        """[(a program, what stands for each of its arrays), …]: the list for one step, or with `over` for many."""
+        graph, homes, now = self.graph, dict(self.homes), address(self.now)
+        homes |= {x: address(buffer.data) for x, buffer in self.strips.items()}
+        first, last = [], []
+        for x in graph.nodes if over else ():
+            if x.op == "input":
+                self.buffers[x] = self.new(x.spec)
+                homes[x] = address(self.buffers[x].data)
+                width = size(x.spec) // x.spec.shape[0]
+                first.append((fetch_program(x.spec.shape[0], width, x.spec.dtype), ["batches", now, self.homes[x], homes[x]]))
+        for k, x in enumerate(graph.outputs):
+            last.append((copy_program(size(x.spec), x.spec.dtype, over), [homes[x], ("out", k), now]))
+        for variable, x in graph.updates.items():
+            if homes[x] != ("variable", variable):
+                last.append((copy_program(size(x.spec), x.spec.dtype, False), [homes[x], ("variable", variable)]))
+        return first + [(program, [homes[x] for x in taken]) for program, taken in self.programs] + last
+
+    def written(self, over):
+        self.now = np.zeros(1, np.int64)
+        steps, program = self.steps(over), list_program()
+        table = np.empty((len(steps), 2), np.int64)
+        own = {"table": address(table), "now": address(self.now), "programs": len(table), "steps": "steps" if over else 1}
+        words, starts = [own[name] for _, name in program.words], []
+        for each_program, arrays in steps:
+            own = dict(zip(each_program.arrays, arrays))
+            starts.append(len(words))
+            words += [own.get(name, name) for _, name in each_program.words]
+        call = Call(program, words, self.graph.updates)
+        for n, start in enumerate(starts):
+            table[n] = ctypes.cast(steps[n][0].run, ctypes.c_void_p).value, call.start + 8 * start
+        call.kept = steps, table, self.now
+        return call
+
+
+# %% [markdown]
 # ## `function` (6 min)
 #
 # Who calls a compiled function should not have to know all this. For each **signature**, the Specs of the tensors and the
@@ -2391,6 +2666,7 @@ print(
 # %%
 #| export compiler
 PASSES = [without_dead, shared, folded]
+BACK_ENDS = [Rows, Loops]  # the quickest first; where none will do, launches
 
 
 def packed_like(result):
@@ -2400,15 +2676,23 @@ def packed_like(result):
     return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
 
 
+def program_of(graph, batch):
+    """The quickest program there is for this graph."""
+    reasons = []
+    for kind in BACK_ENDS:
+        try:
+            return kind(graph, batch)
+        except (NoProgram, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
+            reasons.append(f"{kind.__name__}: {why}")
+    return Launches(graph, "; ".join(reasons))
+
+
 def built(python, signature, batch):
     """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
     graph, result, any_batch = trace(python, signature, batch)
     for one_pass in PASSES:
         graph = one_pass(graph)
-    try:
-        program = Rows(graph, batch)
-    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
-        program = Launches(graph, why)
+    program = program_of(graph, batch)
     return program, packed_like(result), any_batch and program.any_batch
 
 
