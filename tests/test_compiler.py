@@ -50,12 +50,12 @@ from levels.low_level import (
     where,
 )
 
-BACK_ENDS = {"Rows": compiler.LIMIT, "Launches": -1}  # with no room for a row, every graph becomes launches
+BACK_ENDS = {"Rows": compiler.BACK_ENDS, "Loops": [compiler.Loops], "Launches": []}  # what a graph may become
 
 
 @pytest.fixture(params=BACK_ENDS)
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(compiler, "LIMIT", BACK_ENDS[request.param])
+    monkeypatch.setattr(compiler, "BACK_ENDS", BACK_ENDS[request.param])
     return request.param
 
 

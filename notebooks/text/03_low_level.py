@@ -1689,6 +1689,13 @@ class NoProgram(Exception):
 LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
+
+def own_kernel(node):
+    """Whether an op has the kernel that the course gave it."""
+    key = node.op, node.spec.device.kind
+    return OWN.get(key) is KERNELS[key]
+
+
 # %% [markdown]
 # Each refusal says why, so that whoever wonders about a slow step can read the reason.
 
@@ -1706,7 +1713,7 @@ def check_fits(graph):
         )
     for node in graph.ops:
         kind = node.spec.device.kind
-        if kind != "cpu" or node.op not in ELEMENTWISE and OWN.get((node.op, kind)) is not KERNELS[node.op, kind]:
+        if kind != "cpu" or node.op not in ELEMENTWISE and not own_kernel(node):
             raise NoProgram(f"{node.op} on {kind} is left to its kernel")
 
 
@@ -2168,6 +2175,8 @@ def in_programs(function, masks, floats, numbers):
 def loop_of(node):
     """The Spec, a shape and a dtype of floats, that all nodes of a loop share. None for a node that fits in none."""
     results, _, _, masks = ELEMENTWISE.get(node.op, (0, None, None, 0))
+    if node.op == "cast" and node.inputs[0].spec.dtype == bool and own_kernel(node):
+        return node.spec.device.spec(node.spec.shape, node.spec.dtype)
     loop = node.spec.device.spec(node.spec.shape, node.inputs[-1].spec.dtype)
     if results != 1 or loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or loop.device.kind != "cpu":
         return None
@@ -2262,7 +2271,10 @@ def loop_program(nodes, results):
                     values[x] = a.load(arrays[x], *own(x, index) or [0])
         for node in nodes:
             function = KERNELS[node.op, node.spec.device.kind]
-            values[node] = function(*map(values.get, node.inputs), **numbers_of(node))
+            if node.op == "cast":
+                values[node] = select(values[node.inputs[0]], 1.0, 0.0)
+            else:
+                values[node] = function(*map(values.get, node.inputs), **numbers_of(node))
         for node in results:
             a.store(values[node], arrays[node], *index)
     return a.assemble(), list(arrays)
@@ -2447,15 +2459,15 @@ def all_lanes(dtype):
 
 @functools.cache
 def product_program(m, k, n, dtype, turned_x, turned_w):
-    """out[m, n] = x[m, k] @ w[k, n], where x or w may lie the other way round; `strip` has room for w[:, j] of all lanes."""
+    """out[m, n] = x[m, k] @ w[k, n], where x or w may lie the other way round. `strip` is memory for some columns of w."""
     a = Assembler("product", dtype, all_lanes(dtype))
     out, x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
-    w, strip = a.array("w", *((n, k) if turned_w else (k, n))), a.array("strip", k, n)
+    w, strip = a.array("w", *((n, k) if turned_w else (k, n))), a.array("strip", k, a.lanes)
 
-    def tile(rows, j):
+    def tile(rows, columns, j):
         sums = [a.sum() for _ in rows]
         with a.loop(k) as p:
-            y = a.load(strip if turned_w else w, p, j)
+            y = a.load(columns[0], p, columns[1])
             for total, i in zip(sums, rows):
                 total += a.load(x, *((p, i) if turned_x else (i, p))) * y
         for total, i in zip(sums, rows):
@@ -2463,14 +2475,16 @@ def product_program(m, k, n, dtype, turned_x, turned_w):
 
     high = pieces(m, pieces(m, ROWS * VECTORS))  # tiles of about one height, none with more sums than registers
     with a.loop(n, a.lanes) as j:
-        if turned_w:  # its columns lie apart: they are fetched once, not once for each tile
+        columns = w, j
+        if turned_w:  # neighbours lie apart: fetch them once, not for each tile
+            columns = strip, Index(a, j.register, a.lanes, a.lanes, first="0")
             with a.loop(k) as p:
-                a.store(a.load(w, j, p), strip, p, j)
+                a.store(a.load(w, j, p), strip, p, columns[1])
         with a.loop(m // high) as t:
             first = a.write(f"mul i64 {t.register}, {high}")
-            tile([Index(a, a.write(f"add i64 {first}, {r}"), m) for r in range(high)], j)
+            tile([Index(a, a.write(f"add i64 {first}, {r}"), m) for r in range(high)], columns, j)
         if m % high:
-            tile(range(m - m % high, m), j)
+            tile(range(m - m % high, m), columns, j)
     return a.assemble()
 
 
@@ -2492,7 +2506,7 @@ def sum_program(before, within, after, count, dtype):
     """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`."""
     last = after == 1
     a = Assembler("sum", dtype, None if last else all_lanes(dtype))
-    x, out = a.array("x", before, within, *[after] * (not last)), a.array("out", before, after)
+    out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
     with a.loop(before) as i, nullcontext(0) if last else a.loop(after, a.lanes) as j:
         total = a.sum()
         with a.loop(within, a.lanes if last else 1) as k:
@@ -2502,35 +2516,65 @@ def sum_program(before, within, after, count, dtype):
 
 
 # %% [markdown]
-# A unit has a program if it is a loop, a product or a sum. A product so large that level 2 gives it to several threads is left
-# to level 2.
+# A kernel of rows, such as softmax, is written out for a row, and the lanes are rows.
 
 
 # %%
 #| export compiler
+WIDEST = 64  # numbers in a row that are written out
+
+
+@functools.cache
+def rows_program(function, inputs, rows, width, dtype):
+    """out[rows, width] = this kernel of so many inputs, row by row."""
+    a = Assembler("rows", dtype, all_lanes(dtype))
+    out, *arrays = (a.array(name, rows, width) for name in ("out", *(f"x{n}" for n in range(inputs))))
+    with a.loop(rows, a.lanes) as i:
+        values = np.empty((1, width), object)
+        function(values, *(np.array([[a.load(x, i, j) for j in range(width)]], object) for x in arrays))
+        for j in range(width):
+            a.store(values[0, j], out, i, j)
+    return a.assemble()
+
+
+# %% [markdown]
+# So a unit has a program if it is a loop, a product, a sum or a kernel of short rows. A product that is worth the while of
+# several threads is left to level 2.
+
+
+# %%
+#| export compiler
+def threads():
+    """How many threads share a large product of level 2."""
+    import numba
+
+    return numba.get_num_threads()
+
+
 def unit_program(unit, results):
-    """The program of a unit, and whose memory its arrays are: a node's or, for a Spec, memory of their own.
+    """The program of a unit, and whose memory its arrays are: a node's or, for a Spec, some of its own.
 
     Raises NoProgram where there is none.
     """
-    node, dtype = unit[0], unit[0].spec.dtype
-    specs = [x.spec for x in (*node.inputs, node)]
-    outside = {x.spec.dtype for x in (*results, *(x for node in unit for x in node.inputs if x not in unit))}
-    if loop_of(node) and len(outside) == 1:
-        return loop_program(unit, results)
-    if all(spec.nbytes for spec in specs) and node.op in ("matmul", "reduce_sum", "reduce_mean"):
-        x, attrs = specs[0], node.attrs
-        if node.op == "matmul":
+    node, op, attrs, dtype = unit[0], unit[0].op, unit[0].attrs, unit[0].spec.dtype
+    read = [x for node in unit for x in node.inputs if x not in unit]
+    x, arrays = node.inputs[0].spec, [node, *node.inputs]
+    if len({x.spec.dtype for x in (*results, *read)}) == 1 and all(x.spec.nbytes for x in (*results, *read)):
+        if loop_of(node):
+            return loop_program(unit, results)
+        if op == "matmul":
             turned_x, turned_w = bool(attrs.get("transpose_x")), bool(attrs.get("transpose_w"))
             (m, n), k = node.spec.shape, x.shape[0 if turned_x else 1]
-            if m * k * n < WORTH:
-                strip = node.spec.device.spec((k, n) if turned_w else (1,), dtype)
-                return product_program(m, k, n, dtype, turned_x, turned_w), [node, *node.inputs, strip]
-        else:
-            before, within, after = reduced(node.op, x.shape, attrs.get("axis"))[1]
-            count = float(within) if node.op == "reduce_mean" else 1.0
-            return sum_program(before, within, after, count, dtype), [*node.inputs, node]
-    raise NoProgram(f"{node!r} is left to its kernel")
+            if m * k * n < WORTH or threads() == 1:
+                strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
+                return product_program(m, k, n, dtype, turned_x, turned_w), [*arrays, strip]
+        if op in ("reduce_sum", "reduce_mean"):
+            before, within, after = reduced(op, x.shape, attrs.get("axis"))[1]
+            return sum_program(before, within, after, float(within) if op == "reduce_mean" else 1.0, dtype), arrays
+        if PLANNERS[op] is plan_rows and x.shape[-1] <= WIDEST:
+            rows = size(x) // x.shape[-1]
+            return rows_program(KERNELS[op, "cpu"], len(node.inputs), rows, x.shape[-1], dtype), arrays
+    raise NoProgram(f"{op} of {', '.join(str(x.spec) for x in read)} is left to its kernel")
 
 
 # %% [markdown]
