@@ -647,6 +647,41 @@ def sum_program(before, within, after, count, dtype):
     return a.assemble()
 
 
+@functools.cache
+def column_program(m, k, dtype):
+    """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
+    a = Assembler("column", dtype)
+    out, x, w = a.array("out", m), a.array("x", m, k), a.array("w", k)
+    with a.loop(m) as i:
+        total = a.sum()
+        with a.loop(k, a.lanes) as p:
+            total += a.load(x, i, p) * a.load(w, p)
+        a.store(total.total(), out, i)
+    return a.assemble()
+
+
+def product_of(node):
+    """The program of a matmul, and whose memory its arrays are: nodes, and a Spec for memory of its own."""
+    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+    turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
+    k = x.spec.shape[0 if turned_x else 1]
+    if m * k * n >= WORTH and threads() > 1:
+        raise NoProgram(f"{node!r} is worth several threads")
+    strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
+    if n == 1 and turned_x:
+        return product_program(1, k, m, dtype, False, False), [node, w, x, strip]
+    if n == 1 and dtype == np.float32:
+        return column_program(m, k, dtype), [node, x, w]
+    return product_program(m, k, n, dtype, turned_x, turned_w), [node, x, w, strip]
+
+
+def threads():
+    """How many threads share a large product of level 2."""
+    import numba
+
+    return numba.get_num_threads()
+
+
 WIDEST = 64  # numbers in a row that are written out
 
 
@@ -661,39 +696,6 @@ def rows_program(function, inputs, rows, width, dtype):
         for j in range(width):
             a.store(values[0, j], out, i, j)
     return a.assemble()
-
-
-def threads():
-    """How many threads share a large product of level 2."""
-    import numba
-
-    return numba.get_num_threads()
-
-
-def unit_program(unit, results):
-    """The program of a unit, and whose memory its arrays are: a node's or, for a Spec, some of its own.
-
-    Raises NoProgram where there is none.
-    """
-    node, op, attrs, dtype = unit[0], unit[0].op, unit[0].attrs, unit[0].spec.dtype
-    read = [x for node in unit for x in node.inputs if x not in unit]
-    x, arrays = node.inputs[0].spec, [node, *node.inputs]
-    if len({x.spec.dtype for x in (*results, *read)}) == 1 and all(x.spec.nbytes for x in (*results, *read)):
-        if loop_of(node):
-            return loop_program(unit, results)
-        if op == "matmul":
-            turned_x, turned_w = bool(attrs.get("transpose_x")), bool(attrs.get("transpose_w"))
-            (m, n), k = node.spec.shape, x.shape[0 if turned_x else 1]
-            if m * k * n < WORTH or threads() == 1:
-                strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
-                return product_program(m, k, n, dtype, turned_x, turned_w), [*arrays, strip]
-        if op in ("reduce_sum", "reduce_mean"):
-            before, within, after = reduced(op, x.shape, attrs.get("axis"))[1]
-            return sum_program(before, within, after, float(within) if op == "reduce_mean" else 1.0, dtype), arrays
-        if PLANNERS[op] is plan_rows and x.shape[-1] <= WIDEST:
-            rows = size(x) // x.shape[-1]
-            return rows_program(KERNELS[op, "cpu"], len(node.inputs), rows, x.shape[-1], dtype), arrays
-    raise NoProgram(f"{op} of {', '.join(str(x.spec) for x in read)} is left to its kernel")
 
 
 @functools.cache
@@ -720,6 +722,30 @@ def copy_program(size, dtype, over):
         with a.loop(size, a.lanes) as i:
             a.store(a.load(x, i), out, i)
     return a.assemble()
+
+
+def unit_program(unit, results):
+    """The program of a unit, and whose memory its arrays are: a node's or, for a Spec, some of its own.
+
+    Raises NoProgram where there is none.
+    """
+    node, op, attrs, dtype = unit[0], unit[0].op, unit[0].attrs, unit[0].spec.dtype
+    read = [x for node in unit for x in node.inputs if x not in unit]
+    x, arrays = node.inputs[0].spec, [node, *node.inputs]
+    if len({x.spec.dtype for x in (*results, *read)}) == 1 and all(x.spec.nbytes for x in (*results, *read)):
+        if loop_of(node):
+            return loop_program(unit, results)
+        if op == "matmul":
+            return product_of(node)
+        if op == "reshape":
+            return copy_program(size(x), dtype, False), arrays[::-1]
+        if op in ("reduce_sum", "reduce_mean"):
+            before, within, after = reduced(op, x.shape, attrs.get("axis"))[1]
+            return sum_program(before, within, after, float(within) if op == "reduce_mean" else 1.0, dtype), arrays
+        if PLANNERS[op] is plan_rows and x.shape[-1] <= WIDEST:
+            rows = size(x) // x.shape[-1]
+            return rows_program(KERNELS[op, "cpu"], len(node.inputs), rows, x.shape[-1], dtype), arrays
+    raise NoProgram(f"{op} of {', '.join(str(x.spec) for x in read)} is left to its kernel")
 
 
 def overwriting(graph, units):
