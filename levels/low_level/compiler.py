@@ -66,7 +66,7 @@ class NoProgram(Exception):
     """Says why a graph is no program of some kind."""
 
 
-LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
+LIMIT = 2000  # operations on single numbers written out for one row; with more of them, loops are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
 
@@ -574,8 +574,13 @@ class Launches:
         return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
-        names = [unit[0].op if len(unit) == 1 else f"loop: {' '.join(x.op for x in unit)}" for unit in self.units]
-        return "\n".join([f"{len(self.graph.ops)} ops in {self.launches} launches", *names])
+        return listed(self.graph, self.units, "launches")
+
+
+def listed(graph, units, kind):
+    """A line for each unit."""
+    names = [unit[0].op if len(unit) == 1 else f"loop: {' '.join(x.op for x in unit)}" for unit in units]
+    return "\n".join([f"{len(graph.ops)} ops in {len(units)} {kind}", *names])
 
 
 def stacked(steps):
@@ -782,6 +787,12 @@ class Loops(Rows):
         self.programs = [unit_program(unit, out) for unit, out in zip(self.units, results)]
         self.strips = {x: self.new(x) for _, taken in self.programs for x in taken if type(x) is Spec}
         self.prepare(graph, [(node.spec, False) for node in graph.outputs])
+
+    launches = property(lambda self: len(self.programs))
+    nbytes = property(lambda self: sum(x.spec.nbytes for _, taken in self.programs for x in taken if type(x) is not Spec))
+
+    def __repr__(self):
+        return listed(self.graph, self.units, "programs")
 
     def new(self, spec):
         return spec.device.alloc((spec.nbytes,), np.bool_)
