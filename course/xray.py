@@ -196,7 +196,9 @@ def bytes_of(known):
     A list of programs reads and writes what each of them does.
     """
     program, call = known["self"], known["call"]
-    words = {name: call.block[at[0]] for name, at in call.places.items() if name in ("steps", "batch", "rows", "batches")}
+    words = {
+        name: call.block[at[0]] for name, at in call.places.items() if name in ("steps", "batch", "rows", "batches")
+    }
     if not by_rows(known):
         return words.get("steps", 1) * program.nbytes
     inputs = [x.spec for x in program.split.rows if x.op == "input"]

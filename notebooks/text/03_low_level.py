@@ -2057,6 +2057,7 @@ class Call:
         self.outs = [(place, of) for place, what, of in arrays if what == "out"]
         self.rows = self.places.get("rows", ())
 
+
 # %% [markdown]
 # A step and many steps are two programs, written when they are first needed. Both change the same variables, so both must
 # know where these are. Before each run we make sure that nobody else holds what the program is about to overwrite: Python
@@ -2153,9 +2154,9 @@ print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batch
 #
 # ## When a step does not split (8 min, optional)
 #
-# A net with hundreds of units is too much to write out number by number, and a big matrix product is better left to the tiles
-# of level 2. Such a graph stays a list of launches. But elementwise ops that follow each other become one loop, written with
-# the assembler too: the values stay in registers, where a launch for each would write and read them all. This is **fusion**.
+# A net with dozens of units is too much to write out number by number. Such a graph stays a list of launches. But elementwise
+# ops that follow each other become one loop, written with the assembler too: the values stay in registers, where a launch for
+# each would write and read them all. This is **fusion**.
 
 
 # %%
@@ -2286,6 +2287,11 @@ def loop_program(nodes, results):
 
 # %%
 #| export compiler
+def room_for(spec):
+    """A buffer of as many bytes."""
+    return spec.device.alloc((spec.nbytes,), np.bool_)
+
+
 def placed(units, kept):
     """{node: a buffer} for what passes from unit to unit and is not kept."""
     last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
@@ -2294,7 +2300,7 @@ def placed(units, kept):
         for x in unit:
             if x not in kept and last[x] > n:
                 again = free.get(x.spec.nbytes)
-                buffers[x] = again.pop() if again else x.spec.device.alloc((x.spec.nbytes,), np.bool_)
+                buffers[x] = again.pop() if again else room_for(x.spec)
         for x in dict.fromkeys(x for node in unit for x in node.inputs):
             if x in buffers and last[x] == n:
                 free.setdefault(x.spec.nbytes, []).append(buffers[x])
@@ -2425,10 +2431,9 @@ print(
 # %% [markdown]
 # ### No Python in between
 #
-# Each launch still goes through Python, which takes a microsecond or two. A net of two layers with 64 units has twenty-five
-# launches in a step; its arithmetic takes less time than they do. Can the whole list run without Python? A program can call
-# another by its address. So let every unit become a program, and write one more, which goes through a table of addresses, as
-# often as there are steps:
+# Each launch still goes through Python, which takes a microsecond or two; the arithmetic of a small net takes less. Can the
+# whole list run without Python? A program can call another by its address. So let every unit become a program, and write one
+# more, which goes down a table of addresses, as often as there are steps:
 
 
 # %%
@@ -2438,7 +2443,7 @@ def list_program():
     """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
     a = Assembler("list", np.float64)
     table = a.array("table", "programs", 2, rows_of=2**31 - 1)
-    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used: a size has to be that of an array
+    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
     with a.loop("steps") as step:
         a.emit(f"store i64 {step.register}, ptr {a.words['array', 'now']}")
         with a.loop("programs") as n:
@@ -2452,7 +2457,7 @@ def list_program():
 #
 # Which programs are missing? Elementwise units have theirs. The product of matrices is the one that counts, and it is the tile
 # of notebook 02 again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows are as many sums,
-# and one load of `w` serves them all. Each sum still runs upwards from 0.0, so nothing changes in float64.
+# and one load from `w` serves them all. Each sum still runs upwards from 0.0, so no bit of a float64 changes.
 
 
 # %%
@@ -2469,10 +2474,10 @@ def product_program(m, k, n, dtype, turned_x, turned_w):
     out, x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
     w, strip = a.array("w", *((n, k) if turned_w else (k, n))), a.array("strip", k, a.lanes)
 
-    def tile(rows, columns, j):
+    def tile(rows, j, w, column):
         sums = [a.sum() for _ in rows]
         with a.loop(k) as p:
-            y = a.load(columns[0], p, columns[1])
+            y = a.load(w, p, column)
             for total, i in zip(sums, rows):
                 total += a.load(x, *((p, i) if turned_x else (i, p))) * y
         for total, i in zip(sums, rows):
@@ -2487,21 +2492,72 @@ def product_program(m, k, n, dtype, turned_x, turned_w):
                 a.store(a.load(w, j, p), strip, p, columns[1])
         with a.loop(m // high) as t:
             first = a.write(f"mul i64 {t.register}, {high}")
-            tile([Index(a, a.write(f"add i64 {first}, {r}"), m) for r in range(high)], columns, j)
+            tile([Index(a, a.write(f"add i64 {first}, {r}"), m) for r in range(high)], j, *columns)
         if m % high:
-            tile(range(m - m % high, m), columns, j)
+            tile(range(m - m % high, m), j, *columns)
     return a.assemble()
 
 
+# %% [markdown]
+# How near does it come to the roof of notebook 01?
+
 # %% tags=["nbval-ignore-output"]
-m, k, n = 100, 64, 64
-product = product_program(m, k, n, np.dtype("f4"), False, False)
-given = {name: cpu.put(np.ones(array.shape, "f4")) for name, array in product.arrays.items()}
-t_product = seconds(product.bind(**given), 1000)
-print(f"{t_product * 1e6:.1f} µs, {2 * m * k * n / t_product / cpu.peak:.0%} of the peak of this core")
+product = product_program(100, 64, 64, np.dtype("f4"), False, False)
+call = product.bind(**{name: cpu.put(np.ones(array.shape, "f4")) for name, array in product.arrays.items()})
+t_product = seconds(lambda: [call() for _ in range(1000)]) / 1000
+print(f"{t_product * 1e6:.1f} µs, {2 * 100 * 64 * 64 / t_product / cpu.peak:.0%} of the peak of one core")
 
 # %% [markdown]
-# Sums are shorter. Where the axis is the last one, lanes meet in the end, and then the dtype decides whether there are any.
+# One column alone has no neighbours for the lanes. The gradient of the last weights is computed as one row: outᵀ = wᵀ·x. The
+# last layer's result is a list of sums of products, and in float32 a sum may use the lanes itself.
+
+
+# %%
+#| export compiler
+@functools.cache
+def column_program(m, k, dtype):
+    """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
+    a = Assembler("column", dtype)
+    out, x, w = a.array("out", m), a.array("x", m, k), a.array("w", k)
+    with a.loop(m) as i:
+        total = a.sum()
+        with a.loop(k, a.lanes) as p:
+            total += a.load(x, i, p) * a.load(w, p)
+        a.store(total.total(), out, i)
+    return a.assemble()
+
+
+# %% [markdown]
+# Whose memory does a program work on? That of nodes, in the order of its arrays; a Spec among them asks for memory of its own.
+# A product large enough for several threads is left to level 2.
+
+
+# %%
+#| export compiler
+def threads():
+    """How many threads share a large product of level 2."""
+    import numba
+
+    return numba.get_num_threads()
+
+
+def product_of(node):
+    """The program of a matmul, and whose memory its arrays are."""
+    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+    turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
+    k = x.spec.shape[0 if turned_x else 1]
+    if m * k * n >= WORTH and threads() > 1:
+        raise NoProgram(f"{node!r} is worth several threads")
+    strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
+    if n == 1 and turned_x:
+        return product_program(1, k, m, dtype, False, False), [node, w, x, strip]
+    if n == 1 and dtype == np.float32:
+        return column_program(m, k, dtype), [node, x, w]
+    return product_program(m, k, n, dtype, turned_x, turned_w), [node, x, w, strip]
+
+
+# %% [markdown]
+# Sums are shorter. Over the last axis the lanes meet in the end, so there the dtype decides whether there are any.
 
 
 # %%
@@ -2520,46 +2576,12 @@ def sum_program(before, within, after, count, dtype):
     return a.assemble()
 
 
-# %% [markdown]
-# One column has no neighbours for the lanes. As the gradient of the last weights it can be computed as one row: outᵀ = wᵀ·x.
-# As the last layer's result it is a list of sums of products, and in float32 a sum may use lanes.
-
-
-# %%
-#| export compiler
-@functools.cache
-def column_program(m, k, dtype):
-    """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
-    a = Assembler("column", dtype)
-    out, x, w = a.array("out", m), a.array("x", m, k), a.array("w", k)
-    with a.loop(m) as i:
-        total = a.sum()
-        with a.loop(k, a.lanes) as p:
-            total += a.load(x, i, p) * a.load(w, p)
-        a.store(total.total(), out, i)
-    return a.assemble()
-
-
-def product_of(node):
-    """The program of a matmul, and whose memory its arrays are: nodes, and a Spec for memory of its own."""
-    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
-    turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
-    k = x.spec.shape[0 if turned_x else 1]
-    if m * k * n >= WORTH and threads() > 1:
-        raise NoProgram(f"{node!r} is worth several threads")
-    strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
-    if n == 1 and turned_x:
-        return product_program(1, k, m, dtype, False, False), [node, w, x, strip]
-    if n == 1 and dtype == np.float32:
-        return column_program(m, k, dtype), [node, x, w]
-    return product_program(m, k, n, dtype, turned_x, turned_w), [node, x, w, strip]
-
-
-def threads():
-    """How many threads share a large product of level 2."""
-    import numba
-
-    return numba.get_num_threads()
+def sum_of(node):
+    """The program of a sum or a mean, and whose memory its arrays are."""
+    x = node.inputs[0]
+    before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
+    count = float(within) if node.op == "reduce_mean" else 1.0
+    return sum_program(before, within, after, count, node.spec.dtype), [node, x]
 
 
 # %% [markdown]
@@ -2568,12 +2590,12 @@ def threads():
 
 # %%
 #| export compiler
-WIDEST = 64  # numbers in a row that are written out
+WIDEST = 64  # numbers of a row that are written out
 
 
 @functools.cache
 def rows_program(function, inputs, rows, width, dtype):
-    """out[rows, width] = this kernel of so many inputs, row by row."""
+    """out[rows, width] = this kernel of so many inputs."""
     a = Assembler("rows", dtype, all_lanes(dtype))
     out, *arrays = (a.array(name, rows, width) for name in ("out", *(f"x{n}" for n in range(inputs))))
     with a.loop(rows, a.lanes) as i:
@@ -2584,9 +2606,20 @@ def rows_program(function, inputs, rows, width, dtype):
     return a.assemble()
 
 
+def rows_of(node):
+    """The program of a kernel of rows, and whose memory its arrays are."""
+    *_, width = node.spec.shape
+    if width > WIDEST:
+        raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST}")
+    kernel = KERNELS[node.op, node.spec.device.kind]
+    return rows_program(kernel, len(node.inputs), size(node.spec) // width, width, node.spec.dtype), [
+        node,
+        *node.inputs,
+    ]
+
+
 # %% [markdown]
-# Before the units, a step fetches its rows; after them, it puts its results where they belong. So we need two that only move
-# numbers:
+# Before the units, a step fetches its rows; after them, it puts its results where they belong. Two programs only move numbers:
 
 
 # %%
@@ -2605,47 +2638,41 @@ def fetch_program(batch, width, dtype):
 
 
 @functools.cache
-def copy_program(size, dtype, over):
+def copy_program(count, dtype, over=False):
     """out = x or, with `over`, out[now] = x[0]."""
     a = Assembler("copy", dtype, all_lanes(dtype))
-    x, out = a.array("x", size), a.array("out", "steps" if over else size)
+    out, x = a.array("out", "steps" if over else count), a.array("x", count)
     if over:
         a.store(a.load(x, 0), out, a.load(a.array("now", 1, rows_of="steps"), 0))
     else:
-        with a.loop(size, a.lanes) as i:
+        with a.loop(count, a.lanes) as i:
             a.store(a.load(x, i), out, i)
     return a.assemble()
 
 
 # %% [markdown]
-# So a unit has a program if it is a loop, a product, a sum or a kernel of short rows. A product that is worth the while of
-# several threads is left to level 2.
+# Now every unit that has a program finds it: in a table by its op, or because it is a loop, or a kernel of rows.
 
 
 # %%
 #| export compiler
-def unit_program(unit, results):
-    """The program of a unit, and whose memory its arrays are: a node's or, for a Spec, some of its own.
+PROGRAMS_OF = {  # op -> function(node) -> the program, and whose memory its arrays are
+    "matmul": product_of,
+    "reduce_sum": sum_of,
+    "reduce_mean": sum_of,
+    "reshape": lambda node: (copy_program(size(node.spec), node.spec.dtype), [node, *node.inputs]),
+}
 
-    Raises NoProgram where there is none.
-    """
-    node, op, attrs, dtype = unit[0], unit[0].op, unit[0].attrs, unit[0].spec.dtype
-    read = [x for node in unit for x in node.inputs if x not in unit]
-    x, arrays = node.inputs[0].spec, [node, *node.inputs]
-    if len({x.spec.dtype for x in (*results, *read)}) == 1 and all(x.spec.nbytes for x in (*results, *read)):
+
+def unit_program(unit, results):
+    """The program of a unit, and whose memory its arrays are. Raises NoProgram where there is none."""
+    node, outside = unit[0], {*results, *(x for node in unit for x in node.inputs)} - {*unit} | {*results}
+    if len({x.spec.dtype for x in outside}) == 1 and all(x.spec.nbytes for x in outside):
         if loop_of(node):
             return loop_program(unit, results)
-        if op == "matmul":
-            return product_of(node)
-        if op == "reshape":
-            return copy_program(size(x), dtype, False), arrays[::-1]
-        if op in ("reduce_sum", "reduce_mean"):
-            before, within, after = reduced(op, x.shape, attrs.get("axis"))[1]
-            return sum_program(before, within, after, float(within) if op == "reduce_mean" else 1.0, dtype), arrays
-        if PLANNERS[op] is plan_rows and x.shape[-1] <= WIDEST:
-            rows = size(x) // x.shape[-1]
-            return rows_program(KERNELS[op, "cpu"], len(node.inputs), rows, x.shape[-1], dtype), arrays
-    raise NoProgram(f"{op} of {', '.join(str(x.spec) for x in read)} is left to its kernel")
+        if make := PROGRAMS_OF.get(node.op, rows_of if PLANNERS[node.op] is plan_rows else None):
+            return make(node)
+    raise NoProgram(f"{node!r} is left to its kernel")
 
 
 # %% [markdown]
@@ -2659,23 +2686,43 @@ def overwriting(graph, units):
     """{node: variable} for the new values that can be written where the old ones are."""
     home = {node: n for n, unit in enumerate(units) for node in unit}
     last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
-    leaves = {x.attrs["of"]: x for x in graph.nodes if x.op == "variable"}
-    places, news, outputs = {}, [*graph.updates.values()], {*graph.outputs}
+    old = {x.attrs["of"]: x for x in graph.nodes if x.op == "variable"}
+    places, values = {}, [*graph.updates.values()]
     for variable, node in graph.updates.items():
-        old = leaves.get(variable)
-        if node in home and news.count(node) == 1 and outputs.isdisjoint((node, old)):
-            reads_itself = loop_of(units[home[node]][0]) is not None
-            if last.get(old, -1) < home[node] + reads_itself:
-                places[node] = variable
+        alone = node in home and values.count(node) == 1 and not {node, old.get(variable)} & {*graph.outputs}
+        if alone and last.get(old.get(variable), -1) < home[node] + (loop_of(units[home[node]][0]) is not None):
+            places[node] = variable
     return places
 
 
 # %% [markdown]
-# All programs of a list share one block of words, so it can be called like the one program of `Rows`, whose methods it takes
-# over. Values that pass from unit to unit lie in buffers, those of `Launches`.
+# All programs of a list share one block of words. So a list can be called like the one program of `Rows`:
 
 
-# %% tags=["hide-input"]
+# %%
+#| export compiler
+def list_call(steps, now, over, updates):
+    """A list of (program, what stands for each of its arrays) as one call."""
+    program, table = list_program(), np.empty((len(steps), 2), np.int64)
+    own = {"table": address(table), "now": address(now), "programs": len(steps), "steps": "steps" if over else 1}
+    words, starts = [own[name] for _, name in program.words], []
+    for each_program, arrays in steps:
+        own = dict(zip(each_program.arrays, arrays))
+        starts.append(len(words))
+        words += [own.get(name, name) for _, name in each_program.words]
+    call = Call(program, words, updates)
+    for n, start in enumerate(starts):
+        table[n] = ctypes.cast(steps[n][0].run, ctypes.c_void_p).value, call.start + 8 * start
+    call.holds = steps, table, now  # as long as the call lives
+    return call
+
+
+# %% [markdown]
+# What remains is to say where everything lies. Values that pass from unit to unit have buffers, as in `Launches`; variables
+# are where `Rows`, whose methods we take over, settles them.
+
+
+# %%
 #| export compiler
 class Loops(Rows):
     """A graph as a list of programs, one for each unit: `run` does one step, `over` any number of them."""
@@ -2684,62 +2731,57 @@ class Loops(Rows):
         check_fits(graph)
         if any(node.op == "variable" for node in graph.updates.values()):
             raise NoProgram("a variable takes the old value of another")
+        if not all(0 < x.spec.nbytes < 2**31 for x in graph.nodes):
+            raise NoProgram("an array is empty, or has 2 GiB")
         self.any_batch, self.first, self.units = False, None, fused(graph)
         kept, inside = {*graph.outputs, *graph.updates.values()}, overwriting(graph, self.units)
-        self.buffers = placed(self.units, kept)
-        self.buffers |= {x: self.new(x.spec) for x in kept if x.inputs and x not in inside}
-        self.homes = {x: (x.op, x.attrs["of"]) for x in graph.nodes if not x.inputs}
-        self.homes |= {x: address(of.data) for x, (op, of) in self.homes.items() if op == "constant"}
-        self.homes |= {x: address(b.data) for x, b in self.buffers.items()}
-        self.homes |= {x: ("variable", variable) for x, variable in inside.items()}
-        results = [[x for x in unit if x in self.homes] for unit in self.units]
+        self.buffers = placed(self.units, kept) | {x: room_for(x.spec) for x in kept if x.inputs and x not in inside}
+        results = [[x for x in unit if x in self.buffers or x in inside] for unit in self.units]
         self.programs = [unit_program(unit, out) for unit, out in zip(self.units, results)]
-        self.strips = {x: self.new(x) for _, taken in self.programs for x in taken if type(x) is Spec}
+        self.buffers |= {x: room_for(x) for _, taken in self.programs for x in taken if type(x) is Spec}
+        self.homes = {x: (x.op, x.attrs["of"]) for x in graph.nodes if not x.inputs}  # node -> its word in a block
+        self.homes |= {x: address(of.data) for x, (op, of) in self.homes.items() if op == "constant"}
+        self.homes |= {x: address(buffer.data) for x, buffer in self.buffers.items()}
+        self.homes |= {x: ("variable", variable) for x, variable in inside.items()}
         self.prepare(graph, [(node.spec, False) for node in graph.outputs])
 
-    launches = property(lambda self: len(self.programs))
-    nbytes = property(lambda self: sum(x.spec.nbytes for _, taken in self.programs for x in taken if type(x) is not Spec))
+    def written(self, over):
+        graph, homes, now, first = self.graph, dict(self.homes), np.zeros(1, np.int64), []
+        for x in graph.nodes if over else ():
+            if x.op == "input":
+                self.buffers[x] = room_for(x.spec)
+                homes[x] = address(self.buffers[x].data)
+                fetch = fetch_program(x.spec.shape[0], math.prod(x.spec.shape[1:]), x.spec.dtype)
+                first.append((fetch, ["batches", address(now), self.homes[x], homes[x]]))
+        units = [(program, [homes[x] for x in taken]) for program, taken in self.programs]
+        moves = [(x, ("out", k), over) for k, x in enumerate(graph.outputs)]
+        moves += [(x, ("variable", v), False) for v, x in graph.updates.items() if homes[x] != ("variable", v)]
+        last = [(copy_program(size(x.spec), x.spec.dtype, o), [to, homes[x], address(now)]) for x, to, o in moves]
+        return list_call(first + units + last, now, over, graph.updates)
+
+    launches = property(lambda self: len(self.units))
+    nbytes = property(
+        lambda self: sum(x.spec.nbytes for _, taken in self.programs for x in taken if type(x) is not Spec)
+    )
 
     def __repr__(self):
         return listed(self.graph, self.units, "programs")
 
-    def new(self, spec):
-        return spec.device.alloc((spec.nbytes,), np.bool_)
 
-    def steps(self, over):
-        """[(a program, what stands for each of its arrays), …]: the list for one step, or with `over` for many."""
-        graph, homes, now = self.graph, dict(self.homes), address(self.now)
-        homes |= {x: address(buffer.data) for x, buffer in self.strips.items()}
-        first, last = [], []
-        for x in graph.nodes if over else ():
-            if x.op == "input":
-                self.buffers[x] = self.new(x.spec)
-                homes[x] = address(self.buffers[x].data)
-                width = size(x.spec) // x.spec.shape[0]
-                first.append((fetch_program(x.spec.shape[0], width, x.spec.dtype), ["batches", now, self.homes[x], homes[x]]))
-        for k, x in enumerate(graph.outputs):
-            last.append((copy_program(size(x.spec), x.spec.dtype, over), [homes[x], ("out", k), now]))
-        for variable, x in graph.updates.items():
-            if homes[x] != ("variable", variable):
-                last.append((copy_program(size(x.spec), x.spec.dtype, False), [homes[x], ("variable", variable)]))
-        return first + [(program, [homes[x] for x in taken]) for program, taken in self.programs] + last
+# %% [markdown]
+# Our layer, launch by launch and as a list:
 
-    def written(self, over):
-        self.now = np.zeros(1, np.int64)
-        steps, program = self.steps(over), list_program()
-        table = np.empty((len(steps), 2), np.int64)
-        own = {"table": address(table), "now": address(self.now), "programs": len(table), "steps": "steps" if over else 1}
-        words, starts = [own[name] for _, name in program.words], []
-        for each_program, arrays in steps:
-            own = dict(zip(each_program.arrays, arrays))
-            starts.append(len(words))
-            words += [own.get(name, name) for _, name in each_program.words]
-        call = Call(program, words, self.graph.updates)
-        for n, start in enumerate(starts):
-            table[n] = ctypes.cast(steps[n][0].run, ctypes.c_void_p).value, call.start + 8 * start
-        call.kept = steps, table, self.now
-        return call
+# %% tags=["nbval-ignore-output"]
+loops, order = Loops(graph, 32), np.arange(3200).reshape(100, 32) % 32
+t_launches, t_list = (seconds(lambda: program.run(given)) for program in (launches, loops))
+t_steps = seconds(lambda: loops.over(given, order)) / 100
+print(
+    f"µs a step: {t_launches * 1e6:.0f} launched, {t_list * 1e6:.0f} as a list, {t_steps * 1e6:.1f} with many in a call"
+)
 
+# %% [markdown]
+# The same programs do the same sums. What is gone is Python between them, and level 2's own loops for all that the assembler
+# can write.
 
 # %% [markdown]
 # ## `function` (6 min)
