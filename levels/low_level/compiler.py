@@ -443,11 +443,13 @@ def fused(graph, alone=frozenset()):
     return [unit for node, unit in home.items() if unit[-1] is node]
 
 
-def loop_program(nodes, results):
-    """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results.
+def all_lanes(dtype):
+    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
+    return host_lanes() * 4 // dtype.itemsize
 
-    Lanes reorder nothing here, so float64 has them too.
-    """
+
+def loop_program(nodes, results):
+    """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results."""
     inputs = list(dict.fromkeys(x for node in nodes for x in node.inputs if x not in nodes))
     sizes, owners = zip(*merged_axes(results[0].spec.shape, [x.spec.shape for x in inputs]))
     owned = dict(zip(inputs, zip(*owners))) | dict.fromkeys(results, (True,) * len(sizes))
@@ -456,7 +458,7 @@ def loop_program(nodes, results):
         return [part for part, has in zip(parts, owned[x]) if has]
 
     dtype = inputs[0].spec.dtype
-    a = Assembler("fused loop", dtype, host_lanes() * 4 // dtype.itemsize)
+    a = Assembler("fused loop", dtype, all_lanes(dtype))
     arrays = {x: a.array(f"x{n}", *own(x, sizes) or [1]) for n, x in enumerate(owned)}
     values, index = {}, []
     with ExitStack() as loops:
@@ -605,11 +607,6 @@ def list_program():
             program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
             a.emit(f"call void {program}(ptr {block})")
     return a.assemble()
-
-
-def all_lanes(dtype):
-    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
-    return host_lanes() * 4 // dtype.itemsize
 
 
 @functools.cache
@@ -847,7 +844,6 @@ class Loops(Rows):
 
 
 PASSES = [without_dead, shared, folded]
-BACK_ENDS = [Rows, Loops]  # the quickest first; where none will do, launches
 
 
 def packed_like(result):
@@ -855,6 +851,9 @@ def packed_like(result):
     if result is None:
         return lambda outs: None
     return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
+
+
+BACK_ENDS = [Rows, Loops]  # the quickest first; where none will do, launches
 
 
 def program_of(graph, batch):

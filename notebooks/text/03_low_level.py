@@ -1638,9 +1638,8 @@ import warnings
 from contextlib import ExitStack, nullcontext
 from operator import itemgetter
 
-from levels.hardware import PAGE, REAL, Assembler, Index, Value, aligned, dot, host_lanes, select
-from levels.kernels import PLANNERS, REDUCTIONS, ROWS, VECTORS, WORTH
-from levels.kernels import as_slices, globals_read, merged_axes, pieces, plan_rows, reduced
+from levels.hardware import PAGE, REAL, Assembler, Value, aligned, dot, host_lanes, select
+from levels.kernels import PLANNERS, REDUCTIONS, as_slices, globals_read, merged_axes, plan_rows, reduced
 
 
 def adds_rows(node, by_row):
@@ -1717,6 +1716,12 @@ def check_fits(graph):
             raise NoProgram(f"{node.op} on {kind} is left to its kernel")
 
 
+# %% [markdown]
+# What passes holds floats of one dtype, and masks. A program by rows also has to have room for a row:
+
+
+# %%
+#| export compiler
 def dtype_of(graph):
     """The dtype of all numbers in a graph that fits."""
     return next(node.spec.dtype for node in graph.nodes if node.spec.dtype != bool)
@@ -1731,6 +1736,12 @@ def check_rows(graph, rows):
         raise NoProgram(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
 
 
+# %% [markdown]
+# A number of a matrix product is a sum of as many products as `x` has columns:
+
+
+# %%
+#| export compiler
 def depth(node):
     """How many products each row adds to a number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
@@ -2247,11 +2258,13 @@ for unit in fused(graph):
 
 # %%
 #| export compiler
-def loop_program(nodes, results):
-    """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results.
+def all_lanes(dtype):
+    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
+    return host_lanes() * 4 // dtype.itemsize
 
-    Lanes reorder nothing here, so float64 has them too.
-    """
+
+def loop_program(nodes, results):
+    """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results."""
     inputs = list(dict.fromkeys(x for node in nodes for x in node.inputs if x not in nodes))
     sizes, owners = zip(*merged_axes(results[0].spec.shape, [x.spec.shape for x in inputs]))
     owned = dict(zip(inputs, zip(*owners))) | dict.fromkeys(results, (True,) * len(sizes))
@@ -2260,7 +2273,7 @@ def loop_program(nodes, results):
         return [part for part, has in zip(parts, owned[x]) if has]
 
     dtype = inputs[0].spec.dtype
-    a = Assembler("fused loop", dtype, host_lanes() * 4 // dtype.itemsize)
+    a = Assembler("fused loop", dtype, all_lanes(dtype))
     arrays = {x: a.array(f"x{n}", *own(x, sizes) or [1]) for n, x in enumerate(owned)}
     values, index = {}, []
     with ExitStack() as loops:
@@ -2457,14 +2470,14 @@ def list_program():
 #
 # Which programs are missing? Elementwise units have theirs. The product of matrices is the one that counts, and it is the tile
 # of notebook 02 again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows are as many sums,
-# and one load from `w` serves them all. Each sum still runs upwards from 0.0, so no bit of a float64 changes.
+# and one load from `w` serves them all. (Where `w` lies the other way round, its columns are first copied into a `strip`.) Each
+# sum still runs upwards from 0.0, so no bit of a float64 changes.
 
 
 # %%
 #| export compiler
-def all_lanes(dtype):
-    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
-    return host_lanes() * 4 // dtype.itemsize
+from levels.hardware import Index
+from levels.kernels import ROWS, VECTORS, WORTH, pieces
 
 
 @functools.cache
@@ -2502,9 +2515,11 @@ def product_program(m, k, n, dtype, turned_x, turned_w):
 # How near does it come to the roof of notebook 01?
 
 # %% tags=["nbval-ignore-output"]
+from levels import hardware
+
 product = product_program(100, 64, 64, np.dtype("f4"), False, False)
 call = product.bind(**{name: cpu.put(np.ones(array.shape, "f4")) for name, array in product.arrays.items()})
-t_product = seconds(lambda: [call() for _ in range(1000)]) / 1000
+t_product = hardware.seconds(lambda: [call() for _ in range(1000)]) / 1000
 print(f"{t_product * 1e6:.1f} µs, {2 * 100 * 64 * 64 / t_product / cpu.peak:.0%} of the peak of one core")
 
 # %% [markdown]
@@ -2773,8 +2788,8 @@ class Loops(Rows):
 
 # %% tags=["nbval-ignore-output"]
 loops, order = Loops(graph, 32), np.arange(3200).reshape(100, 32) % 32
-t_launches, t_list = (seconds(lambda: program.run(given)) for program in (launches, loops))
-t_steps = seconds(lambda: loops.over(given, order)) / 100
+t_launches, t_list = (hardware.seconds(lambda run=program.run: run(given)) for program in (launches, loops))
+t_steps = hardware.seconds(lambda: loops.over(given, order)) / 100
 print(
     f"µs a step: {t_launches * 1e6:.0f} launched, {t_list * 1e6:.0f} as a list, {t_steps * 1e6:.1f} with many in a call"
 )
@@ -2796,7 +2811,6 @@ print(
 # %%
 #| export compiler
 PASSES = [without_dead, shared, folded]
-BACK_ENDS = [Rows, Loops]  # the quickest first; where none will do, launches
 
 
 def packed_like(result):
@@ -2804,6 +2818,15 @@ def packed_like(result):
     if result is None:
         return lambda outs: None
     return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
+
+
+# %% [markdown]
+# There are three ways to run a graph: `Rows` is one program by rows, `Loops` a list of programs (an optional section above), and
+# `Launches` a list of kernels. The first that can hold the graph takes it.
+
+# %%
+#| export compiler
+BACK_ENDS = [Rows, Loops]  # the quickest first; where none will do, launches
 
 
 def program_of(graph, batch):
@@ -3134,8 +3157,8 @@ compiled.over(x_, y_, task.batches[:2])
 print({type(program).__name__ for program, _ in compiled.programs.values()})
 
 # %% [markdown]
-# `Launches` is a list of kernels, run one by one; `Rows` is the one program. While your kernel is in use the step is
-# launched; after it, the program is there again.
+# `Launches` is a list of kernels, run one by one; `Rows` is the one program. While your kernel is in use, the step is
+# launched. After it, the program is there again.
 #
 # ## The two tasks on this level (4 min)
 #
