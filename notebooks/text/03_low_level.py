@@ -1629,7 +1629,7 @@ graph_drawing(graph, ["rows", "target"])
 
 # %%
 #| export compiler
-"""A graph becomes a program: by rows where it splits so, else launch by launch."""
+"""A graph becomes a program: by rows where it splits so, else loop by loop, else launch by launch."""
 
 import ctypes
 import sys
@@ -1729,6 +1729,7 @@ def dtype_of(graph):
 
 def check_rows(graph, rows):
     """Raise NoProgram for what cannot be written out row by row."""
+    check_fits(graph)
     if not rows.isdisjoint(graph.updates.values()):
         raise NoProgram("a variable would become rows")
     work = sum(math.prod(node.spec.shape[node in rows :]) * depth(node) for node in graph.nodes)
@@ -1774,7 +1775,6 @@ class Split:
                 self.rows.add(node)
                 if node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0:
                     self.any_batch = False  # each row has a share already, of a mean over this very batch
-        check_fits(graph)
         check_rows(graph, self.rows)
         self.dtype = dtype_of(graph)
 
