@@ -1185,6 +1185,28 @@ def test_an_old_value_that_is_read_late_is_kept(back_end):
     assert late.numpy().tolist() == (rows - 6.0).tolist()
 
 
+def test_a_product_does_not_overwrite_what_it_reads(back_end):
+    start = np.eye(40)[::-1] + np.eye(40, k=1)  # more rows and columns than a tile has
+    w = Variable(start)
+
+    @function
+    def step(x):
+        w.assign(w @ w)
+        return reduce_sum(x)
+
+    step(X)
+    assert (w.numpy() == np.linalg.matrix_power(start, 2)).all()
+    step.over(X, [[0], [1]])
+    assert (w.numpy() == np.linalg.matrix_power(start, 8)).all()
+
+
+def test_empty_arrays_are_left_to_launches(monkeypatch):
+    monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])
+    w = constant(np.zeros((0, 3)))
+    step = function(lambda x: reduce_sum(x @ w + 2.0))
+    assert float(step(np.zeros((6, 0)))) == 36.0 and kinds(step) == {"Launches"}
+
+
 def test_a_product_worth_several_threads_is_left_to_level_2(monkeypatch):
     monkeypatch.setattr(compiler, "WORTH", 12)
     monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])

@@ -2566,7 +2566,7 @@ def product_of(node):
     strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
     if n == 1 and turned_x:
         return product_program(1, k, m, dtype, False, False), [node, w, x, strip]
-    if n == 1 and dtype == np.float32:
+    if n == 1 and dtype == np.float32:  # (in float64 such a sum has no lanes, and many side by side are quicker)
         return column_program(m, k, dtype), [node, x, w]
     return product_program(m, k, n, dtype, turned_x, turned_w), [node, x, w, strip]
 
@@ -2682,7 +2682,7 @@ PROGRAMS_OF = {  # op -> function(node) -> the program, and whose memory its arr
 def unit_program(unit, results):
     """The program of a unit, and whose memory its arrays are. Raises NoProgram where there is none."""
     node, outside = unit[0], {*results, *(x for node in unit for x in node.inputs)} - {*unit} | {*results}
-    if len({x.spec.dtype for x in outside}) == 1 and all(x.spec.nbytes for x in outside):
+    if len({x.spec.dtype for x in outside}) == 1:  # else a mask passes from unit to unit
         if loop_of(node):
             return loop_program(unit, results)
         if make := PROGRAMS_OF.get(node.op, rows_of if PLANNERS[node.op] is plan_rows else None):
