@@ -1685,7 +1685,7 @@ class NoProgram(Exception):
     """Says why a graph is no program of some kind."""
 
 
-LIMIT = 2000  # operations on single numbers written out for one row; with more of them, loops are quicker (measured)
+LIMIT = 1500  # operations on single numbers written out for one row; with more of them, loops are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
 
 
