@@ -1140,7 +1140,7 @@ def trained_net(sizes, batch, dtype):
                 x = relu(h)
             many = sizes[-1] > 1
             loss = -reduce_mean(reduce_sum(y * nn.log_softmax(h), -1)) if many else reduce_mean((h - y) * (h - y))
-        positive.assign(positive + reduce_sum(cast(h > 0.0, dtype)))
+        positive.assign(positive + reduce_sum(cast(cast(h, dtype) > 0.0, dtype)))
         for w, m, dw in zip(weights, moments, tape.gradient(loss, weights), strict=True):
             m.assign(0.9 * m + dw)
             w.assign(w - 0.05 * m)

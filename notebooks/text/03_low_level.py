@@ -2187,13 +2187,13 @@ def in_programs(function, masks, floats, numbers):
 def loop_of(node):
     """The Spec, a shape and a dtype of floats, that all nodes of a loop share. None for a node that fits in none."""
     results, _, _, masks = ELEMENTWISE.get(node.op, (0, None, None, 0))
-    if node.op == "cast" and node.inputs[0].spec.dtype == bool and own_kernel(node):
-        return node.spec.device.spec(node.spec.shape, node.spec.dtype)
-    loop = node.spec.device.spec(node.spec.shape, node.inputs[-1].spec.dtype)
-    if results != 1 or loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or loop.device.kind != "cpu":
+    dtype, device = node.inputs[-1].spec.dtype, node.spec.device
+    plain = node.op == "cast" and dtype in (np.dtype(bool), node.spec.dtype) and own_kernel(node)
+    loop = device.spec(node.spec.shape, node.spec.dtype if plain else dtype)
+    if loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or device.kind != "cpu" or results != 1 and not plain:
         return None
-    function, floats = KERNELS[node.op, loop.device.kind], len(node.inputs) - masks
-    return loop if in_programs(function, masks, floats, tuple(numbers_of(node))) else None
+    function, floats = KERNELS[node.op, device.kind], len(node.inputs) - masks
+    return loop if plain or in_programs(function, masks, floats, tuple(numbers_of(node))) else None
 
 
 # %% [markdown]
@@ -2286,7 +2286,8 @@ def loop_program(nodes, results):
         for node in nodes:
             function = KERNELS[node.op, node.spec.device.kind]
             if node.op == "cast":
-                values[node] = select(values[node.inputs[0]], 1.0, 0.0)
+                x = node.inputs[0]
+                values[node] = select(values[x], 1.0, 0.0) if x.spec.dtype == bool else values[x]
             else:
                 values[node] = function(*map(values.get, node.inputs), **numbers_of(node))
         for node in results:
