@@ -78,18 +78,17 @@ def run(shell: Shell, number: int, source: str, seed: int, say) -> None:
     handed = {}
     exercises.check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)
+    failed = done.error_before_exec or done.error_in_exec
     for key in dict.fromkeys([*named, *handed]):
         if key in handed:
             try:
                 state, text = verdict(key, handed[key], seed)
             except BaseException as error:
                 state, text = "error", f"{type(error).__name__}: {error}"
+        elif failed:
+            state, text = "error", f"the cell raises {type(failed).__name__}: {failed}"
         else:
-            error = done.error_before_exec or done.error_in_exec
-            state, text = (
-                "error",
-                f"the cell raises {type(error).__name__}: {error}" if error else "the check is not run",
-            )
+            state, text = "error", "the check is not run"
         say(key=key, state=state, text=text)
 
 

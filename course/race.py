@@ -80,7 +80,9 @@ def drawn(figure, inputs, rate, x, y, runs):
     """A race: the paths on a map of the loss, and how far above the best loss each racer is.
 
     inputs: one of MAPS. x, y: [n, 1], what w·x + b is fitted to. runs: {name: (losses[steps + 1], path[steps + 1, 2])}, up
-    to three, with the loss and (w, b) at the start and after each update. What is not finite is not drawn."""
+    to three (more: ValueError), with the loss and (w, b) at the start and after each update. What is not finite is not drawn."""
+    if len(runs) > len(RACERS):
+        raise ValueError(f"race: {len(runs)} runs ({', '.join(runs)}); a picture has room for {len(RACERS)}")
     place, losses = valley(x, y), {name: np.asarray(loss) for name, (loss, _) in runs.items()}
     chart, clock = figure.subplots(1, 2)
     draw_map(chart, place, inputs, [path for _, path in runs.values()])

@@ -48,7 +48,8 @@ def flow(figure, x, tiles, cycle):
     axes.text(n + 0.3, k / 2, "× weight\nsum so far", va="center", color="#444444")
     finding = f"cycle {cycle}: {busy} of {k * n} cells busy, {done} of {m * n * len(tiles)} sums finished"
     axes.set_title(finding)
-    return f"A systolic array of {k} x {n} cells, {m} rows of x, {len(tiles)} tile(s) of weights. In {finding}."
+    weights = f"{len(tiles)} tile{'s' * (len(tiles) > 1)} of weights"
+    return f"A systolic array of {k} x {n} cells, {m} rows of x, {weights}. In {finding}."
 
 
 def useful(m, tiles, side):

@@ -45,8 +45,8 @@ class Explorer:
     def box(self):
         """The sliders, the image, and the sentence that says what is in it."""
         image, line = Titled(format="png", layout={"align_self": "flex-start"}), HTML()
-        sliders = {
-            name: SelectionSlider(
+        sliders = [
+            SelectionSlider(
                 options=[(spelled(value), value) for value in values],
                 value=self.start[name],
                 description=name.replace("_", " "),
@@ -54,37 +54,51 @@ class Explorer:
                 style={"description_width": f"{max(map(len, self.controls)) + 2}ch"},
             )
             for name, values in self.controls.items()
-        }
-        drawn = {tuple(slider.index for slider in sliders.values()): self.first}
+        ]
+        drawn = {tuple(slider.index for slider in sliders): self.first}
 
         def picture_at(key):
             if key not in drawn:
-                drawn[key] = self.draw(**{name: self.controls[name][k] for name, k in zip(sliders, key, strict=True)})
+                chosen = zip(self.controls.items(), key, strict=True)
+                drawn[key] = self.draw(**{name: values[k] for (name, values), k in chosen})
             return drawn[key]
 
-        def redraw(change):
+        def redraw(change=None):
             # While this runs, the browser keeps back all but the newest value of a slider: nothing queues up.
-            key = tuple(slider.index for slider in sliders.values())
+            key = tuple(slider.index for slider in sliders)
             try:
                 picture = picture_at(key)
                 image.value, image.tooltip, line.value = picture.live, picture.text, spoken(picture.text)
             except Exception as error:  # the old picture stays
                 line.value = spoken(f"{type(error).__name__}: {error}")
-            with contextlib.suppress(RuntimeError):  # no loop runs, so no reader waits
-                asyncio.get_running_loop().call_later(0.02, draw_ahead, key, change)
+            in_idle_time(draw_ahead, key, presses(sliders, change))
 
-        def draw_ahead(key, change):
-            """One step further the same way: the reader's next press is most likely this one, and is answered at once."""
-            step = 1 if change["new"] > change["old"] else -1
-            further = [k + step * (slider is change["owner"]) for slider, k in zip(sliders.values(), key, strict=True)]
-            if 0 <= change["new"] + step < len(change["owner"].options):
+        def draw_ahead(key, keys):
+            """What the next press of a key may ask for, a picture at a time: it is answered at once."""
+            if keys and key == tuple(slider.index for slider in sliders):
                 with contextlib.suppress(Exception):  # it is told when the reader gets there
-                    picture_at(tuple(further))
+                    picture_at(keys[0])
+                in_idle_time(draw_ahead, key, keys[1:])
 
-        image.value, image.tooltip, line.value = self.first.live, self.first.text, spoken(self.first.text)
-        for slider in sliders.values():
+        redraw()
+        for slider in sliders:
             slider.observe(redraw, "index")
-        return VBox([*sliders.values(), image, line])
+        return VBox([*sliders, image, line])
+
+
+def presses(sliders, last=None):
+    """Where each slider's arrow keys lead from here, as indices of all sliders; first of all, where the last press goes on."""
+    at = [slider.index for slider in sliders]
+    moves = [(slider, step) for slider in sliders for step in (1, -1) if 0 <= slider.index + step < len(slider.options)]
+    if last is not None:
+        moves.sort(key=lambda move: move != (last["owner"], 1 if last["new"] > last["old"] else -1))
+    return [tuple(k + step * (s is slider) for s, k in zip(sliders, at, strict=True)) for slider, step in moves]
+
+
+def in_idle_time(call, *args):
+    """Call this soon, when the kernel has nothing else to do. Where no loop runs no reader waits, and nothing is called."""
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop().call_later(0.02, call, *args)
 
 
 def spoken(text):

@@ -42,7 +42,7 @@ def cannot(work):
 
 MODES = {
     "right": ("eager", lambda work: trained(work, work.rate)),
-    "rate 1 % too high": ("eager", lambda work: trained(work, 1.01 * work.rate)),
+    "rate 0.1 % too high": ("eager", lambda work: trained(work, 1.001 * work.rate)),
     "cannot": ("eager", cannot),
 }
 """
@@ -50,6 +50,11 @@ ENDS = """
 import os
 
 NAME, VERSION, PACKAGES, MODES = "Ends", "1", [], {"ends": ("eager", lambda work: os._exit(3))}
+"""
+HANGS = """
+import time
+
+NAME, VERSION, PACKAGES, MODES = "Hangs", "1", [], {"hangs": ("eager", lambda work: time.sleep(600))}
 """
 LINE = bench.Case("training", "linear", "", lambda: bench.of_task(tasks.linear(), 10, "sgd"))
 
@@ -63,6 +68,7 @@ def folder(tmp_path_factory):
         (folder / name).write_text((bench.FOLDER / name).read_text(encoding="utf-8"), encoding="utf-8")
     (folder / "peers" / "other.py").write_text(PEER, encoding="utf-8")
     (folder / "peers" / "ends.py").write_text(ENDS, encoding="utf-8")
+    (folder / "peers" / "hangs.py").write_text(HANGS, encoding="utf-8")
     return folder
 
 
@@ -104,9 +110,34 @@ def test_who_does_the_same_is_timed_and_others_are_told(measured):
     assert {mode for mode, result in measured.items() if result.seconds} == {"naive", "in place", "right"}
     assert all(len(measured[mode].seconds) == 2 and min(measured[mode].seconds) > 0 for mode in ("naive", "right"))
     assert measured["right"].apart < 1e-6
-    assert measured["rate 1 % too high"].why.startswith("computes something else: 0.0")
+    assert measured["rate 0.1 % too high"].why.startswith("computes something else: 0.0")
     assert measured["cannot"].why == "has no exp"
     assert measured["ends"].why == "its process ended (3)"
+
+
+def test_a_library_that_hangs_is_ended_and_named(folder, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "FOLDER", folder)
+    LINE.make().save(tmp_path / "work.npz")
+    peer = bench.Peer("hangs", sys.executable)
+    assert peer.modes == {"hangs": "eager"}
+    monkeypatch.setattr(bench, "PATIENCE", 0.5)
+    assert peer.ask("make", "hangs", str(tmp_path / "work.npz")) == {"skipped": "gave no answer within 0.5 s"}
+    assert peer.process.poll() is not None and peer.gone
+    assert peer.ask("drop", 0) == {"skipped": "its process has ended"}
+    assert bench.first_epoch(peer, "hangs", str(tmp_path / "work.npz"), tmp_path) is None
+    peer.close()
+
+
+@pytest.mark.parametrize("steps", [1, 10, 100])
+def test_the_corrections_of_adam_keep_their_digits(steps, monkeypatch):
+    """In float32, where 1 - 0.999ᵗ from the power is 1.3e-5 of itself away."""
+    monkeypatch.syspath_prepend(str(bench.FOLDER))
+    formulas = importlib.import_module("formulas")
+    for beta in formulas.BETAS["adam"]:
+        c = np.zeros(1, "f4")
+        for _ in range(steps):
+            c = formulas.corrected(beta, c)
+        assert c.dtype == np.float32 and c[0] == pytest.approx(1.0 - beta**steps, rel=1.2e-6)
 
 
 def test_a_loss_that_is_wrong_counts_as_something_else(tmp_path):
@@ -130,7 +161,7 @@ def test_what_a_library_prints_is_no_answer(folder, tmp_path):
     )  # fmt: skip
     about, made, timed, dropped, late, unknown = map(json.loads, told.stdout.splitlines())
     assert about == {"name": "Other", "version": "1", "bytes": 0, "modes": dict.fromkeys(
-        ["right", "rate 1 % too high", "cannot"], "eager")}  # fmt: skip
+        ["right", "rate 0.1 % too high", "cannot"], "eager")}  # fmt: skip
     assert made["made"] == 0 and timed["seconds"] > 0 and dropped == {}
     assert "skipped" in late and "KeyError: 'dance'" in unknown["skipped"]
     assert "a library prints this" in told.stderr

@@ -193,6 +193,12 @@ def test_a_reader_may_race_with_nonsense():
     assert "nothing diverges; one is 1,706 % above" in text
 
 
+def test_a_fourth_racer_is_refused():
+    runs = {name: (np.ones(2), np.zeros((2, 2))) for name in "abcd"}
+    with pytest.raises(ValueError, match=r"race: 4 runs \(a, b, c, d\); a picture has room for 3"):
+        race.drawn("raw", 0.1, DEPTH, MASS, runs)
+
+
 def test_a_move_of_a_slider_costs_little_more_than_another_explorer():
     """On a desk the loop order of notebook 02 takes some 130 ms, a race 150, three trainings included."""
     figures.loop_order("ijk", 303), draw("raw", 0.002, 0.9)

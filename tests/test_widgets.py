@@ -288,25 +288,47 @@ def test_an_explorer_redraws_one_image():
     assert (image.value, said(box)) == (b"-0.5 b", "x < 1, y = b") and draw.drawn == [*drawn, (3, "b")]
 
 
-def test_an_explorer_draws_one_step_ahead():
+async def drawn_until(draw, count):
+    """Let the loop run until so many pictures are drawn, and a little longer."""
+    for _ in range(100):
+        if len(draw.drawn) >= count:
+            break
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+
+
+def test_an_explorer_draws_in_idle_time_what_the_next_press_asks_for():
     draw = Drawing()
-    sliders = [
-        w
-        for w in parts(widgets.explore(draw, "", x=[1, 2, 3, 4], y=["a", "b"]).box())
-        if isinstance(w, SelectionSlider)
-    ]
+    explorer = widgets.explore(draw, "", start=dict(x=2), x=[1, 2, 4, 5, 6], y=["a", "b"])
 
-    async def move(slider, index):
-        sliders[slider].index = index
-        await asyncio.sleep(0.05)
+    async def press():
+        sliders = [w for w in parts(explorer.box()) if isinstance(w, SelectionSlider)]
+        await drawn_until(draw, 4)
+        assert draw.drawn == [(2, "a"), (4, "a"), (1, "a"), (2, "b")]  # both neighbours, and the only one
+        sliders[0].index += 1
+        await drawn_until(draw, 6)
+        assert draw.drawn[4:] == [(5, "a"), (4, "b")]  # first of all on the same way
+        sliders[1].index += 1
+        sliders[1].index -= 1
+        await drawn_until(draw, 6)
+        assert draw.drawn[6:] == []  # nothing twice
 
-    async def moves():
-        await move(0, 1)  # ahead lies 3, which cannot be drawn: nothing is said of it
-        await move(1, 1)  # the last of its slider
-        await move(0, 0)  # the first
+    asyncio.run(press())
 
-    asyncio.run(moves())
-    assert draw.drawn == [(1, "a"), (2, "a"), (3, "a"), (2, "b"), (1, "b")]
+
+def test_what_cannot_be_drawn_ahead_is_told_when_the_reader_gets_there():
+    draw = Drawing()
+
+    async def press():
+        box = widgets.explore(draw, "", x=[1, 2, 3, 4], y=["a", "b"]).box()
+        slider = next(w for w in parts(box) if isinstance(w, SelectionSlider))
+        slider.index = 1
+        await drawn_until(draw, 4)
+        assert (3, "a") in draw.drawn and (2, "b") in draw.drawn and said(box) == "x < 2, y = a"
+        slider.index = 2
+        assert said(box) == "ZeroDivisionError: division by zero"
+
+    asyncio.run(press())
 
 
 def test_without_widgets_an_explorer_is_its_first_picture_and_a_text():

@@ -121,7 +121,7 @@ def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     model = launched_model()
     xray.compiled(model, *[array.astype("f4") for array in HUNDRED])  # which builds it
     specs = [pool()["cpu:0"].spec(array.shape, "f4") for array in HUNDRED]
-    program = built(lambda x, y: model.train_step(x, y), specs, 100)[0]
+    program = built(lambda x, y: model.train_step(x, y), specs, 100, {})[0]
     assert (units.launches, units.nbytes) == (program.launches, program.nbytes)
 
 
@@ -131,7 +131,7 @@ def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
     rows = [array.astype("f4") for array in HUNDRED]
     (launched,) = rows_of(xray.compiled(model, *rows), "kernel")
     specs = [pool()["cpu:0"].spec(array.shape, "f4") for array in HUNDRED]
-    program = built(lambda x, y: model.train_step(x, y), specs, 100)[0]
+    program = built(lambda x, y: model.train_step(x, y), specs, 100, {})[0]
     assert launched.name == "list of programs on cpu:0" and launched.bytes == program.nbytes
 
 

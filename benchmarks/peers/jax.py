@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 import numpy as np
-from formulas import BETAS, loss, net, update
+from formulas import BETAS, corrected, loss, net, update
 from peers.numpy import one_op
 from worker import Trainer
 
@@ -15,19 +15,19 @@ LIB = SimpleNamespace(**vars(jnp) | vars(jax.nn))
 
 
 def by_arrays(work):
-    """step(state, x, y, rows) -> the new state and the loss; and the state at the start: weights, moments, powers."""
+    """step(state, x, y, rows) -> the new state and the loss; and the state at the start: weights, moments, corrections."""
     betas = BETAS[work.optimizer]
 
     def step(state, x, y, rows):
-        weights, moments, powers = state
+        weights, moments, corrections = state
         data, target = (a.at[rows].get(mode="promise_in_bounds") for a in (x, y))
         value, gradients = jax.value_and_grad(lambda w: loss(LIB, work.loss, net(LIB, data, w), target))(weights)
-        powers = [beta * power for power, beta in zip(powers, betas, strict=True)]
-        new = [update(LIB, work.rate, *each, powers) for each in zip(weights, gradients, moments, strict=True)]
-        return ([w for w, _ in new], [mv for _, mv in new], powers), value
+        corrections = [corrected(beta, c) for beta, c in zip(betas, corrections, strict=True)]
+        new = [update(LIB, work.rate, *each, corrections) for each in zip(weights, gradients, moments, strict=True)]
+        return ([w for w, _ in new], [mv for _, mv in new], corrections), value
 
     zeros = [tuple(jnp.zeros(w.shape) for _ in betas) for w in work.weights]
-    return step, ([jnp.array(w) for w in work.weights], zeros, [jnp.float32(1.0) for _ in betas])
+    return step, ([jnp.array(w) for w in work.weights], zeros, [jnp.float32(0.0) for _ in betas])
 
 
 def jitted(work):

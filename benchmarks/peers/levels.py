@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from formulas import BETAS, EPSILON, loss, net, update
+from formulas import BETAS, EPSILON, corrected, loss, net, update
 from peers.numpy import one_op
 from worker import Trainer
 
@@ -69,16 +69,16 @@ def by_tensors(work):
     """A step of level 3, formulas and optimizer by hand: step(rows, target) -> loss, and the variables."""
     weights, betas = [Variable(w) for w in work.weights], BETAS[work.optimizer]
     moments = [[Variable(np.zeros_like(w)) for _ in betas] for w in work.weights]
-    powers = [Variable(np.ones((), work.x.dtype)) for _ in betas]
+    corrections = [Variable(np.zeros((), work.x.dtype)) for _ in betas]
 
     def step(rows, target):
         with GradientTape() as tape:
             value = loss(LIB, work.loss, net(LIB, rows, weights), target)
         gradients = tape.gradient(value, weights)
-        for power, beta in zip(powers, betas, strict=True):
-            power.assign(beta * power)
+        for c, beta in zip(corrections, betas, strict=True):
+            c.assign(corrected(beta, c))
         for w, dw, mv in zip(weights, gradients, moments, strict=True):
-            new, new_mv = update(LIB, work.rate, w, dw, mv, powers)
+            new, new_mv = update(LIB, work.rate, w, dw, mv, corrections)
             for variable, value_ in zip((w, *mv), (new, *new_mv), strict=True):
                 variable.assign(value_)
         return value
@@ -141,7 +141,8 @@ def level_4(work):
         layer.build((None, len(w)))
         layer.set_weights([w, b])
     variables = [v for layer in layers for v in layer.trainable_variables]
-    data = Dataset.from_tensor_slices((work.x, work.y)).shuffle(len(work.x)).batch(work.batch)
+    x, y = constant(work.x), constant(work.y)
+    data = Dataset.from_tensor_slices((x, y)).shuffle(len(work.x)).batch(work.batch)
 
     @function
     def step(x, y):
@@ -161,7 +162,7 @@ def level_4(work):
             run(data)
 
     return Trainer(
-        lambda order: run(Dataset.from_batches(work.x, work.y, work.batches(order))),
+        lambda order: run(Dataset.from_batches(x, y, work.batches(order))),
         lambda: [v.numpy() for v in variables],
         fit,
     )
@@ -172,8 +173,9 @@ def level_5(work):
     model.build((None, work.x.shape[1]))
     model.set_weights(work.weights)
     model.compile(optimizer_of(work), LOSSES[work.loss]())
+    x, y = constant(work.x), constant(work.y)
     return Trainer(
-        lambda order: model.fit(Dataset.from_batches(work.x, work.y, work.batches(order)), verbose=0).losses,
+        lambda order: model.fit(Dataset.from_batches(x, y, work.batches(order)), verbose=0).losses,
         model.get_weights,
         lambda epochs: model.fit(work.x, work.y, work.batch, epochs, verbose=0),
     )

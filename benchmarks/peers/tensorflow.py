@@ -7,7 +7,7 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import tensorflow as tf
-from formulas import BETAS, EPSILON, loss, net, update
+from formulas import BETAS, EPSILON, corrected, loss, net, update
 from peers.numpy import one_op
 from worker import Trainer
 
@@ -28,16 +28,16 @@ def by_tensors(work):
     x, y, betas = tf.constant(work.x), tf.constant(work.y), BETAS[work.optimizer]
     weights = [tf.Variable(w) for w in work.weights]
     moments = [[tf.Variable(tf.zeros_like(w)) for _ in betas] for w in weights]
-    powers = [tf.Variable(1.0) for _ in betas]
+    corrections = [tf.Variable(0.0) for _ in betas]
 
     def step(rows):
         data, target = tf.gather(x, rows), tf.gather(y, rows)
         with tf.GradientTape() as tape:
             value = loss(LIB, work.loss, net(LIB, data, weights), target)
-        for power, beta in zip(powers, betas, strict=True):
-            power.assign(beta * power)
+        for c, beta in zip(corrections, betas, strict=True):
+            c.assign(corrected(beta, c))
         for w, dw, mv in zip(weights, tape.gradient(value, weights), moments, strict=True):
-            new, new_mv = update(LIB, work.rate, w, dw, mv, powers)
+            new, new_mv = update(LIB, work.rate, w, dw, mv, corrections)
             for variable, tensor in zip((w, *mv), (new, *new_mv), strict=True):
                 variable.assign(tensor)
         return value

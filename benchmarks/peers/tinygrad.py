@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from formulas import BETAS, loss, net, update
+from formulas import BETAS, corrected, loss, net, update
 from tinygrad import Tensor, TinyJit
 from worker import Trainer
 
@@ -19,14 +19,14 @@ class LIB:
 def trainer(work, wrap):
     weights, betas = [Tensor(w).realize() for w in work.weights], BETAS[work.optimizer]
     moments = [[Tensor.zeros(*w.shape).contiguous().realize() for _ in betas] for w in weights]
-    powers = [Tensor([1.0]).contiguous().realize() for _ in betas]
+    corrections = [Tensor([0.0]).contiguous().realize() for _ in betas]
 
     @wrap
     def step(rows, target):
         value = loss(LIB, work.loss, net(LIB, rows, weights), target)
-        changes = [power.assign(beta * power) for power, beta in zip(powers, betas, strict=True)]
+        changes = [c.assign(corrected(beta, c)) for c, beta in zip(corrections, betas, strict=True)]
         for w, dw, mv in zip(weights, value.gradient(*weights), moments, strict=True):
-            new, new_mv = update(LIB, work.rate, w, dw, mv, powers)
+            new, new_mv = update(LIB, work.rate, w, dw, mv, corrections)
             changes += [old.assign(tensor) for old, tensor in zip((*mv, w), (*new_mv, new), strict=True)]
         return value.realize(*changes)
 

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import torch
-from formulas import BETAS, EPSILON, loss, net, update
+from formulas import BETAS, EPSILON, corrected, loss, net, update
 from peers.numpy import one_op
 from torch import nn
 from worker import Trainer
@@ -52,7 +52,7 @@ def compiled(work):
     x, y = torch.tensor(work.x), torch.tensor(work.y)
     weights, betas = [torch.tensor(w) for w in work.weights], BETAS[work.optimizer]
     moments = [[torch.zeros_like(w) for _ in betas] for w in weights]
-    powers = [torch.ones(()) for _ in betas]
+    corrections = [torch.zeros(()) for _ in betas]
 
     def value(weights, rows, target):
         return loss(LIB, work.loss, net(LIB, rows, weights), target)
@@ -60,10 +60,10 @@ def compiled(work):
     @torch.compile(fullgraph=True)
     def step(rows):
         gradients, losses = torch.func.grad_and_value(value)(weights, x[rows], y[rows])
-        for power, beta in zip(powers, betas, strict=True):
-            power.mul_(beta)
+        for c, beta in zip(corrections, betas, strict=True):
+            c.copy_(corrected(beta, c))
         for w, dw, mv in zip(weights, gradients, moments, strict=True):
-            new, new_mv = update(LIB, work.rate, w, dw, mv, powers)
+            new, new_mv = update(LIB, work.rate, w, dw, mv, corrections)
             for old, tensor in zip((w, *mv), (new, *new_mv), strict=True):
                 old.copy_(tensor)
         return losses

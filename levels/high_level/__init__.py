@@ -12,7 +12,7 @@ from .callbacks import (
 )
 from .loops import (
     OPTIMIZERS, PIECE, Callback, History, Training, alone, attach, compiled, listed, made, noted_interrupts, one_pass,
-    pieces, progress, run_epochs, tell, train_step
+    pieces, progress, renew, run_epochs, tell, train_step
 )
 from .models import (
     Call, Functional, Input, Model, Placeholder, Sequential, arrays_of, check_targets, dry_run, in_order, later,
@@ -28,7 +28,7 @@ __all__ = [
     "arrays_of", "attach", "attributes_of", "blamed", "both", "check_built", "check_targets", "compiled",
     "dnn_classifier", "dry_run", "export", "fill", "graph_of", "in_order", "info", "later", "linear_regression",
     "listed", "load_model", "made", "noted_interrupts", "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted",
-    "pieces", "progress", "reader", "reduction_row", "replaced", "rows_of", "run_epochs", "save", "slice_row",
+    "pieces", "progress", "reader", "reduction_row", "renew", "replaced", "rows_of", "run_epochs", "save", "slice_row",
     "spec_of", "sum_row", "summary", "tell", "traced", "train", "train_step", "write", "written", "written_part"
 ]
 

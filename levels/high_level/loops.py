@@ -43,7 +43,7 @@ class Training(Made):
         self.metrics = [made("metric", METRICS, metric) for metric in listed(metrics)]
         if None in (self.optimizer, *self.losses):
             raise TypeError("compile: None is no optimizer and no loss")
-        self.pace = 1  # steps in a call; see `pieces`
+        self.pace, self.programs = 1, {}  # steps in a call, see `pieces`; what `compiled` made
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics look at the first output."""
@@ -67,23 +67,34 @@ def train_step(model, x, y):
     return loss
 
 
-def compiled(step):
-    """step(x, y) as a `function` of single arrays: call this with the number of inputs, the others are targets."""
-    return functools.cache(lambda inputs: function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:]))))
+def compiled(training, step, inputs):
+    """step(x, y) as a `function` of single arrays: so many inputs, the others are targets. Made once."""
+    if (step, inputs) not in training.programs:
+        program = function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:])))
+        training.programs[step, inputs] = program
+    return training.programs[step, inputs]
+
+
+def renew(training, step):
+    """What this step reads may have changed: let its functions trace anew. Returns the step."""
+    for (earlier, _), program in training.programs.items():
+        if earlier == step:
+            program.renew()
+    return step
 
 
 PIECE = 0.05  # seconds
 
 
-def pieces(program, data, training, one_by_one):
-    """Go through the data once, some batches in each call of `program`. Yields (losses, batch sizes) of each call."""
+def pieces(training, step, data, one_by_one):
+    """Go through the data once, some steps in each call of a program. Yields (losses, batch sizes) of each call."""
     if not data.in_memory:
         for x, y in data:
             rows = [*listed(x), *listed(y)]
-            yield program(len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
+            yield compiled(training, step, len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
         return
     (x, y), batches = data.rows()
-    rows, program, done = [*listed(x), *listed(y)], program(len(listed(x))), 0
+    rows, program, done = [*listed(x), *listed(y)], compiled(training, step, len(listed(x))), 0
     while done < len(batches):
         part = batches[done : done + (1 if one_by_one else training.pace)]
         begun = time.perf_counter()
@@ -93,12 +104,12 @@ def pieces(program, data, training, one_by_one):
         yield losses, [len(batch) for batch in part]
 
 
-def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):
+def one_pass(training, step, data, after=lambda losses: None, one_by_one=False):
     """Go through the data; `after` hears each piece's losses. Returns {"loss": the mean over rows, and the metrics}."""
     losses, sizes = [], []
     for metric in training.metrics:
         metric.reset_state()
-    for piece, rows in pieces(program, data, training, one_by_one):
+    for piece, rows in pieces(training, step, data, one_by_one):
         losses.append(piece)
         sizes += rows
         after(piece)
@@ -200,7 +211,8 @@ def progress(data, epochs, verbose):
 
 def run_epochs(model, data, epochs, verbose, callbacks, validation):
     """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
-    training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
+    training = model.training
+    step, test = renew(training, model.train_step), renew(training, model.test_step)
     history = model.history = History()
     one_by_one, model.stop_training = attach(callbacks, model), False
 

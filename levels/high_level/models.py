@@ -11,7 +11,7 @@ from levels.hardware import DEVICES
 from levels.low_level import Operators, constant, function, trace
 from levels.mid_level import Crossentropy, Layer, Loss, Made, Pipeline, SparseCategoricalCrossentropy, at_least
 
-from .loops import Training, alone, compiled, listed, one_pass, run_epochs, train_step
+from .loops import Training, alone, listed, one_pass, renew, run_epochs, train_step
 
 
 def arrays_of(x):
@@ -115,7 +115,8 @@ class Model(Layer):
             validation = last.batch(1024)
         if data is not x:
             data = (data.shuffle(len(data), seed) if shuffle else data).batch(batch_size)
-        self.predictor = None
+        if self.predictor is not None:
+            self.predictor.renew()
         return run_epochs(self, data, at_least(0, "epochs", epochs), verbose, listed(callbacks), validation)
 
     def batches(self, x, y=None, batch_size=1024):
@@ -124,7 +125,7 @@ class Model(Layer):
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows, and each metric}"""
-        return one_pass(self.training, compiled(self.test_step), self.batches(x, y, batch_size))
+        return one_pass(self.training, renew(self.training, self.test_step), self.batches(x, y, batch_size))
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows: a NumPy array, or a list of them."""

@@ -234,9 +234,9 @@ def view_of(view, base):
 
 def by_numbers(function, shape, inputs, pairs):
     """The program that takes numbers from view to view on a GPU."""
-    place, dtype, zero = inputs[0].device, inputs[0].dtype, np.zeros(1, inputs[0].dtype)
+    dtype = inputs[0].dtype
     arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
-    zero_there = place.put(zero)
+    zero = inputs[0].device.put(np.zeros(1, dtype))  # for what lies in no input
     for to, source in pairs(*arrays):
         to, source = np.atleast_1d(to), np.atleast_1d(source)
         base = next((k for k, array in enumerate(arrays) if k and np.may_share_memory(array, source)), 0)
@@ -246,8 +246,7 @@ def by_numbers(function, shape, inputs, pairs):
 
     def run(out, *arrays):
         for kernel, blocks, threads, base in launches:
-            # what lies in no input is 0
-            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
+            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero.data
             launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
 
     return run

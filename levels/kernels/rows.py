@@ -26,10 +26,11 @@ def plan_gather(op, function, x, rows):
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]"""
     for i in range(rows.size):
-        if not 0 <= rows[i] < x.shape[0]:
+        row = rows[i]  # read once: for all the compiler knows, out might lie over rows, and the loop below change it
+        if not 0 <= row < x.shape[0]:
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
-            out[i, j] = x[rows[i], j]
+            out[i, j] = x[row, j]
 
 
 TRIALS["gather"] = [

@@ -12,15 +12,15 @@ from .compiler import (
     ALONE, BACK_ENDS, EAGER, LIMIT, OWN, PASSES, PROGRAMS_OF, WIDEST, WRAPPERS, Call, Function, Launches, Loops,
     NoProgram, Rows, Split, Writer, address, addressof, adds_rows, all_lanes, argument, built, check_fits,
     check_results, check_rows, column_program, computed, copy_program, depth, dtype_of, eager, elementwise_values,
-    fetch_program, function, fused, in_programs, inside, keeps_rows, list_call, list_program, listed, loop_of,
-    loop_program, nothing_at, of_the_reader, overwriting, own_kernel, packed_like, placed, product_of, product_program,
-    product_values, program_of, read_outside, reduced_values, references, refs, resized, room_for, row_kernel_values,
-    row_numbers, rows_of, rows_program, run_launch, run_loop, stacked, stale, sum_of, sum_program, terms, threads,
-    unit_program, unwrapped, with_rows, write_loop, write_step
+    fetch_program, function, fused, held, in_programs, inside, keeps_rows, list_call, list_program, listed, loop_of,
+    loop_program, nothing_at, of_the_reader, outline, overwriting, own_kernel, packed_like, placed, product_of,
+    product_program, product_values, program_of, read_outside, reduced_values, references, refs, resized, room_for,
+    row_kernel_values, row_numbers, rows_of, rows_program, run_launch, run_loop, stacked, stale, sum_of, sum_program,
+    terms, threads, unit_program, unwrapped, with_rows, write_loop, write_step
 )
 from .graph import (
-    Graph, Node, Symbol, Tracer, each, folded, leaf_name, numbers_of, on_duty, rebuilt, results_of, shared, trace,
-    without_dead
+    SKETCHES, Graph, Node, Symbol, Tracer, each, folded, leaf_name, numbers_of, on_duty, rebuilt, results_of, shared,
+    trace, without_dead
 )
 from .module import Module, parts
 from .nn import log_softmax, relu, sigmoid, softmax
@@ -33,22 +33,22 @@ from .tensors import (
 )
 
 __all__ = [
-    "ALONE", "BACK_ENDS", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NUMBER", "OWN", "PASSES", "PROGRAMS_OF", "TAPES",
-    "VARIABLES", "VJPS", "WIDEST", "WRAPPERS", "Call", "Function", "GradientTape", "Graph", "Launches", "Loops",
-    "Module", "Node", "NoProgram", "Operators", "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer", "Variable",
-    "Writer", "address", "addressof", "adds_rows", "all_lanes", "apply", "arg_max", "argument", "as_tensor",
-    "as_tensors", "at_once", "backward", "blank", "built", "cast", "cat", "check_fits", "check_results", "check_rows",
-    "clip", "column_program", "computed", "concat", "constant", "copy_program", "depth", "device", "dnn",
+    "ALONE", "BACK_ENDS", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NUMBER", "OWN", "PASSES", "PROGRAMS_OF", "SKETCHES",
+    "TAPES", "VARIABLES", "VJPS", "WIDEST", "WRAPPERS", "Call", "Function", "GradientTape", "Graph", "Launches",
+    "Loops", "Module", "Node", "NoProgram", "Operators", "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer",
+    "Variable", "Writer", "address", "addressof", "adds_rows", "all_lanes", "apply", "arg_max", "argument",
+    "as_tensor", "as_tensors", "at_once", "backward", "blank", "built", "cast", "cat", "check_fits", "check_results",
+    "check_rows", "clip", "column_program", "computed", "concat", "constant", "copy_program", "depth", "device", "dnn",
     "dnn_classifier", "dtype_of", "each", "eager", "elementwise_values", "exp", "fetch_program", "folded", "function",
-    "fused", "gather", "grad", "in_programs", "in_range", "innermost", "inside", "keeps_rows", "leaf_name",
+    "fused", "gather", "grad", "held", "in_programs", "in_range", "innermost", "inside", "keeps_rows", "leaf_name",
     "linear_regression", "list_call", "list_program", "listed", "log", "log_softmax", "loop_of", "loop_program",
     "matmul", "matmul_vjp_w", "matmul_vjp_x", "maximum", "method", "minimum", "moved", "new_tensor", "nothing_at",
-    "number_tensor", "numbers_of", "of_the_reader", "on_duty", "one_hot", "overwriting", "own_kernel", "packed_like",
-    "part_of_join", "parts", "placed", "printed", "product_of", "product_program", "product_values", "program_of",
-    "read_outside", "rebuilt", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reduced_values", "references",
-    "refs", "relu", "renamed", "reshape", "resized", "results_of", "room_for", "row_kernel_values", "row_numbers",
-    "rows_of", "rows_program", "run_launch", "run_loop", "share_back", "shared", "sigmoid", "size", "slice_of",
-    "softmax", "spread_back", "sqrt", "stacked", "stale", "stop_gradient", "sum_of", "sum_program", "tanh", "tensor",
-    "terms", "threads", "trace", "transpose", "unbroadcast", "unit_program", "unwrapped", "walk_back", "where",
-    "whole", "with_rows", "without_dead", "without_dots", "write_loop", "write_step"
+    "number_tensor", "numbers_of", "of_the_reader", "on_duty", "one_hot", "outline", "overwriting", "own_kernel",
+    "packed_like", "part_of_join", "parts", "placed", "printed", "product_of", "product_program", "product_values",
+    "program_of", "read_outside", "rebuilt", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reduced_values",
+    "references", "refs", "relu", "renamed", "reshape", "resized", "results_of", "room_for", "row_kernel_values",
+    "row_numbers", "rows_of", "rows_program", "run_launch", "run_loop", "share_back", "shared", "sigmoid", "size",
+    "slice_of", "softmax", "spread_back", "sqrt", "stacked", "stale", "stop_gradient", "sum_of", "sum_program", "tanh",
+    "tensor", "terms", "threads", "trace", "transpose", "unbroadcast", "unit_program", "unwrapped", "walk_back",
+    "where", "whole", "with_rows", "without_dead", "without_dots", "write_loop", "write_step"
 ]

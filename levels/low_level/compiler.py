@@ -34,7 +34,19 @@ from levels.kernels import (
 
 from .autodiff import size
 from .graph import Symbol, each, folded, numbers_of, results_of, shared, trace, without_dead
-from .tensors import ENGINES, TAPES, Tensor, Variable, as_tensor, at_once, constant, gather, new_tensor, renamed
+from .tensors import (
+    ENGINES,
+    TAPES,
+    Operators,
+    Tensor,
+    Variable,
+    as_tensor,
+    at_once,
+    constant,
+    gather,
+    new_tensor,
+    renamed,
+)
 
 
 def adds_rows(node, by_row):
@@ -844,6 +856,24 @@ class Loops(Rows):
         return listed(self.graph, self.units, "programs")
 
 
+def held(value):
+    """An attribute as part of a key: a small constant by its numbers, a large one or a variable by who it is."""
+    if isinstance(value, Tensor) and value.spec.nbytes <= PAGE:
+        return value.numpy().tobytes()
+    return id(value) if isinstance(value, Operators) else (type(value), repr(value))  # 0.0 == -0.0; their texts differ
+
+
+def outline(graph):
+    """What a program depends on, as a key: while the first of two graphs with one outline lives, its program serves both."""
+    names, ops = {}, []
+    for node in graph.nodes:
+        told = node.op, node.spec, *map(names.get, node.inputs), *map(held, node.attrs.values())
+        names[node] = len(ops) if node.inputs else told
+        ops += [told] * bool(node.inputs)
+    updates = ((id(variable), names[node]) for variable, node in graph.updates.items())
+    return *ops, "outputs", *map(names.get, graph.outputs), "updates", *updates
+
+
 PASSES = [without_dead, shared, folded]
 
 
@@ -868,13 +898,18 @@ def program_of(graph, batch):
     return Launches(graph, "; ".join(reasons))
 
 
-def built(python, signature, batch):
-    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
+def built(python, signature, batch, made):
+    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?
+
+    `made` holds the programs that there are, {what they depend on: program}.
+    """
     graph, result, any_batch = trace(python, signature, batch)
     for one_pass in PASSES:
         graph = one_pass(graph)
-    program = program_of(graph, batch)
-    return program, packed_like(result), any_batch and program.any_batch
+    key = batch, *outline(graph)
+    if key not in made:
+        made[key] = program_of(graph, batch)
+    return made[key], packed_like(result), any_batch and made[key].any_batch
 
 
 EAGER = []  # not empty: what `function` decorates runs as it stands
@@ -987,7 +1022,8 @@ class Function:
 
     def __init__(self, python):
         functools.update_wrapper(self, python)
-        self.python, self.programs, self.traces, self.version, self.outside = python, {}, 0, None, {}
+        # programs: by signature; made: by graph; version: of KERNELS; outside: what was read there, see `read_outside`
+        self.python, self.programs, self.made, self.traces, self.version, self.outside = python, {}, {}, 0, None, {}
 
     def __call__(self, *args):
         if TAPES or EAGER or ENGINES[-1] is not at_once:  # a tape or a trace wants to hear of every op
@@ -1024,7 +1060,7 @@ class Function:
     def compiled(self, signature):
         """The program for arguments like these, and what puts its results together."""
         if self.version != KERNELS.version or stale(self.outside):
-            self.programs.clear()
+            self.programs, self.made = {}, {}
             self.version, self.outside = KERNELS.version, {}
         found = self.programs.get(signature)
         if found is None:
@@ -1042,13 +1078,20 @@ class Function:
         any_batch = False
         if batch == 1:  # one row looks like something to repeat, so two are tried first
             with suppress(Exception):
-                program, pack, any_batch = built(self.python, resized(signature, 1, 2), 2)
+                program, pack, any_batch = built(self.python, resized(signature, 1, 2), 2, self.made)
         if not any_batch:
-            program, pack, any_batch = built(self.python, signature, batch)
+            program, pack, any_batch = built(self.python, signature, batch, self.made)
         self.outside |= read_outside(self.python, [KERNELS[x.op, x.spec.device.kind] for x in program.graph.ops])
         if any_batch:
             self.programs[resized(signature, batch, None)] = program, pack
         return program, pack
+
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed. What gives the same graph keeps its program."""
+        if self.programs:  # else nobody called since
+            used = [program for program, _ in self.programs.values()]
+            self.made = {key: program for key, program in self.made.items() if program in used}
+            self.programs, self.traces = {}, 0
 
 
 WRAPPERS[Function], function = "python", Function

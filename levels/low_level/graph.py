@@ -102,10 +102,15 @@ def leaf_name(node):
     return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
+SKETCHES = {}  # the version of KERNELS -> the plans that traces made with them
+
+
 @contextmanager
 def on_duty(tracer):
     """Inside this `with` block ops are written down, and variables hold symbols."""
     plans, compiler = dict(PLANS), COMPILERS["cpu"]
+    PLANS.clear()
+    PLANS.update(SKETCHES.get(KERNELS.version, {}))
     ENGINES.append(tracer)
     COMPILERS["cpu"] = lambda function, *_: function  # a compiler that leaves the function as it is
     try:
@@ -115,6 +120,8 @@ def on_duty(tracer):
     finally:
         ENGINES.pop()
         COMPILERS["cpu"] = compiler
+        SKETCHES.clear()
+        SKETCHES[KERNELS.version] = dict(PLANS)
         PLANS.clear()
         PLANS.update(plans)
         for made, node in tracer.made:

@@ -4251,9 +4251,9 @@ except IndexError as error:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
-# | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
-# | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
+# | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
+# | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
+# | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
 #
 # ## Exercises (60 min, optional)
 #

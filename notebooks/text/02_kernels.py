@@ -1252,10 +1252,11 @@ def plan_gather(op, function, x, rows):
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]"""
     for i in range(rows.size):
-        if not 0 <= rows[i] < x.shape[0]:
+        row = rows[i]  # read once: for all the compiler knows, out might lie over rows, and the loop below change it
+        if not 0 <= row < x.shape[0]:
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
-            out[i, j] = x[rows[i], j]
+            out[i, j] = x[row, j]
 
 
 TRIALS["gather"] = [
@@ -2306,9 +2307,9 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
-# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
-# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
+# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
+# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
+# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
 #
 # ### Elementwise ops
 #
@@ -3218,9 +3219,9 @@ def view_of(view, base):
 #| export devices
 def by_numbers(function, shape, inputs, pairs):
     """The program that takes numbers from view to view on a GPU."""
-    place, dtype, zero = inputs[0].device, inputs[0].dtype, np.zeros(1, inputs[0].dtype)
+    dtype = inputs[0].dtype
     arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
-    zero_there = place.put(zero)
+    zero = inputs[0].device.put(np.zeros(1, dtype))  # for what lies in no input
     for to, source in pairs(*arrays):
         to, source = np.atleast_1d(to), np.atleast_1d(source)
         base = next((k for k, array in enumerate(arrays) if k and np.may_share_memory(array, source)), 0)
@@ -3230,8 +3231,7 @@ def by_numbers(function, shape, inputs, pairs):
 
     def run(out, *arrays):
         for kernel, blocks, threads, base in launches:
-            # what lies in no input is 0
-            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero_there.data
+            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero.data
             launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
 
     return run

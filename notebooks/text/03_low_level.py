@@ -1413,15 +1413,21 @@ def leaf_name(node):
 
 # %% [markdown]
 # While the tracer is on duty, every variable holds a symbol. Level 2 is told to compile nothing, as we want only the shapes
-# of its plans. Afterwards everything is put back as it was.
+# of its plans. Such plans are no good for running; the next trace finds them in `SKETCHES`. Afterwards everything is put back
+# as it was.
 
 
 # %%
 #| export graph
+SKETCHES = {}  # the version of KERNELS -> the plans that traces made with them
+
+
 @contextmanager
 def on_duty(tracer):
     """Inside this `with` block ops are written down, and variables hold symbols."""
     plans, compiler = dict(PLANS), COMPILERS["cpu"]
+    PLANS.clear()
+    PLANS.update(SKETCHES.get(KERNELS.version, {}))
     ENGINES.append(tracer)
     COMPILERS["cpu"] = lambda function, *_: function  # a compiler that leaves the function as it is
     try:
@@ -1431,6 +1437,8 @@ def on_duty(tracer):
     finally:
         ENGINES.pop()
         COMPILERS["cpu"] = compiler
+        SKETCHES.clear()
+        SKETCHES[KERNELS.version] = dict(PLANS)
         PLANS.clear()
         PLANS.update(plans)
         for made, node in tracer.made:
@@ -2806,6 +2814,41 @@ print(
 # values of everything else, the function is traced once, and its program kept.
 
 # %% [markdown]
+# To trace takes a millisecond, to write a program ten times as long. So when a graph comes out as one before did, the program of
+# that one serves again. How do we tell? Each trace makes new nodes, so we describe a graph by an `outline` without them, in which
+# an op goes by its number. A leaf goes by what it holds. A variable does so by who it is, since its numbers change from step to
+# step; a constant by its numbers, as these are written into the program. All that the program is made from is in the outline,
+# so a change cannot be missed.
+
+
+# %%
+#| export compiler
+def held(value):
+    """An attribute as part of a key: a small constant by its numbers, a large one or a variable by who it is."""
+    if isinstance(value, Tensor) and value.spec.nbytes <= PAGE:
+        return value.numpy().tobytes()
+    return id(value) if isinstance(value, Operators) else (type(value), repr(value))  # 0.0 == -0.0; their texts differ
+
+
+def outline(graph):
+    """What a program depends on, as a key: while the first of two graphs with one outline lives, its program serves both."""
+    names, ops = {}, []
+    for node in graph.nodes:
+        told = node.op, node.spec, *map(names.get, node.inputs), *map(held, node.attrs.values())
+        names[node] = len(ops) if node.inputs else told
+        ops += [told] * bool(node.inputs)
+    updates = ((id(variable), names[node]) for variable, node in graph.updates.items())
+    return *ops, "outputs", *map(names.get, graph.outputs), "updates", *updates
+
+
+# %%
+first, second = (trace(wasteful, signature)[0] for _ in "ab")
+print(outline(first) == outline(second))
+print(outline(first)[3])
+
+# %% [markdown]
+# Two traces, other nodes, the same outline. Its entry 3 reads: from the result of op 2 subtract the argument x1.
+#
 # To build a program is to do in a row what we did above step by step. `packed_like` gives the results back in the form, one
 # tensor or a list, in which the function returned them:
 
@@ -2841,13 +2884,18 @@ def program_of(graph, batch):
     return Launches(graph, "; ".join(reasons))
 
 
-def built(python, signature, batch):
-    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?"""
+def built(python, signature, batch, made):
+    """Trace, make smaller, choose: a program, what puts its results together, and does it hold for any number of rows?
+
+    `made` holds the programs that there are, {what they depend on: program}.
+    """
     graph, result, any_batch = trace(python, signature, batch)
     for one_pass in PASSES:
         graph = one_pass(graph)
-    program = program_of(graph, batch)
-    return program, packed_like(result), any_batch and program.any_batch
+    key = batch, *outline(graph)
+    if key not in made:
+        made[key] = program_of(graph, batch)
+    return made[key], packed_like(result), any_batch and made[key].any_batch
 
 
 # %% [markdown]
@@ -2856,12 +2904,12 @@ def built(python, signature, batch):
 
 # %%
 def compiled_once(python):
-    programs = {}
+    programs, made = {}, {}
 
     def call(*args):
         signature = tuple(x.spec for x in args)
         if signature not in programs:
-            programs[signature] = built(python, signature, batch=args[0].shape[0])
+            programs[signature] = built(python, signature, args[0].shape[0], made)
         program, pack, _ = programs[signature]
         return pack(program.run(args))
 
@@ -3018,7 +3066,8 @@ class Function:
 
     def __init__(self, python):
         functools.update_wrapper(self, python)
-        self.python, self.programs, self.traces, self.version, self.outside = python, {}, 0, None, {}
+        # programs: by signature; made: by graph; version: of KERNELS; outside: what was read there, see `read_outside`
+        self.python, self.programs, self.made, self.traces, self.version, self.outside = python, {}, {}, 0, None, {}
 
     def __call__(self, *args):
         if TAPES or EAGER or ENGINES[-1] is not at_once:  # a tape or a trace wants to hear of every op
@@ -3055,7 +3104,7 @@ class Function:
     def compiled(self, signature):
         """The program for arguments like these, and what puts its results together."""
         if self.version != KERNELS.version or stale(self.outside):
-            self.programs.clear()
+            self.programs, self.made = {}, {}
             self.version, self.outside = KERNELS.version, {}
         found = self.programs.get(signature)
         if found is None:
@@ -3073,15 +3122,27 @@ class Function:
         any_batch = False
         if batch == 1:  # one row looks like something to repeat, so two are tried first
             with suppress(Exception):
-                program, pack, any_batch = built(self.python, resized(signature, 1, 2), 2)
+                program, pack, any_batch = built(self.python, resized(signature, 1, 2), 2, self.made)
         if not any_batch:
-            program, pack, any_batch = built(self.python, signature, batch)
+            program, pack, any_batch = built(self.python, signature, batch, self.made)
         self.outside |= read_outside(self.python, [KERNELS[x.op, x.spec.device.kind] for x in program.graph.ops])
         if any_batch:
             self.programs[resized(signature, batch, None)] = program, pack
         return program, pack
 
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed. What gives the same graph keeps its program."""
+        if self.programs:  # else nobody called since
+            used = [program for program, _ in self.programs.values()]
+            self.made = {key: program for key, program in self.made.items() if program in used}
+            self.programs, self.traces = {}, 0
 
+
+# %% [markdown]
+# The decorator is the class itself. What it reads from outside, it reads through the Python function that it holds:
+
+# %%
+#| export compiler
 WRAPPERS[Function], function = "python", Function
 
 # %% [markdown]
@@ -3125,7 +3186,19 @@ print(f"{before:.3f} {float(scaled_sum(constant([1.0, 2.0]))):.3f} - traced {sca
 # %% [markdown]
 # Only names are watched (such checks are called *guards*). What is reached through an attribute or from a list, such as
 # `self.rate`, is read once, while tracing, as `tf.function` does with all of Python's values; `torch.compile` guards these
-# too. Make it a variable, or an argument. And who asks for a number gets an error that says what to do instead:
+# too. Make it a variable, or an argument. Or say `renew`, and the next call traces anew:
+
+# %%
+settings = {"rate": 0.1}
+scaled_sum = function(lambda x: reduce_sum(settings["rate"] * x))
+print(f"{float(scaled_sum(constant([1.0, 2.0]))):.3f}", end=" ")
+settings["rate"] = 0.2
+print(f"{float(scaled_sum(constant([1.0, 2.0]))):.3f}", end=" ")
+scaled_sum.renew()
+print(f"{float(scaled_sum(constant([1.0, 2.0]))):.3f}")
+
+# %% [markdown]
+# The second call had not heard of the change. A function that asks for a number gets an error that says what to do instead:
 
 
 # %%
@@ -3333,10 +3406,10 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
+# | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
 # | state | `tf.Variable`, `.assign` | `torch.nn.Parameter`, in place | `Variable`, `.assign` |
-# | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
-# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)`, `loss.backward()` | all three |
+# | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
+# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)`, `loss.backward()` | all three |
 # | stop | `tf.stop_gradient` | `.detach()` | `stop_gradient` |
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |

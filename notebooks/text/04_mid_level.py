@@ -3103,14 +3103,14 @@ print(*METRICS, sep=", ")
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | a layer | `tf.keras.layers.Dense(1)` | `torch.nn.Linear(2, 1)` | `Dense(1)` |
-# | its variables | `layer.trainable_variables` | `layer.parameters()` | `layer.trainable_variables` |
-# | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
-# | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
-# | of a logit | `BinaryCrossentropy(from_logits=True)` | `BCEWithLogitsLoss()` | `BinaryCrossentropy(from_logits=True)` |
-# | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
-# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.get_weights()` |
-# | a metric | `tf.keras.metrics.Precision()` | (a library) | `Precision()` |
+# | a layer | `tf.keras.layers.Dense(1)` | `torch.nn.Linear(2, 1)` | `Dense(1)` |
+# | its variables | `layer.trainable_variables` | `layer.parameters()` | `layer.trainable_variables` |
+# | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
+# | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
+# | of a logit | `BinaryCrossentropy(from_logits=True)` | `BCEWithLogitsLoss()` | `BinaryCrossentropy(from_logits=True)` |
+# | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
+# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.get_weights()` |
+# | a metric | `tf.keras.metrics.Precision()` | (a library) | `Precision()` |
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | both |
 # | words | `tf.keras.layers.DenseFeatures` | (a library) | `DenseFeatures` |
 #

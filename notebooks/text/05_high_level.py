@@ -120,7 +120,7 @@ class Training(Made):
         self.metrics = [made("metric", METRICS, metric) for metric in listed(metrics)]
         if None in (self.optimizer, *self.losses):
             raise TypeError("compile: None is no optimizer and no loss")
-        self.pace = 1  # steps in a call; see `pieces`
+        self.pace, self.programs = 1, {}  # steps in a call, see `pieces`; what `compiled` made
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics look at the first output."""
@@ -169,21 +169,34 @@ for _ in range(3):
 
 # %% [markdown]
 # The loss falls. But each of these steps went op by op. Level 3's `function` makes one program of a step. It wants arrays one
-# beside the other, where a step has x and y, each perhaps several; `compiled` is what stands between:
+# beside the other, where a step has x and y, each perhaps several; `compiled` is what stands between. What it made is kept for
+# the next training. By then a layer may be frozen, or a penalty changed, so each training begins with `renew`: it traces anew,
+# and only a graph that came out the same finds its program again.
 
 # %%
 #| export loops
 from levels.low_level import function
 
 
-def compiled(step):
-    """step(x, y) as a `function` of single arrays: call this with the number of inputs, the others are targets."""
-    return functools.cache(lambda inputs: function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:]))))
+def compiled(training, step, inputs):
+    """step(x, y) as a `function` of single arrays: so many inputs, the others are targets. Made once."""
+    if (step, inputs) not in training.programs:
+        program = function(lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:])))
+        training.programs[step, inputs] = program
+    return training.programs[step, inputs]
+
+
+def renew(training, step):
+    """What this step reads may have changed: let its functions trace anew. Returns the step."""
+    for (earlier, _), program in training.programs.items():
+        if earlier == step:
+            program.renew()
+    return step
 
 
 # %%
-program = compiled(functools.partial(train_step, layer))
-print(f"one input, one target: loss {float(program(1)(x, y)):.6g}")
+step = functools.partial(train_step, layer)
+print(f"one input, one target: loss {float(compiled(layer.training, step, 1)(x, y)):.6g}")
 
 # %% [markdown]
 # An **epoch** shows the model every row once. Level 3's `.over` runs any number of steps in one call, so an epoch, or
@@ -200,15 +213,15 @@ import time
 PIECE = 0.05  # seconds
 
 
-def pieces(program, data, training, one_by_one):
-    """Go through the data once, some batches in each call of `program`. Yields (losses, batch sizes) of each call."""
+def pieces(training, step, data, one_by_one):
+    """Go through the data once, some steps in each call of a program. Yields (losses, batch sizes) of each call."""
     if not data.in_memory:
         for x, y in data:
             rows = [*listed(x), *listed(y)]
-            yield program(len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
+            yield compiled(training, step, len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
         return
     (x, y), batches = data.rows()
-    rows, program, done = [*listed(x), *listed(y)], program(len(listed(x))), 0
+    rows, program, done = [*listed(x), *listed(y)], compiled(training, step, len(listed(x))), 0
     while done < len(batches):
         part = batches[done : done + (1 if one_by_one else training.pace)]
         begun = time.perf_counter()
@@ -226,7 +239,7 @@ def pieces(program, data, training, one_by_one):
 from levels.mid_level import Dataset
 
 batches = Dataset.from_batches(task.x, task.y, task.batches[:3])
-for losses, sizes in pieces(program, batches, layer.training, one_by_one=True):
+for losses, sizes in pieces(layer.training, step, batches, one_by_one=True):
     print(losses.round(3), sizes)
 
 # %% [markdown]
@@ -239,12 +252,12 @@ for losses, sizes in pieces(program, batches, layer.training, one_by_one=True):
 import numpy as np
 
 
-def one_pass(training, program, data, after=lambda losses: None, one_by_one=False):
+def one_pass(training, step, data, after=lambda losses: None, one_by_one=False):
     """Go through the data; `after` hears each piece's losses. Returns {"loss": the mean over rows, and the metrics}."""
     losses, sizes = [], []
     for metric in training.metrics:
         metric.reset_state()
-    for piece, rows in pieces(program, data, training, one_by_one):
+    for piece, rows in pieces(training, step, data, one_by_one):
         losses.append(piece)
         sizes += rows
         after(piece)
@@ -256,7 +269,7 @@ def one_pass(training, program, data, after=lambda losses: None, one_by_one=Fals
 
 # %%
 epoch = Dataset.from_batches(task.x, task.y, task.batches[:40])
-{name: round(value, 3) for name, value in one_pass(layer.training, program, epoch).items()}
+{name: round(value, 3) for name, value in one_pass(layer.training, step, epoch).items()}
 
 # %% [markdown]
 # Forty batches of ten are all 400 rows, so this was an epoch. What happened is kept in a `History`: the loss of every step, and
@@ -303,7 +316,7 @@ class History:
 # %%
 kept = History()
 for _ in range(5):
-    kept.epochs.append(one_pass(layer.training, program, epoch, after=kept.steps.append))
+    kept.epochs.append(one_pass(layer.training, step, epoch, after=kept.steps.append))
 print(kept)
 print("loss of each epoch:", *(round(loss, 2) for loss in kept.history["loss"]))
 
@@ -432,7 +445,8 @@ import math
 
 def run_epochs(model, data, epochs, verbose, callbacks, validation):
     """Train for so many epochs; returns the History. `validation` is a Dataset or None."""
-    training, step, test = model.training, compiled(model.train_step), compiled(model.test_step)
+    training = model.training
+    step, test = renew(training, model.train_step), renew(training, model.test_step)
     history = model.history = History()
     one_by_one, model.stop_training = attach(callbacks, model), False
 
@@ -643,7 +657,8 @@ class Model(Layer):
             validation = last.batch(1024)
         if data is not x:
             data = (data.shuffle(len(data), seed) if shuffle else data).batch(batch_size)
-        self.predictor = None
+        if self.predictor is not None:
+            self.predictor.renew()
         return run_epochs(self, data, at_least(0, "epochs", epochs), verbose, listed(callbacks), validation)
 
     def batches(self, x, y=None, batch_size=1024):
@@ -652,7 +667,7 @@ class Model(Layer):
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows, and each metric}"""
-        return one_pass(self.training, compiled(self.test_step), self.batches(x, y, batch_size))
+        return one_pass(self.training, renew(self.training, self.test_step), self.batches(x, y, batch_size))
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows: a NumPy array, or a list of them."""
@@ -2699,17 +2714,17 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | a model | `tf.keras.Sequential` | `torch.nn.Sequential` | `Sequential` |
-# | a graph of layers | `tf.keras.Model(inputs, outputs)` | `forward` of a `torch.nn.Module` | `Model(inputs, outputs)` |
-# | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
-# | choose how to train | `model.compile(optimizer, loss, metrics)` | `torch.optim.Adam(model.parameters())`, a loss | `model.compile(optimizer, loss, metrics)` |
+# | a model | `tf.keras.Sequential` | `torch.nn.Sequential` | `Sequential` |
+# | a graph of layers | `tf.keras.Model(inputs, outputs)` | `forward` of a `torch.nn.Module` | `Model(inputs, outputs)` |
+# | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
+# | choose how to train | `model.compile(optimizer, loss, metrics)` | `torch.optim.Adam(model.parameters())`, a loss | `model.compile(optimizer, loss, metrics)` |
 # | train | `model.fit` | your own loop, or Lightning's `Trainer.fit` | `model.fit` |
-# | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
-# | ask how good | `model.evaluate` | `model.eval()`, then a loop under `torch.no_grad()` | `model.evaluate` |
+# | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
+# | ask how good | `model.evaluate` | `model.eval()`, then a loop under `torch.no_grad()` | `model.evaluate` |
 # | predict | `model.predict(x)` | `model(x)` under `torch.no_grad()` | `model.predict(x)` |
 # | listen | `callbacks=[tf.keras.callbacks.EarlyStopping()]` | Lightning's `callbacks=[EarlyStopping("val_loss")]` | `callbacks=[EarlyStopping()]` |
-# | save, load | `model.save("net.keras")`, `tf.keras.models.load_model` | `torch.save(model.state_dict(), path)`, `load_state_dict` | `model.save("net")`, `load_model` |
-# | to ONNX | `tf2onnx.convert.from_keras` | `torch.onnx.export` | `model.export("net.onnx")` |
+# | save, load | `model.save("net.keras")`, `tf.keras.models.load_model` | `torch.save(model.state_dict(), path)`, `load_state_dict` | `model.save("net")`, `load_model` |
+# | to ONNX | `tf2onnx.convert.from_keras` | `torch.onnx.export` | `model.export("net.onnx")` |
 #
 # ## Exercises (60 min, optional)
 #

@@ -1,0 +1,222 @@
+"""A second `fit` finds the programs of the first, and never a stale one: whatever changed in between is heard."""
+
+import time
+
+import numpy as np
+import pytest
+
+from course import tasks
+from levels.high_level import Sequential
+from levels.kernels import use
+from levels.low_level import GradientTape, Variable, constant, function, outline, reduce_sum, trace
+from levels.mid_level import L2, SGD, Dense, Layer, MeanSquaredError
+
+RINGS = tasks.rings()
+X, Y = RINGS.x[:400], RINGS.y[:400]
+RATE = 0.5
+
+
+class Scale(Layer):
+    """Multiplies by what stands in a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.factors = [0.5]
+
+    def call(self, x):
+        return x * self.factors[0]
+
+
+class Own(Sequential):
+    """Trains in its own way: by a global rate, and whatever `hook` does to the loss."""
+
+    def hook(self, loss):
+        return loss
+
+    def train_step(self, x, y):
+        with GradientTape() as tape:
+            loss = self.hook(self.training.loss(self, y, self(x, training=True)))
+        for v, dv in zip(self.trainable_variables, tape.gradient(loss, self.trainable_variables), strict=True):
+            v.assign(v - RATE * dv)
+        return loss
+
+
+def net(kind=Sequential):
+    model = kind([Dense(4, "relu"), Scale(), Dense(8, "relu"), Dense(1, "sigmoid")])
+    model.compile(SGD(0.5), "mse", ["mae"])
+    model.build((None, 2), "f8")
+    model.set_weights(RINGS.weights)
+    return model
+
+
+def losses(model):
+    return model.fit(X, Y, batch_size=50, shuffle=False, verbose=0).losses.tolist()
+
+
+def written(model):
+    """The programs that its training holds, by their ids."""
+    return {id(program) for step in model.training.programs.values() for program, _ in step.programs.values()}
+
+
+def freeze(model, _):
+    for v in model.layers[0].variables:
+        v.trainable = False
+
+
+def by_hand(_, patch):
+    patch.setattr(Sequential, "hook", lambda self, loss: loss * 3.0, raising=False)
+    patch.setattr(Sequential, "train_step", Own.train_step)
+
+
+CHANGES = {
+    "the learning rate": lambda model, _: setattr(model.training.optimizer, "learning_rate", 0.1),
+    "an attribute of the optimizer": lambda model, _: setattr(model.training.optimizer, "clipnorm", 0.001),
+    "a number in a list": lambda model, _: model.layers[1].factors.__setitem__(0, -0.5),
+    "an activation": lambda model, _: setattr(model.layers[0], "activation", lambda x: x),
+    "a layer more": lambda model, _: model.layers.insert(1, Scale()),
+    "a layer less": lambda model, _: model.layers.pop(1),
+    "layers in another order": lambda model, _: model.layers.insert(0, model.layers.pop(1)),
+    "a penalty": lambda model, _: model.layers[0].penalties.append(lambda: L2(0.5)(model.layers[0].kernel)),
+    "the loss": lambda model, _: model.training.losses.__setitem__(0, lambda y, p: MeanSquaredError()(y, p) * 2.0),
+    "a method": by_hand,
+    "the weights": lambda model, _: model.set_weights([w * 0.5 for w in model.get_weights()]),
+}
+OWN = {
+    "a layer is frozen": freeze,  # (an optimizer would refuse to go on with fewer variables)
+    "a global that its step reads": lambda model, patch: patch.setitem(globals(), "RATE", 0.1),
+    "what its step calls": lambda model, patch: patch.setattr(Own, "hook", lambda self, loss: loss * 3.0),
+}
+
+
+@pytest.mark.parametrize("name", [*CHANGES, *OWN])
+def test_a_change_between_two_fits_is_heard(name, monkeypatch):
+    """The second fit is that of a model that kept nothing, and another one than without the change."""
+    models = [net(Own if name in OWN else Sequential) for _ in range(3)]
+    assert len({tuple(losses(model)) for model in models}) == 1
+    kept, forgets, unchanged = models
+    without = losses(unchanged)
+    for model in (kept, forgets):
+        (CHANGES | OWN)[name](model, monkeypatch)
+    forgets.training.programs.clear()
+    assert losses(kept) == losses(forgets) != without
+    for ours, theirs in zip(kept.get_weights(), forgets.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_evaluate_and_predict_hear_of_a_change_too():
+    model, other = net(), net()
+    for each in (model, other):
+        losses(each)
+        each.evaluate(X, Y), each.predict(X)
+        each.layers[1].factors[0] = 2.0
+    other.compile(SGD(0.5), "mse", ["mae"])
+    assert model.evaluate(X, Y) == other.evaluate(X, Y)
+    assert losses(model) == losses(other) and model.predict(X).tolist() == other.predict(X).tolist()
+
+
+def test_without_a_change_the_program_is_found():
+    model = net()
+    losses(model)
+    first = written(model)
+    losses(model)
+    assert written(model) == first and len(first) == 1
+    model.evaluate(X, Y)
+    both = written(model)
+    losses(model), model.evaluate(X, Y), losses(model), model.evaluate(X, Y)
+    assert written(model) == both and len(both) == 2
+    model.compile(SGD(0.5), "mse")
+    assert not written(model)
+
+
+def test_a_kernel_of_the_readers_is_used_and_given_back():
+    model = net()
+
+    def kinds():
+        losses(model)
+        return {type(program).__name__ for step in model.training.programs.values() for program, _ in step.programs.values()}  # fmt: skip
+
+    assert kinds() == {"Rows"}
+    with use("reduce_sum", "cpu", lambda total, x: total + x):
+        assert kinds() == {"Launches"}
+    assert kinds() == {"Rows"}
+
+
+def test_programs_of_former_graphs_are_let_go():
+    model = net()
+    for k in range(4):
+        model.layers[1].factors[0] = 1.0 + k
+        losses(model)
+    (step,) = [step for (name, _), step in model.training.programs.items() if name == model.train_step]
+    assert len(step.made) <= 2
+
+
+SPEC = constant(np.ones((6, 2))).spec
+V, W, A, B = (Variable(np.ones((rows, 1))) for rows in (2, 2, 6, 6))
+LARGE = [constant(np.full((2, 3000), 1.0)) for _ in "ab"]
+
+
+def assigns(variable):
+    return lambda x: variable.assign(x @ V)
+
+
+APART = {
+    "zeros": (lambda x: x / 0.0, lambda x: x / -0.0),
+    "constants": (lambda x: x @ constant(np.ones((2, 1))), lambda x: x @ constant(np.array([[1.0], [2.0]]))),
+    "large constants": (lambda x: x @ LARGE[0], lambda x: x @ LARGE[1]),
+    "attributes": (lambda x: reduce_sum(x, 0, True), lambda x: reduce_sum(x, 1, True)),
+    "kinds of an attribute": (lambda x: reduce_sum(x, 0, False), lambda x: reduce_sum(x, 0, 0)),
+    "results": (lambda x: [x + x, x * x], lambda x: [x * x, x + x]),
+    "how many results": (lambda x: x + x, lambda x: [x + x, x + x]),
+    "variables that are read": (lambda x: x @ V, lambda x: x @ W),
+    "variables that change": (assigns(A), assigns(B)),
+    "inputs of an op": (lambda x: (x + x) - x, lambda x: x - (x + x)),
+    "ops": (lambda x: x + x, lambda x: x * x),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_an_outline_tells_graphs_apart(name):
+    def outlined(python):
+        return outline(trace(python, (SPEC,), 6)[0])
+
+    one, other = APART[name]
+    assert outlined(one) == outlined(one) and outlined(other) == outlined(other)
+    assert outlined(one) != outlined(other) and hash(outlined(one)) is not None
+
+
+def test_a_batch_of_another_size_has_a_program_of_its_own():
+    """The graph is the same, as nobody reads the first argument; but only one of the two has rows."""
+    other = constant(np.ones((5, 2)))
+    unused = function(lambda x, y: reduce_sum(y))
+    assert float(unused(np.ones((3, 1)), other)) == 10.0
+    assert float(unused(np.ones((5, 1)), other)) == 10.0
+    assert float(unused(np.ones((7, 1)), np.ones((7, 2)))) == 14.0
+
+
+def test_renew_reads_again_what_no_guard_watches():
+    settings = {"rate": 2.0}
+    scaled = function(lambda x: reduce_sum(settings["rate"] * x))
+    assert float(scaled(np.ones(3))) == 6.0
+    before = [*scaled.programs.values()][0][0]
+    scaled.renew()
+    assert float(scaled(np.ones(3))) == 6.0 and [*scaled.programs.values()][0][0] is before
+    settings["rate"] = 3.0
+    assert float(scaled(np.ones(3))) == 6.0
+    scaled.renew()
+    assert float(scaled(np.ones(3))) == 9.0 and scaled.traces == 1
+
+
+def test_a_second_fit_costs_a_fraction_of_one_that_writes_its_program():
+    """By this thread's own time, the least of several: nine to sixteen times on a quiet machine."""
+    model, clock = net(), time.thread_time
+    losses(model)
+
+    def cost(forget):
+        if forget:
+            model.training.programs.clear()
+        begun = clock()
+        losses(model)
+        return clock() - begun
+
+    anew, again = zip(*((cost(True), cost(False)) for _ in range(7)), strict=True)
+    assert 3 * min(again) < min(anew), (again, anew)
