@@ -69,7 +69,7 @@ TELL = {  # kind -> what the arguments and the result of its function tell: a na
     "gradient": lambda f, y: (title(f["self"]), shapes_of(y)),
     "update": lambda f, y: (title(f["self"]), ""),
     "op": lambda f, y: (f["op"], flow(f["inputs"], y)),
-    "launch": lambda f, y: (f.get("op", "program by rows"), ""),
+    "launch": lambda f, y: (f.get("op") or ("program by rows" if by_rows(f) else "list of programs"), ""),
     "units": lambda f, y: ("program, launch by launch", ""),
     "copy": lambda f, y: (f"to {title(f['self'])}" if "array" in f else f"from {title(f['self'].device)}", ""),
 }
@@ -129,7 +129,7 @@ class Listener:
                 row.device = known["self"] if "array" in known else known["self"].device
                 row.bytes = result.spec.nbytes if "array" in known else result.nbytes
             if "call" in known and kind == "launch":  # its last line runs the program, since something was heard last
-                self.event(row, known["self"].one.device, bytes_by_rows(known))
+                self.event(row, known["self"].one.device, bytes_of(known))
             if kind == "units":
                 self.tell_units(row, known["self"])
         self.heard = now()
@@ -185,11 +185,23 @@ def defining(kind, known):
     return None
 
 
-def bytes_by_rows(known):
-    """What a program by rows reads: the rows of each batch and their numbers, as in `compare`. The rest stays near."""
-    split, call = known["self"].split, known["call"]
-    words = {name: call.block[place] for name, place in call.places.items()}
-    inputs = [x.spec for x in split.rows if x.op == "input"]
+def by_rows(known):
+    """Whether what is launched is one program by rows."""
+    return hasattr(known.get("self"), "split")
+
+
+def bytes_of(known):
+    """What a program by rows reads: the rows of each batch and their numbers, as in `compare`. The rest stays near.
+
+    A list of programs reads and writes what each of them does.
+    """
+    program, call = known["self"], known["call"]
+    words = {
+        name: call.block[at[0]] for name, at in call.places.items() if name in ("steps", "batch", "rows", "batches")
+    }
+    if not by_rows(known):
+        return words.get("steps", 1) * program.nbytes
+    inputs = [x.spec for x in program.split.rows if x.op == "input"]
     row = sum(spec.nbytes // spec.shape[0] for spec in inputs) + 8 * ("batches" in words)
     return words.get("steps", 1) * words.get("batch", words.get("rows", 0)) * row
 

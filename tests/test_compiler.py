@@ -6,6 +6,7 @@
 import collections
 import functools
 import gc
+import itertools
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import types
 import warnings
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -39,6 +41,7 @@ from levels.low_level import (
     eager,
     function,
     gather,
+    nn,
     one_hot,
     reduce_max,
     reduce_mean,
@@ -50,12 +53,12 @@ from levels.low_level import (
     where,
 )
 
-BACK_ENDS = {"Rows": compiler.LIMIT, "Launches": -1}  # with no room for a row, every graph becomes launches
+BACK_ENDS = {"Rows": compiler.BACK_ENDS, "Loops": [compiler.Loops], "Launches": []}  # what a graph may become
 
 
 @pytest.fixture(params=BACK_ENDS)
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(compiler, "LIMIT", BACK_ENDS[request.param])
+    monkeypatch.setattr(compiler, "BACK_ENDS", BACK_ENDS[request.param])
     return request.param
 
 
@@ -321,7 +324,7 @@ def test_random_programs_equal_eager_and_numpy(back_end):
     found, count = collections.Counter(), int(os.environ.get("LEVELS_PROGRAMS", 60))
     for seed in range(count):
         found.update(check_program(seed))
-    assert found[back_end] >= (0.6 if back_end == "Rows" else 1) * count, found
+    assert found[back_end] >= {"Rows": 0.6, "Loops": 0.1, "Launches": 1}[back_end] * count, found
 
 
 # Tracing.
@@ -1121,6 +1124,102 @@ def test_an_op_added_by_its_function_compiles(own_ops, back_end):
     assert float(compiled(X)) == float(reduce_sum(constant(X) + 2.0)), "a function of another meaning"
 
 
+# Nets, as a list of programs.
+def trained_net(sizes, batch, dtype):
+    """A few steps with a moment for each weight: the losses, how many numbers were above zero, and all variables."""
+    draw, rows = np.random.default_rng(batch), 3 * batch
+    weights = [draw.standard_normal(shape) / 2 for m, n in itertools.pairwise(sizes) for shape in ((m, n), (1, n))]
+    weights = [Variable(w.astype(dtype)) for w in weights]
+    moments, positive = [Variable(np.zeros(w.spec.shape, dtype)) for w in weights], Variable(np.zeros((), dtype))
+
+    @function
+    def step(x, y):
+        with GradientTape() as tape:
+            for w, b in zip(weights[::2], weights[1::2], strict=True):
+                h = x @ w + b
+                x = relu(h)
+            many = sizes[-1] > 1
+            loss = -reduce_mean(reduce_sum(y * nn.log_softmax(h), -1)) if many else reduce_mean((h - y) * (h - y))
+        positive.assign(positive + reduce_sum(cast(cast(h, dtype) > 0.0, dtype)))
+        for w, m, dw in zip(weights, moments, tape.gradient(loss, weights), strict=True):
+            m.assign(0.9 * m + dw)
+            w.assign(w - 0.05 * m)
+        return loss
+
+    x, order = draw.standard_normal((rows, sizes[0])), draw.permutation(rows).reshape(3, batch)
+    y = np.eye(sizes[-1])[draw.integers(0, sizes[-1], rows)]
+    x, y = constant(x.astype(dtype)), constant(y.astype(dtype))
+    losses = [float(step(gather(x, order[0]), gather(y, order[0])))]
+    losses += step.over(x, y, order).numpy().tolist()
+    return kinds(step), [losses, *(v.numpy().tolist() for v in (positive, *weights, *moments))]
+
+
+@pytest.mark.parametrize("sizes, batch", [((3, 17, 1), 33), ((2, 40, 16, 4), 16), ((1, 1, 1), 2), ((20, 9, 65), 5)])
+def test_a_net_in_loops_gives_the_bits_of_op_by_op(sizes, batch, monkeypatch):
+    """(65 classes are more than a kernel of rows is written out for: launches.)"""
+    monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])
+    kind, found = trained_net(sizes, batch, np.float64)
+    assert kind == {"Launches" if sizes[-1] > compiler.WIDEST else "Loops"}
+    with eager():
+        assert trained_net(sizes, batch, np.float64) == (set(), found)
+    single = trained_net(sizes, batch, np.float32)[1]
+    for ours, theirs in zip(single, found, strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-4, 1e-4)
+
+
+def test_an_old_value_that_is_read_late_is_kept(back_end):
+    """The loop of `late` runs after that of `w`, and needs what w was before."""
+    w, late = Variable(np.ones((4, 3))), Variable(np.zeros((4, 3)))
+
+    @function
+    def step(x):
+        before = w * 2.0
+        w.assign(w - 1.0)
+        late.assign(before + x)
+        return reduce_sum(w)
+
+    rows = np.arange(12.0).reshape(4, 3)
+    assert [float(step(rows)) for _ in range(2)] == [0.0, -12.0]
+    assert late.numpy().tolist() == rows.tolist() and w.numpy().tolist() == [[-1.0] * 3] * 4
+    assert step.over(rows, [range(4)] * 3).numpy().tolist() == [-24.0, -36.0, -48.0]
+    assert late.numpy().tolist() == (rows - 6.0).tolist()
+
+
+def test_a_product_does_not_overwrite_what_it_reads(back_end):
+    start = np.eye(40)[::-1] + np.eye(40, k=1)  # more rows and columns than a tile has
+    w = Variable(start)
+
+    @function
+    def step(x):
+        w.assign(w @ w)
+        return reduce_sum(x)
+
+    step(X)
+    assert (w.numpy() == np.linalg.matrix_power(start, 2)).all()
+    step.over(X, [[0], [1]])
+    assert (w.numpy() == np.linalg.matrix_power(start, 8)).all()
+
+
+def test_empty_arrays_are_left_to_launches(monkeypatch):
+    monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])
+    w = constant(np.zeros((0, 3)))
+    step = function(lambda x: reduce_sum(x @ w + 2.0))
+    assert float(step(np.zeros((6, 0)))) == 36.0 and kinds(step) == {"Launches"}
+
+
+def test_a_product_worth_several_threads_is_left_to_level_2(monkeypatch):
+    monkeypatch.setattr(compiler, "WORTH", 12)
+    monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])
+    w, before = constant(np.array([[1.0], [-2.0]])), numba.get_num_threads()
+    try:
+        for threads, kind in ((1, "Loops"), (before, "Loops" if before == 1 else "Launches")):
+            numba.set_num_threads(threads)
+            step = function(lambda x: reduce_sum(x @ w))
+            assert float(step(X)) == float(reduce_sum(constant(X) @ w)) and kinds(step) == {kind}
+    finally:
+        numba.set_num_threads(before)
+
+
 # The tasks.
 @pytest.mark.parametrize("make", [tasks.linear, tasks.penguins_mass, tasks.rings, tasks.penguins_sex])
 def test_tasks_in_float32_stay_close(make):
@@ -1135,7 +1234,7 @@ def test_tasks_in_float32_stay_close(make):
 
 
 @pytest.mark.parametrize("make", [tasks.linear, tasks.rings])
-def test_a_task_in_launches_and_op_by_op_gives_the_same_bits(make, monkeypatch):
+def test_a_task_in_loops_in_launches_and_op_by_op_gives_the_same_bits(make, monkeypatch):
     task = make()
     train = low_level.linear_regression if len(task.weights) == 2 else low_level.dnn_classifier
 
@@ -1146,8 +1245,9 @@ def test_a_task_in_launches_and_op_by_op_gives_the_same_bits(make, monkeypatch):
     by_rows = fit()
     with eager():
         assert fit() == by_rows
-    monkeypatch.setattr(compiler, "LIMIT", -1)
-    assert fit() == by_rows
+    for ends in ([compiler.Loops], []):
+        monkeypatch.setattr(compiler, "BACK_ENDS", ends)
+        assert fit() == by_rows
 
 
 def test_random_numbers_differ_from_step_to_step():
@@ -1216,7 +1316,7 @@ ERRORS = TypeError, ValueError, IndexError, LookupError, OverflowError, RuntimeE
 @settings(max_examples=300, deadline=None)
 @given(st.lists(THINGS, max_size=4), st.booleans(), st.booleans())
 def test_no_call_crashes_or_changes_anything_in_error(arguments, over, by_rows):
-    w, limit = Variable(np.ones((2, 1))), compiler.LIMIT
+    w, ends = Variable(np.ones((2, 1))), compiler.BACK_ENDS
     start = w.value
 
     @function
@@ -1226,7 +1326,7 @@ def test_no_call_crashes_or_changes_anything_in_error(arguments, over, by_rows):
         return loss
 
     state = list(ENGINES), list(TAPES)
-    compiler.LIMIT = limit if by_rows else -1
+    compiler.BACK_ENDS = ends if by_rows else ends[1:]
     try:
         (step.over if over else step)(*arguments)
     except ERRORS as error:
@@ -1235,5 +1335,5 @@ def test_no_call_crashes_or_changes_anything_in_error(arguments, over, by_rows):
     else:
         assert w.numpy().max() < 1.0
     finally:
-        compiler.LIMIT = limit
+        compiler.BACK_ENDS = ends
     assert (list(ENGINES), list(TAPES)) == state

@@ -66,12 +66,12 @@ from levels.mid_level import (
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-BACK_ENDS = {"Rows": compiler.LIMIT, "Launches": -1}  # with no room for a row, every graph becomes launches
+BACK_ENDS = {"Rows": compiler.BACK_ENDS, "Loops": [compiler.Loops], "Launches": []}  # what a graph may become
 
 
 @pytest.fixture(params=BACK_ENDS)
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(compiler, "LIMIT", BACK_ENDS[request.param])
+    monkeypatch.setattr(compiler, "BACK_ENDS", BACK_ENDS[request.param])
     return request.param
 
 

@@ -125,6 +125,16 @@ def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     assert (units.launches, units.nbytes) == (program.launches, program.nbytes)
 
 
+def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
+    model = Sequential([Dense(16, "relu"), Dense(16, "relu"), Dense(1, "sigmoid")])
+    model.compile(Adam(0.01), "binary_crossentropy", ["accuracy"])
+    rows = [array.astype("f4") for array in HUNDRED]
+    (launched,) = rows_of(xray.compiled(model, *rows), "kernel")
+    specs = [pool()["cpu:0"].spec(array.shape, "f4") for array in HUNDRED]
+    program = built(lambda x, y: model.train_step(x, y), specs, 100, {})[0]
+    assert launched.name == "list of programs on cpu:0" and launched.bytes == program.nbytes
+
+
 def test_the_loss_is_that_of_record_opened_and_compiled(line, net):
     losses, _ = reference.linear_regression(*LINE[:2], LINE.weights, LINE.batches[:1], LINE.learning_rate)
     assert [picture.loss for picture in line] == losses * 2

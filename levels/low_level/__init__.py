@@ -9,12 +9,14 @@ from .autodiff import (
     stop_gradient, unbroadcast, walk_back
 )
 from .compiler import (
-    ALONE, EAGER, LIMIT, OWN, PASSES, WRAPPERS, Call, Function, Launches, NotByRows, Rows, Split, Writer, address,
-    addressof, adds_rows, argument, built, check_fits, check_results, computed, depth, eager, elementwise_values,
-    function, fused, held, in_programs, inside, keeps_rows, loop_of, loop_program, nothing_at, of_the_reader, outline,
-    packed_like, placed, product_values, program_of, read_outside, reduced_values, references, refs, resized,
-    row_kernel_values, row_numbers, run_launch, run_loop, stacked, stale, terms, unwrapped, with_rows, write_loop,
-    write_step
+    ALONE, BACK_ENDS, EAGER, LIMIT, OWN, PASSES, PROGRAMS_OF, WIDEST, WRAPPERS, Call, Function, Launches, Loops,
+    NoProgram, Rows, Split, Writer, address, addressof, adds_rows, all_lanes, argument, built, check_fits,
+    check_results, check_rows, column_program, computed, copy_program, depth, dtype_of, eager, elementwise_values,
+    fetch_program, function, fused, held, in_programs, inside, keeps_rows, list_call, list_program, listed, loop_of,
+    loop_program, nothing_at, of_the_reader, outline, overwriting, own_kernel, packed_like, placed, product_of,
+    product_program, product_values, program_of, read_outside, reduced_values, references, refs, resized, room_for,
+    row_kernel_values, row_numbers, rows_of, rows_program, run_launch, run_loop, stacked, stale, sum_of, sum_program,
+    terms, threads, unit_program, unwrapped, with_rows, write_loop, write_step
 )
 from .graph import (
     SKETCHES, Graph, Node, Symbol, Tracer, each, folded, leaf_name, numbers_of, on_duty, rebuilt, results_of, shared,
@@ -31,20 +33,22 @@ from .tensors import (
 )
 
 __all__ = [
-    "ALONE", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NUMBER", "OWN", "PASSES", "SKETCHES", "TAPES", "VARIABLES",
-    "VJPS", "WRAPPERS", "Call", "Function", "GradientTape", "Graph", "Launches", "Module", "Node", "NotByRows",
-    "Operators", "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer", "Variable", "Writer", "address",
-    "addressof", "adds_rows", "apply", "arg_max", "argument", "as_tensor", "as_tensors", "at_once", "backward",
-    "blank", "built", "cast", "cat", "check_fits", "check_results", "clip", "computed", "concat", "constant", "depth",
-    "device", "dnn", "dnn_classifier", "each", "eager", "elementwise_values", "exp", "folded", "function", "fused",
-    "gather", "grad", "held", "in_programs", "in_range", "innermost", "inside", "keeps_rows", "leaf_name",
-    "linear_regression", "log", "log_softmax", "loop_of", "loop_program", "matmul", "matmul_vjp_w", "matmul_vjp_x",
-    "maximum", "method", "minimum", "moved", "new_tensor", "nothing_at", "number_tensor", "numbers_of",
-    "of_the_reader", "on_duty", "one_hot", "outline", "packed_like", "part_of_join", "parts", "placed", "printed",
-    "product_values", "program_of", "read_outside", "rebuilt", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
-    "reduced_values", "references", "refs", "relu", "renamed", "reshape", "resized", "results_of", "row_kernel_values",
-    "row_numbers", "run_launch", "run_loop", "share_back", "shared", "sigmoid", "size", "slice_of", "softmax",
-    "spread_back", "sqrt", "stacked", "stale", "stop_gradient", "tanh", "tensor", "terms", "trace", "transpose",
-    "unbroadcast", "unwrapped", "walk_back", "where", "whole", "with_rows", "without_dead", "without_dots",
-    "write_loop", "write_step"
+    "ALONE", "BACK_ENDS", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NUMBER", "OWN", "PASSES", "PROGRAMS_OF", "SKETCHES",
+    "TAPES", "VARIABLES", "VJPS", "WIDEST", "WRAPPERS", "Call", "Function", "GradientTape", "Graph", "Launches",
+    "Loops", "Module", "Node", "NoProgram", "Operators", "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer",
+    "Variable", "Writer", "address", "addressof", "adds_rows", "all_lanes", "apply", "arg_max", "argument",
+    "as_tensor", "as_tensors", "at_once", "backward", "blank", "built", "cast", "cat", "check_fits", "check_results",
+    "check_rows", "clip", "column_program", "computed", "concat", "constant", "copy_program", "depth", "device", "dnn",
+    "dnn_classifier", "dtype_of", "each", "eager", "elementwise_values", "exp", "fetch_program", "folded", "function",
+    "fused", "gather", "grad", "held", "in_programs", "in_range", "innermost", "inside", "keeps_rows", "leaf_name",
+    "linear_regression", "list_call", "list_program", "listed", "log", "log_softmax", "loop_of", "loop_program",
+    "matmul", "matmul_vjp_w", "matmul_vjp_x", "maximum", "method", "minimum", "moved", "new_tensor", "nothing_at",
+    "number_tensor", "numbers_of", "of_the_reader", "on_duty", "one_hot", "outline", "overwriting", "own_kernel",
+    "packed_like", "part_of_join", "parts", "placed", "printed", "product_of", "product_program", "product_values",
+    "program_of", "read_outside", "rebuilt", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reduced_values",
+    "references", "refs", "relu", "renamed", "reshape", "resized", "results_of", "room_for", "row_kernel_values",
+    "row_numbers", "rows_of", "rows_program", "run_launch", "run_loop", "share_back", "shared", "sigmoid", "size",
+    "slice_of", "softmax", "spread_back", "sqrt", "stacked", "stale", "stop_gradient", "sum_of", "sum_program", "tanh",
+    "tensor", "terms", "threads", "trace", "transpose", "unbroadcast", "unit_program", "unwrapped", "walk_back",
+    "where", "whole", "with_rows", "without_dead", "without_dots", "write_loop", "write_step"
 ]

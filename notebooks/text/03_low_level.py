@@ -1637,7 +1637,7 @@ graph_drawing(graph, ["rows", "target"])
 
 # %%
 #| export compiler
-"""A graph becomes a program: by rows where it splits so, else launch by launch."""
+"""A graph becomes a program: by rows where it splits so, else loop by loop, else launch by launch."""
 
 import ctypes
 import sys
@@ -1689,12 +1689,19 @@ def keeps_rows(node, by_row):
 
 # %%
 #| export compiler
-class NotByRows(Exception):
-    """Says why a graph is no map over rows."""
+class NoProgram(Exception):
+    """Says why a graph is no program of some kind."""
 
 
-LIMIT = 3000  # operations on single numbers written out for one row; with more of them, launches are quicker (measured)
+LIMIT = 1500  # operations on single numbers written out for one row; with more of them, loops are quicker (measured)
 OWN = dict(KERNELS)  # an op with another kernel than these is run by that kernel
+
+
+def own_kernel(node):
+    """Whether an op has the kernel that the course gave it."""
+    key = node.op, node.spec.device.kind
+    return OWN.get(key) is KERNELS[key]
+
 
 # %% [markdown]
 # Each refusal says why, so that whoever wonders about a slow step can read the reason.
@@ -1702,26 +1709,48 @@ OWN = dict(KERNELS)  # an op with another kernel than these is run by that kerne
 
 # %%
 #| export compiler
-def check_fits(graph, rows):
-    """Raise NotByRows for what one program cannot hold."""
+def check_fits(graph):
+    """Raise NoProgram for what no program can hold."""
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
     masks = [node for node in (*leaves, *graph.outputs, *graph.updates.values()) if node.spec.dtype == bool]
     if masks or len(dtypes) != 1 or dtypes.isdisjoint(REAL):
-        raise NotByRows(
+        raise NoProgram(
             f"it has {', '.join(sorted(map(str, dtypes)))}{' and bools' * bool(masks)}; expected one float dtype"
         )
-    if not rows.isdisjoint(graph.updates.values()):
-        raise NotByRows("a variable would become rows")
     for node in graph.ops:
         kind = node.spec.device.kind
-        if kind != "cpu" or node.op not in ELEMENTWISE and OWN.get((node.op, kind)) is not KERNELS[node.op, kind]:
-            raise NotByRows(f"{node.op} on {kind} is left to its kernel")
+        if kind != "cpu" or node.op not in ELEMENTWISE and not own_kernel(node):
+            raise NoProgram(f"{node.op} on {kind} is left to its kernel")
+
+
+# %% [markdown]
+# What passes holds floats of one dtype, and masks. A program by rows also has to have room for a row:
+
+
+# %%
+#| export compiler
+def dtype_of(graph):
+    """The dtype of all numbers in a graph that fits."""
+    return next(node.spec.dtype for node in graph.nodes if node.spec.dtype != bool)
+
+
+def check_rows(graph, rows):
+    """Raise NoProgram for what cannot be written out row by row."""
+    check_fits(graph)
+    if not rows.isdisjoint(graph.updates.values()):
+        raise NoProgram("a variable would become rows")
     work = sum(math.prod(node.spec.shape[node in rows :]) * depth(node) for node in graph.nodes)
     if work > LIMIT:
-        raise NotByRows(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
+        raise NoProgram(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
 
 
+# %% [markdown]
+# A number of a matrix product is a sum of as many products as `x` has columns:
+
+
+# %%
+#| export compiler
 def depth(node):
     """How many products each row adds to a number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
@@ -1750,12 +1779,12 @@ class Split:
                 self.stage[node] += 1
             elif any(by_row):
                 if not keeps_rows(node, by_row):
-                    raise NotByRows(f"{node!r} takes more than the same row of its inputs")
+                    raise NoProgram(f"{node!r} takes more than the same row of its inputs")
                 self.rows.add(node)
                 if node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0:
                     self.any_batch = False  # each row has a share already, of a mean over this very batch
-        check_fits(graph, self.rows)
-        self.dtype = next(node.spec.dtype for node in graph.nodes if node.spec.dtype != bool)
+        check_rows(graph, self.rows)
+        self.dtype = dtype_of(graph)
 
 
 # %%
@@ -1772,7 +1801,7 @@ print("after it:", *(node.op for node in graph.ops if node not in split.rows | s
 # %%
 try:
     Split(trace(lambda x: apply("matmul", x, x, transpose_w=True), signature[:1])[0], batch=10)
-except NotByRows as why:
+except NoProgram as why:
     print(why)
 
 # %% [markdown]
@@ -1860,7 +1889,7 @@ def computed(node, inputs, by_row, row, batch):
         out = np.full(shape, 0.0, object)
         out[index] = x
         return out
-    raise NotByRows(f"{op} has no form for single numbers")
+    raise NoProgram(f"{op} has no form for single numbers")
 
 
 # %% [markdown]
@@ -2028,19 +2057,24 @@ def with_rows(spec, rows):
 # %%
 #| export compiler
 class Call:
-    """A program, the block of words it is called with, and where in the block what stands."""
+    """A program, the block of words it is called with, and where in the block what stands.
 
-    def __init__(self, split, over):
-        writer, given, updates = Writer(split, over), {}, split.graph.updates
-        self.program, self.places = writer.program, {name: k for k, (_, name) in enumerate(writer.program.words)}
-        self.block = (ctypes.c_int64 * len(self.places))()
-        self.start, self.rows = ctypes.addressof(self.block), self.places.get("rows")
-        for node, array in writer.arrays.items():
-            given[node.op, node.attrs["of"]] = self.places[array.name]
-        self.inputs = [(place, of) for (op, of), place in given.items() if op == "input"]
-        self.reads = [(place, of) for (op, of), place in given.items() if op == "variable" and of not in updates]
-        self.writes = [given["variable", variable] for variable in updates]
-        self.outs = [self.places[array.name] for array in writer.outs]
+    A word is (what it is, which one) for an array whose address will stand there, the name of a size, or a number that stays.
+    """
+
+    def __init__(self, program, words, updates):
+        self.program, self.block, self.places = program, (ctypes.c_int64 * len(words))(), {}
+        self.start, order = ctypes.addressof(self.block), {variable: k for k, variable in enumerate(updates)}
+        for place, word in enumerate(words):
+            self.places.setdefault(word, []).append(place)
+            if isinstance(word, int):
+                self.block[place] = word
+        arrays = [(place, *word) for place, word in enumerate(words) if isinstance(word, tuple)]
+        self.inputs = [(place, of) for place, what, of in arrays if what == "input"]
+        self.reads = [(place, of) for place, what, of in arrays if what == "variable" and of not in order]
+        self.writes = [(place, order[of]) for place, what, of in arrays if what == "variable" and of in order]
+        self.outs = [(place, of) for place, what, of in arrays if what == "out"]
+        self.rows = self.places.get("rows", ())
 
 
 # %% [markdown]
@@ -2055,12 +2089,23 @@ class Rows:
     """A graph as one program by rows: `run` does one step, `over` any number of them."""
 
     def __init__(self, graph, batch):
-        self.graph, self.split = graph, Split(graph, batch)
-        self.any_batch, self.changed, self.values = self.split.any_batch, [*graph.updates], [None] * len(graph.updates)
-        self.specs = [(node.spec, node in self.split.rows) for node in graph.outputs]
-        self.one = graph.nodes[0].spec.device.spec((1,), self.split.dtype)  # a result of one step
-        self.calls, self.alone = {False: Call(self.split, False)}, (0, 0)
-        self.first = next((node.attrs["of"] for node in graph.nodes if node in self.split.rows), None)  # who has rows
+        self.split = Split(graph, batch)
+        self.any_batch, rows = self.split.any_batch, [node for node in graph.nodes if node in self.split.rows]
+        self.first = next((node.attrs["of"] for node in rows), None)  # who has rows
+        self.prepare(graph, [(node.spec, node in self.split.rows) for node in graph.outputs])
+
+    def prepare(self, graph, specs):
+        """Write the program of one step. `specs`: of the results, and whether they have as many rows as the batch."""
+        self.graph, self.specs, self.changed, self.values = graph, specs, [*graph.updates], [None] * len(graph.updates)
+        self.one = graph.nodes[0].spec.device.spec((1,), dtype_of(graph))  # a result of one step
+        self.calls, self.alone = {False: self.written(False)}, (0, 0)
+
+    def written(self, over):
+        """The program of one step, or with `over` of many, and its block."""
+        writer = Writer(self.split, over)
+        words = {array.name: (node.op, node.attrs["of"]) for node, array in writer.arrays.items()}
+        words |= {array.name: ("out", k) for k, array in enumerate(writer.outs)}
+        return Call(writer.program, [words.get(name, name) for _, name in writer.program.words], self.graph.updates)
 
     def settle(self):
         """Give the variables that change values in memory which nobody else sees, and tell the programs where it is."""
@@ -2070,8 +2115,8 @@ class Rows:
             variable.value = value
             self.alone = refs(value), refs(value.data)  # as many refer to it and to its array when nobody else does
         for call in self.calls.values():
-            for place, value in zip(call.writes, self.values):
-                call.block[place] = address(value.data)
+            for place, k in call.writes:
+                call.block[place] = address(self.values[k].data)
 
     def launch(self, call, args, outs, rows):
         """Fill in the block and run."""
@@ -2080,10 +2125,10 @@ class Rows:
             block[place] = addressof(nothing_at(args[k].data))
         for place, variable in call.reads:
             block[place] = address(variable.value.data)
-        for place, out in zip(call.outs, outs):
-            block[place] = addressof(nothing_at(out.data))
-        if call.rows is not None:
-            block[call.rows] = rows
+        for place, k in call.outs:
+            block[place] = addressof(nothing_at(outs[k].data))
+        for place in call.rows:
+            block[place] = rows
         for variable, value in zip(self.changed, self.values):
             if variable.value is not value or refs(value) > alone or refs(value.data) > data_alone:
                 self.settle()
@@ -2101,11 +2146,12 @@ class Rows:
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         if True not in self.calls:
             check_results(self.graph)
-            self.calls[True] = Call(self.split, True)
+            self.calls[True] = self.written(True)
             self.settle()
         call, (steps, batch) = self.calls[True], batches.shape
         for name, word in (("steps", steps), ("batch", batch), ("batches", address(batches))):
-            call.block[call.places[name]] = word
+            for place in call.places.get(name, ()):
+                call.block[place] = word
         outs = [new_tensor(with_rows(self.one, steps)) for _ in self.specs]
         return self.launch(call, args, outs, args[0].spec.shape[0])
 
@@ -2127,9 +2173,9 @@ print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batch
 #
 # ## When a step does not split (8 min, optional)
 #
-# A net with hundreds of units is too much to write out number by number, and a big matrix product is better left to the tiles
-# of level 2. Such a graph stays a list of launches. But elementwise ops that follow each other become one loop, written with
-# the assembler too: the values stay in registers, where a launch for each would write and read them all. This is **fusion**.
+# A net with dozens of units is too much to write out number by number. Such a graph stays a list of launches. But elementwise
+# ops that follow each other become one loop, written with the assembler too: the values stay in registers, where a launch for
+# each would write and read them all. This is **fusion**.
 
 
 # %%
@@ -2149,11 +2195,13 @@ def in_programs(function, masks, floats, numbers):
 def loop_of(node):
     """The Spec, a shape and a dtype of floats, that all nodes of a loop share. None for a node that fits in none."""
     results, _, _, masks = ELEMENTWISE.get(node.op, (0, None, None, 0))
-    loop = node.spec.device.spec(node.spec.shape, node.inputs[-1].spec.dtype)
-    if results != 1 or loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or loop.device.kind != "cpu":
+    dtype, device = node.inputs[-1].spec.dtype, node.spec.device
+    plain = node.op == "cast" and dtype in (np.dtype(bool), node.spec.dtype) and own_kernel(node)
+    loop = device.spec(node.spec.shape, node.spec.dtype if plain else dtype)
+    if loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or device.kind != "cpu" or results != 1 and not plain:
         return None
-    function, floats = KERNELS[node.op, loop.device.kind], len(node.inputs) - masks
-    return loop if in_programs(function, masks, floats, tuple(numbers_of(node))) else None
+    function, floats = KERNELS[node.op, device.kind], len(node.inputs) - masks
+    return loop if plain or in_programs(function, masks, floats, tuple(numbers_of(node))) else None
 
 
 # %% [markdown]
@@ -2218,11 +2266,13 @@ for unit in fused(graph):
 
 # %%
 #| export compiler
-def loop_program(nodes, results):
-    """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results.
+def all_lanes(dtype):
+    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
+    return host_lanes() * 4 // dtype.itemsize
 
-    Lanes reorder nothing here, so float64 has them too.
-    """
+
+def loop_program(nodes, results):
+    """One program for these elementwise nodes; and whose arrays it takes, in order: the inputs, then the results."""
     inputs = list(dict.fromkeys(x for node in nodes for x in node.inputs if x not in nodes))
     sizes, owners = zip(*merged_axes(results[0].spec.shape, [x.spec.shape for x in inputs]))
     owned = dict(zip(inputs, zip(*owners))) | dict.fromkeys(results, (True,) * len(sizes))
@@ -2231,7 +2281,7 @@ def loop_program(nodes, results):
         return [part for part, has in zip(parts, owned[x]) if has]
 
     dtype = inputs[0].spec.dtype
-    a = Assembler("fused loop", dtype, host_lanes() * 4 // dtype.itemsize)
+    a = Assembler("fused loop", dtype, all_lanes(dtype))
     arrays = {x: a.array(f"x{n}", *own(x, sizes) or [1]) for n, x in enumerate(owned)}
     values, index = {}, []
     with ExitStack() as loops:
@@ -2243,7 +2293,11 @@ def loop_program(nodes, results):
                     values[x] = a.load(arrays[x], *own(x, index) or [0])
         for node in nodes:
             function = KERNELS[node.op, node.spec.device.kind]
-            values[node] = function(*map(values.get, node.inputs), **numbers_of(node))
+            if node.op == "cast":
+                x = node.inputs[0]
+                values[node] = select(values[x], 1.0, 0.0) if x.spec.dtype == bool else values[x]
+            else:
+                values[node] = function(*map(values.get, node.inputs), **numbers_of(node))
         for node in results:
             a.store(values[node], arrays[node], *index)
     return a.assemble(), list(arrays)
@@ -2255,6 +2309,11 @@ def loop_program(nodes, results):
 
 # %%
 #| export compiler
+def room_for(spec):
+    """A buffer of as many bytes."""
+    return spec.device.alloc((spec.nbytes,), np.bool_)
+
+
 def placed(units, kept):
     """{node: a buffer} for what passes from unit to unit and is not kept."""
     last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
@@ -2263,7 +2322,7 @@ def placed(units, kept):
         for x in unit:
             if x not in kept and last[x] > n:
                 again = free.get(x.spec.nbytes)
-                buffers[x] = again.pop() if again else x.spec.device.alloc((x.spec.nbytes,), np.bool_)
+                buffers[x] = again.pop() if again else room_for(x.spec)
         for x in dict.fromkeys(x for node in unit for x in node.inputs):
             if x in buffers and last[x] == n:
                 free.setdefault(x.spec.nbytes, []).append(buffers[x])
@@ -2365,8 +2424,13 @@ class Launches:
         return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
-        names = [unit[0].op if len(unit) == 1 else f"loop: {' '.join(x.op for x in unit)}" for unit in self.units]
-        return "\n".join([f"{len(self.graph.ops)} ops in {self.launches} launches", *names])
+        return listed(self.graph, self.units, "launches")
+
+
+def listed(graph, units, kind):
+    """A line for each unit."""
+    names = [unit[0].op if len(unit) == 1 else f"loop: {' '.join(x.op for x in unit)}" for unit in units]
+    return "\n".join([f"{len(graph.ops)} ops in {len(units)} {kind}", *names])
 
 
 def stacked(steps):
@@ -2385,6 +2449,363 @@ print(f"eager   {count} launches, {nbytes:,} bytes")
 print(
     f"fused   {launches.launches} launches, {launches.nbytes:,} bytes; {launches.saved:,} bytes of memory are used twice"
 )
+
+# %% [markdown]
+# ### No Python in between
+#
+# Each launch still goes through Python, which takes a microsecond or two; the arithmetic of a small net takes less. Can the
+# whole list run without Python? A program can call another by its address. So let every unit become a program, and write one
+# more, which goes down a table of addresses, as often as there are steps:
+
+
+# %%
+#| export compiler
+@functools.cache
+def list_program():
+    """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
+    a = Assembler("list", np.float64)
+    table = a.array("table", "programs", 2, rows_of=2**31 - 1)
+    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
+    with a.loop("steps") as step:
+        a.emit(f"store i64 {step.register}, ptr {a.words['array', 'now']}")
+        with a.loop("programs") as n:
+            program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
+            a.emit(f"call void {program}(ptr {block})")
+    return a.assemble()
+
+
+# %% [markdown]
+# The number of the step lies in memory, in `now`, for those programs that want to know it.
+#
+# Which programs are missing? Elementwise units have theirs. The product of matrices is the one that counts, and it is the tile
+# of notebook 02 again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows are as many sums,
+# and one load from `w` serves them all. (Where `w` lies the other way round, its columns are first copied into a `strip`.) Each
+# sum still runs upwards from 0.0, so no bit of a float64 changes.
+
+
+# %%
+#| export compiler
+from levels.hardware import Index
+from levels.kernels import ROWS, VECTORS, WORTH, pieces
+
+
+@functools.cache
+def product_program(m, k, n, dtype, turned_x, turned_w):
+    """out[m, n] = x[m, k] @ w[k, n], where x or w may lie the other way round. `strip` is memory for some columns of w."""
+    a = Assembler("product", dtype, all_lanes(dtype))
+    out, x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
+    w, strip = a.array("w", *((n, k) if turned_w else (k, n))), a.array("strip", k, a.lanes)
+
+    def tile(rows, j, w, column):
+        sums = [a.sum() for _ in rows]
+        with a.loop(k) as p:
+            y = a.load(w, p, column)
+            for total, i in zip(sums, rows):
+                total += a.load(x, *((p, i) if turned_x else (i, p))) * y
+        for total, i in zip(sums, rows):
+            a.store(total.value(), out, i, j)
+
+    high = pieces(m, pieces(m, ROWS * VECTORS))  # tiles of about one height, none with more sums than registers
+    with a.loop(n, a.lanes) as j:
+        columns = w, j
+        if turned_w:  # neighbours lie apart: fetch them once, not for each tile
+            columns = strip, Index(a, j.register, a.lanes, a.lanes, first="0")
+            with a.loop(k) as p:
+                a.store(a.load(w, j, p), strip, p, columns[1])
+        with a.loop(m // high) as t:
+            first = a.write(f"mul i64 {t.register}, {high}")
+            tile([Index(a, a.write(f"add i64 {first}, {r}"), m) for r in range(high)], j, *columns)
+        if m % high:
+            tile(range(m - m % high, m), j, *columns)
+    return a.assemble()
+
+
+# %% [markdown]
+# How near does it come to the roof of notebook 01?
+
+# %% tags=["nbval-ignore-output"]
+from levels import hardware
+
+product = product_program(100, 64, 64, np.dtype("f4"), False, False)
+call = product.bind(**{name: cpu.put(np.ones(array.shape, "f4")) for name, array in product.arrays.items()})
+t_product = hardware.seconds(lambda: [call() for _ in range(1000)]) / 1000
+print(f"{t_product * 1e6:.1f} µs, {2 * 100 * 64 * 64 / t_product / cpu.peak:.0%} of the peak of one core")
+
+# %% [markdown]
+# One column alone has no neighbours for the lanes. The gradient of the last weights is computed as one row: outᵀ = wᵀ·x. The
+# last layer's result is a list of sums of products, and in float32 a sum may use the lanes itself.
+
+
+# %%
+#| export compiler
+@functools.cache
+def column_program(m, k, dtype):
+    """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
+    a = Assembler("column", dtype)
+    out, x, w = a.array("out", m), a.array("x", m, k), a.array("w", k)
+    with a.loop(m) as i:
+        total = a.sum()
+        with a.loop(k, a.lanes) as p:
+            total += a.load(x, i, p) * a.load(w, p)
+        a.store(total.total(), out, i)
+    return a.assemble()
+
+
+# %% [markdown]
+# Whose memory does a program work on? That of nodes, in the order of its arrays; a Spec among them asks for memory of its own.
+# A product large enough for several threads is left to level 2.
+
+
+# %%
+#| export compiler
+def threads():
+    """How many threads share a large product of level 2."""
+    import numba
+
+    return numba.get_num_threads()
+
+
+def product_of(node):
+    """The program of a matmul, and whose memory its arrays are."""
+    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+    turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
+    k = x.spec.shape[0 if turned_x else 1]
+    if m * k * n >= WORTH and threads() > 1:
+        raise NoProgram(f"{node!r} is worth several threads")
+    strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
+    if n == 1 and turned_x:
+        return product_program(1, k, m, dtype, False, False), [node, w, x, strip]
+    if n == 1 and dtype == np.float32:  # (in float64 such a sum has no lanes, and many side by side are quicker)
+        return column_program(m, k, dtype), [node, x, w]
+    return product_program(m, k, n, dtype, turned_x, turned_w), [node, x, w, strip]
+
+
+# %% [markdown]
+# Sums are shorter. Over the last axis the lanes meet in the end, so there the dtype decides whether there are any.
+
+
+# %%
+#| export compiler
+@functools.cache
+def sum_program(before, within, after, count, dtype):
+    """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`."""
+    last = after == 1
+    a = Assembler("sum", dtype, None if last else all_lanes(dtype))
+    out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
+    with a.loop(before) as i, nullcontext(0) if last else a.loop(after, a.lanes) as j:
+        total = a.sum()
+        with a.loop(within, a.lanes if last else 1) as k:
+            total += a.load(x, i, k, *[j] * (not last))
+        a.store((total.total() if last else total.value()) / count, out, i, j)
+    return a.assemble()
+
+
+def sum_of(node):
+    """The program of a sum or a mean, and whose memory its arrays are."""
+    x = node.inputs[0]
+    before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
+    count = float(within) if node.op == "reduce_mean" else 1.0
+    return sum_program(before, within, after, count, node.spec.dtype), [node, x]
+
+
+# %% [markdown]
+# A kernel of rows, such as softmax, is written out for a row, and the lanes are rows.
+
+
+# %%
+#| export compiler
+WIDEST = 64  # numbers of a row that are written out
+
+
+@functools.cache
+def rows_program(function, inputs, rows, width, dtype):
+    """out[rows, width] = this kernel of so many inputs."""
+    a = Assembler("rows", dtype, all_lanes(dtype))
+    out, *arrays = (a.array(name, rows, width) for name in ("out", *(f"x{n}" for n in range(inputs))))
+    with a.loop(rows, a.lanes) as i:
+        values = np.empty((1, width), object)
+        function(values, *(np.array([[a.load(x, i, j) for j in range(width)]], object) for x in arrays))
+        for j in range(width):
+            a.store(values[0, j], out, i, j)
+    return a.assemble()
+
+
+def rows_of(node):
+    """The program of a kernel of rows, and whose memory its arrays are."""
+    *_, width = node.spec.shape
+    if width > WIDEST:
+        raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST}")
+    kernel = KERNELS[node.op, node.spec.device.kind]
+    return rows_program(kernel, len(node.inputs), size(node.spec) // width, width, node.spec.dtype), [
+        node,
+        *node.inputs,
+    ]
+
+
+# %% [markdown]
+# Before the units, a step fetches its rows; after them, it puts its results where they belong. Two programs only move numbers:
+
+
+# %%
+#| export compiler
+@functools.cache
+def fetch_program(batch, width, dtype):
+    """out[i] = the row of x whose number is batches[now, i]."""
+    a = Assembler("fetch", dtype, all_lanes(dtype))
+    batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
+    x, out = a.array("x", "rows", width), a.array("out", batch, width)
+    with a.loop(batch) as i:
+        row = a.load(batches, a.load(now, 0), i)
+        with a.loop(width, a.lanes) as j:
+            a.store(a.load(x, row, j), out, i, j)
+    return a.assemble()
+
+
+@functools.cache
+def copy_program(count, dtype, over=False):
+    """out = x or, with `over`, out[now] = x[0]."""
+    a = Assembler("copy", dtype, all_lanes(dtype))
+    out, x = a.array("out", "steps" if over else count), a.array("x", count)
+    if over:
+        a.store(a.load(x, 0), out, a.load(a.array("now", 1, rows_of="steps"), 0))
+    else:
+        with a.loop(count, a.lanes) as i:
+            a.store(a.load(x, i), out, i)
+    return a.assemble()
+
+
+# %% [markdown]
+# Now every unit that has a program finds it: in a table by its op, or because it is a loop, or a kernel of rows.
+
+
+# %%
+#| export compiler
+PROGRAMS_OF = {  # op -> function(node) -> the program, and whose memory its arrays are
+    "matmul": product_of,
+    "reduce_sum": sum_of,
+    "reduce_mean": sum_of,
+    "reshape": lambda node: (copy_program(size(node.spec), node.spec.dtype), [node, *node.inputs]),
+}
+
+
+def unit_program(unit, results):
+    """The program of a unit, and whose memory its arrays are. Raises NoProgram where there is none."""
+    node, outside = unit[0], {*results, *(x for node in unit for x in node.inputs)} - {*unit} | {*results}
+    if len({x.spec.dtype for x in outside}) == 1:  # else a mask passes from unit to unit
+        if loop_of(node):
+            return loop_program(unit, results)
+        if make := PROGRAMS_OF.get(node.op, rows_of if PLANNERS[node.op] is plan_rows else None):
+            return make(node)
+    raise NoProgram(f"{node!r} is left to its kernel")
+
+
+# %% [markdown]
+# A new value may be written straight over the old one, if nobody reads the old one later. A loop may read it itself: it reads
+# each number before it writes it.
+
+
+# %%
+#| export compiler
+def overwriting(graph, units):
+    """{node: variable} for the new values that can be written where the old ones are."""
+    home = {node: n for n, unit in enumerate(units) for node in unit}
+    last = {x: n for n, unit in enumerate(units) for node in unit for x in node.inputs}
+    old = {x.attrs["of"]: x for x in graph.nodes if x.op == "variable"}
+    places, values = {}, [*graph.updates.values()]
+    for variable, node in graph.updates.items():
+        alone = node in home and values.count(node) == 1 and not {node, old.get(variable)} & {*graph.outputs}
+        if alone and last.get(old.get(variable), -1) < home[node] + (loop_of(units[home[node]][0]) is not None):
+            places[node] = variable
+    return places
+
+
+# %% [markdown]
+# All programs of a list share one block of words. So a list can be called like the one program of `Rows`:
+
+
+# %%
+#| export compiler
+def list_call(steps, now, over, updates):
+    """A list of (program, what stands for each of its arrays) as one call."""
+    program, table = list_program(), np.empty((len(steps), 2), np.int64)
+    own = {"table": address(table), "now": address(now), "programs": len(steps), "steps": "steps" if over else 1}
+    words, starts = [own[name] for _, name in program.words], []
+    for each_program, arrays in steps:
+        own = dict(zip(each_program.arrays, arrays))
+        starts.append(len(words))
+        words += [own.get(name, name) for _, name in each_program.words]
+    call = Call(program, words, updates)
+    for n, start in enumerate(starts):
+        table[n] = ctypes.cast(steps[n][0].run, ctypes.c_void_p).value, call.start + 8 * start
+    call.holds = steps, table, now  # as long as the call lives
+    return call
+
+
+# %% [markdown]
+# What remains is to say where everything lies. Values that pass from unit to unit have buffers, as in `Launches`; variables
+# are where `Rows`, whose methods we take over, settles them.
+
+
+# %%
+#| export compiler
+class Loops(Rows):
+    """A graph as a list of programs, one for each unit: `run` does one step, `over` any number of them."""
+
+    def __init__(self, graph, batch):
+        check_fits(graph)
+        if any(node.op == "variable" for node in graph.updates.values()):
+            raise NoProgram("a variable takes the old value of another")
+        if not all(0 < x.spec.nbytes < 2**31 for x in graph.nodes):
+            raise NoProgram("an array is empty, or has 2 GiB")
+        self.any_batch, self.first, self.units = False, None, fused(graph)
+        kept, inside = {*graph.outputs, *graph.updates.values()}, overwriting(graph, self.units)
+        self.buffers = placed(self.units, kept) | {x: room_for(x.spec) for x in kept if x.inputs and x not in inside}
+        results = [[x for x in unit if x in self.buffers or x in inside] for unit in self.units]
+        self.programs = [unit_program(unit, out) for unit, out in zip(self.units, results)]
+        self.buffers |= {x: room_for(x) for _, taken in self.programs for x in taken if type(x) is Spec}
+        self.homes = {x: (x.op, x.attrs["of"]) for x in graph.nodes if not x.inputs}  # node -> its word in a block
+        self.homes |= {x: address(of.data) for x, (op, of) in self.homes.items() if op == "constant"}
+        self.homes |= {x: address(buffer.data) for x, buffer in self.buffers.items()}
+        self.homes |= {x: ("variable", variable) for x, variable in inside.items()}
+        self.prepare(graph, [(node.spec, False) for node in graph.outputs])
+
+    def written(self, over):
+        graph, homes, now, first = self.graph, dict(self.homes), np.zeros(1, np.int64), []
+        for x in graph.nodes if over else ():
+            if x.op == "input":
+                self.buffers[x] = room_for(x.spec)
+                homes[x] = address(self.buffers[x].data)
+                fetch = fetch_program(x.spec.shape[0], math.prod(x.spec.shape[1:]), x.spec.dtype)
+                first.append((fetch, ["batches", address(now), self.homes[x], homes[x]]))
+        units = [(program, [homes[x] for x in taken]) for program, taken in self.programs]
+        moves = [(x, ("out", k), over) for k, x in enumerate(graph.outputs)]
+        moves += [(x, ("variable", v), False) for v, x in graph.updates.items() if homes[x] != ("variable", v)]
+        last = [(copy_program(size(x.spec), x.spec.dtype, o), [to, homes[x], address(now)]) for x, to, o in moves]
+        return list_call(first + units + last, now, over, graph.updates)
+
+    launches = property(lambda self: len(self.units))
+    nbytes = property(
+        lambda self: sum(x.spec.nbytes for _, taken in self.programs for x in taken if type(x) is not Spec)
+    )
+
+    def __repr__(self):
+        return listed(self.graph, self.units, "programs")
+
+
+# %% [markdown]
+# Our layer, launch by launch and as a list:
+
+# %% tags=["nbval-ignore-output"]
+loops, order = Loops(graph, 32), np.arange(3200).reshape(100, 32) % 32
+t_launches, t_list = (hardware.seconds(lambda run=program.run: run(given)) for program in (launches, loops))
+t_steps = hardware.seconds(lambda: loops.over(given, order)) / 100
+print(
+    f"µs a step: {t_launches * 1e6:.0f} launched, {t_list * 1e6:.0f} as a list, {t_steps * 1e6:.1f} with many in a call"
+)
+
+# %% [markdown]
+# The same programs do the same sums. What is gone is Python between them, and level 2's own loops for all that the assembler
+# can write.
 
 # %% [markdown]
 # ## `function` (6 min)
@@ -2443,12 +2864,24 @@ def packed_like(result):
     return (lambda outs: type(result)(outs)) if isinstance(result, (list, tuple)) else lambda outs: outs[0]
 
 
+# %% [markdown]
+# There are three ways to run a graph: `Rows` is one program by rows, `Loops` a list of programs (an optional section above), and
+# `Launches` a list of kernels. The first that can hold the graph takes it.
+
+# %%
+#| export compiler
+BACK_ENDS = [Rows, Loops]  # the quickest first; where none will do, launches
+
+
 def program_of(graph, batch):
-    """By rows where the graph splits so, else launch by launch."""
-    try:
-        return Rows(graph, batch)
-    except (NotByRows, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
-        return Launches(graph, why)
+    """The quickest program there is for this graph."""
+    reasons = []
+    for kind in BACK_ENDS:
+        try:
+            return kind(graph, batch)
+        except (NoProgram, TypeError, ArithmeticError) as why:  # TypeError: a kernel that no program can hold
+            reasons.append(f"{kind.__name__}: {why}")
+    return Launches(graph, "; ".join(reasons))
 
 
 def built(python, signature, batch, made):
@@ -2798,8 +3231,8 @@ compiled.over(x_, y_, task.batches[:2])
 print({type(program).__name__ for program, _ in compiled.programs.values()})
 
 # %% [markdown]
-# `Launches` is a list of kernels, run one by one; `Rows` is the one program. While your kernel is in use the step is
-# launched; after it, the program is there again.
+# `Launches` is a list of kernels, run one by one; `Rows` is the one program. While your kernel is in use, the step is
+# launched. After it, the program is there again.
 #
 # ## The two tasks on this level (4 min)
 #
