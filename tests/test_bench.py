@@ -178,7 +178,8 @@ def test_a_work_comes_back_from_its_file(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_library_that_is_absent_is_told_and_skipped(capsys):
+def test_a_library_that_is_absent_is_told_and_skipped(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "PEERS", tmp_path)  # as long as nothing was installed
     peers = bench.open_peers(["micrograd"], {}, 1, print)
     assert peers == {}
     assert capsys.readouterr().out == (

@@ -595,7 +595,7 @@ def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound(decorator):
         exec("@njit\ndef inner(x):\n    return x * 0.0 - STEP", scope)
         assert run("test_op 2", np.ones(1)).item() == -5.0
     finally:
-        for table in (KERNELS, kernels.PLANNERS, kernels.TRIALS):
+        for table in (KERNELS, kernels.PLANNERS, kernels.TRIALS, kernels.ELEMENTWISE):
             for key in [key for key in table if "test_op" in str(key)]:
                 del table[key]
 

@@ -2171,7 +2171,7 @@ print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batch
 # %% [markdown]
 # The same hundred losses as before, to the last bit.
 #
-# ## When a step does not split (8 min, optional)
+# ## When a step does not split (15 min, optional)
 #
 # A net with dozens of units is too much to write out number by number. Such a graph stays a list of launches. But elementwise
 # ops that follow each other become one loop, written with the assembler too: the values stay in registers, where a launch for
