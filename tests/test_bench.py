@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -242,3 +243,27 @@ def test_the_figure_counts_what_is_ahead():
     assert raced(results).text.startswith(
         "levels is the quickest in 1 of 1 comparisons; the quickest step of all takes 4 µs"
     )
+
+
+def rows_of(text):
+    """The rows of a page's tables that are about a training and a way to write it."""
+    lines = (line.removeprefix("# ").strip() for line in text.splitlines())
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("|")]
+    return [row for row in rows if ": " in row[0]]
+
+
+MEASURED = rows_of((bench.FOLDER / "results.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", ["README.md", "notebooks/text/05_high_level.py"])
+def test_the_headline_is_what_was_measured(page):
+    text = (bench.ROOT / page).read_text(encoding="utf-8")
+    part = re.split("\n(?:# )?## ", text.split("## Beside other libraries")[1])[0]
+    told = rows_of(part)
+    assert len(told) >= 6 and set(told) <= {row[:6] for row in MEASURED}
+
+
+@pytest.mark.parametrize("page", ["README.md", "benchmarks/README.md"])
+def test_as_many_are_ahead_as_is_told(page):
+    said = re.search(r"In (\d+) of (\d+) ", (bench.ROOT / page).read_text(encoding="utf-8"))
+    assert said.groups() == (str(sum("behind" not in row[5] for row in MEASURED)), str(len(MEASURED)))

@@ -194,7 +194,9 @@ def test_a_lazy_room_loads_on_first_use(project):
 
 
 # (Numbers that begin with 0 are sorted otherwise by ruff: no name of ours has one.)
-word = st.from_regex(r"[a-zA-Z]{1,2}_?([1-9][0-9]?|0)?", fullmatch=True).filter(lambda word: not keyword.iskeyword(word))
+word = st.from_regex(r"[a-zA-Z]{1,2}_?([1-9][0-9]?|0)?", fullmatch=True).filter(
+    lambda word: not keyword.iskeyword(word)
+)
 library = word.map(lambda word: f"lib{word}.{word}") | st.sampled_from(
     ["os", "ast", "levels.hardware", "levels.kernels"]
 )

@@ -9,7 +9,7 @@ from .autodiff import (
     stop_gradient, unbroadcast, walk_back
 )
 from .compiler import (
-    ALONE, BACK_ENDS, EAGER, LIMIT, OWN, PASSES, PROGRAMS_OF, WIDEST, WRAPPERS, Call, Function, Launches, Loops,
+    ALONE, BACK_ENDS, EAGER, LIMIT, NEAR, OWN, PASSES, PROGRAMS_OF, WIDEST, WRAPPERS, Call, Function, Launches, Loops,
     NoProgram, Rows, Split, Writer, address, addressof, adds_rows, all_lanes, argument, built, check_fits,
     check_results, check_rows, column_program, computed, copy_program, depth, dtype_of, eager, elementwise_values,
     fetch_program, function, fused, held, in_programs, inside, keeps_rows, list_call, list_program, listed, loop_of,
@@ -33,10 +33,10 @@ from .tensors import (
 )
 
 __all__ = [
-    "ALONE", "BACK_ENDS", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NUMBER", "OWN", "PASSES", "PROGRAMS_OF", "SKETCHES",
-    "TAPES", "VARIABLES", "VJPS", "WIDEST", "WRAPPERS", "Call", "Function", "GradientTape", "Graph", "Launches",
-    "Loops", "Module", "Node", "NoProgram", "Operators", "Protocols", "Rows", "Split", "Symbol", "Tensor", "Tracer",
-    "Variable", "Writer", "address", "addressof", "adds_rows", "all_lanes", "apply", "arg_max", "argument",
+    "ALONE", "BACK_ENDS", "DTYPES", "EAGER", "ENGINES", "LIMIT", "NEAR", "NUMBER", "OWN", "PASSES", "PROGRAMS_OF",
+    "SKETCHES", "TAPES", "VARIABLES", "VJPS", "WIDEST", "WRAPPERS", "Call", "Function", "GradientTape", "Graph",
+    "Launches", "Loops", "Module", "Node", "NoProgram", "Operators", "Protocols", "Rows", "Split", "Symbol", "Tensor",
+    "Tracer", "Variable", "Writer", "address", "addressof", "adds_rows", "all_lanes", "apply", "arg_max", "argument",
     "as_tensor", "as_tensors", "at_once", "backward", "blank", "built", "cast", "cat", "check_fits", "check_results",
     "check_rows", "clip", "column_program", "computed", "concat", "constant", "copy_program", "depth", "device", "dnn",
     "dnn_classifier", "dtype_of", "each", "eager", "elementwise_values", "exp", "fetch_program", "folded", "function",

@@ -2553,11 +2553,14 @@ def column_program(m, k, dtype):
 
 # %% [markdown]
 # Whose memory does a program work on? That of nodes, in the order of its arrays; a Spec among them asks for memory of its own.
-# A product large enough for several threads is left to level 2.
+# A product large enough for several threads is left to level 2, and so is one whose `w` lies far away: there it is packed.
 
 
 # %%
 #| export compiler
+NEAR = 2**21  # bytes; a larger `w` would be read from far away, once for each tile (measured)
+
+
 def threads():
     """How many threads share a large product of level 2."""
     import numba
@@ -2570,8 +2573,8 @@ def product_of(node):
     (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
     k = x.spec.shape[0 if turned_x else 1]
-    if m * k * n >= WORTH and threads() > 1:
-        raise NoProgram(f"{node!r} is worth several threads")
+    if m * k * n >= WORTH and (threads() > 1 or w.spec.nbytes > NEAR):
+        raise NoProgram(f"{node!r} is worth several threads, or packing")
     strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
     if n == 1 and turned_x:
         return product_program(1, k, m, dtype, False, False), [node, w, x, strip]

@@ -2315,6 +2315,42 @@ widgets.explore(
 # %% [markdown]
 # One answer, at five depths. You can say it in one line and know what each storey beneath does with it.
 #
+# ## Beside other libraries (3 min)
+#
+# How good is our number? The rings once more, in batches of 100 with Adam and float32, as other libraries write them: shuffle,
+# gather, step, on one thread. Each of them first had to show that it ends at the same weights. Then they took turns. The times
+# are those of one computer, in November 2026; `python3 -m course bench` measures yours.
+#
+# | | levels | µs a step | quickest other | µs a step | its time / ours |
+# |---|---|--:|---|--:|--:|
+# | rings, batch 100, Adam: eager | 3 eager | 365 | PyTorch eager | 417 | 1.14 |
+# | rings, batch 100, Adam: step | 3 function | 19.6 | JAX jit | 80.7 | 4.12 |
+# | rings, batch 100, Adam: epoch | 3 function.over | 3.04 | JAX lax.scan | 12.9 | 4.24 |
+# | rings, batch 100, Adam: fit | 5 fit | 4.67 | scikit-learn MLP fit | 268 | 57.4 |
+#
+# Op by op, PyTorch and we pay the same kind of price, some microseconds for each op. Each floor of calls that is compiled away
+# is a factor. What is left in `fit` is our loop of a few pieces; Keras' needs 2,670 µs for the same step.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Now a large net, 784-512-512-10, in batches of 256: a step takes 10 thousand µs. How many times as long as our compiled "
+    "epoch does JAX's take there? For the rings it was 4 times.",
+    choices=["1.1 times", "4 times", "40 times"],
+    answer="1.1 times",
+    because="Nearly all of the time goes to matrix products, and everybody's run near the peak of the machine. What a "
+    "framework does around them is lost in it, for good or bad.",
+)
+
+# %% [markdown]
+# | | levels | µs a step | quickest other | µs a step | its time / ours |
+# |---|---|--:|---|--:|--:|
+# | 784-512-512-10, batch 256, Adam, 1 thread: epoch | 4 | 9,300 | JAX lax.scan | 10,300 | 1.11 |
+# | 784-512-512-10, batch 256, Adam, 2 threads: epoch | 3 function.over | 6,590 | JAX lax.scan | 5,680 | 0.861 **behind** |
+#
+# On two threads JAX is ahead: it shares more than the products. So it goes with claims of speed. Overhead is what a small step
+# shows, arithmetic is what a large one shows, and the formula of level 1 says which of the two yours is. All numbers, and where
+# we are behind, are in `benchmarks/README.md`.
+#
 # ## Your machine's card (3 min)
 #
 # The course has met your machine from two sides: from below, with programs that only load or only add, and from above, with
