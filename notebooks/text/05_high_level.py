@@ -2315,7 +2315,7 @@ widgets.explore(
 # %% [markdown]
 # One answer, at five depths. You can say it in one line and know what each storey beneath does with it.
 #
-# ## Beside other libraries (3 min)
+# ## Beside other libraries (3 min, optional)
 #
 # How good is our number? The rings once more, in batches of 100 with Adam and float32, as other libraries write them: shuffle,
 # gather, step, on one thread. Each of them first had to show that it ends at the same weights. Then they took turns. The times
@@ -2347,7 +2347,7 @@ checks.predict(
 # | 784-512-512-10, batch 256, Adam, 1 thread: epoch | 4 | 9,300 | JAX lax.scan | 10,300 | 1.11 |
 # | 784-512-512-10, batch 256, Adam, 2 threads: epoch | 3 function.over | 6,590 | JAX lax.scan | 5,680 | 0.861 **behind** |
 #
-# On two threads JAX is ahead: it shares more than the products. So it goes with claims of speed. Overhead is what a small step
+# On two threads JAX is ahead: ours share the products, and nothing else. So it goes with claims of speed. Overhead is what a small step
 # shows, arithmetic is what a large one shows, and the formula of level 1 says which of the two yours is. All numbers, and where
 # we are behind, are in `benchmarks/README.md`.
 #
