@@ -48,9 +48,15 @@ MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
     sys.platform, "Install one:  sudo apt install chromium   (Fedora: sudo dnf install chromium)"
 )
 SETTINGS = {
-    "notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page at once, whatever is in view
     "apputils-extension/notification": {"fetchNews": "false"},  # no question about news lies over the page
 }
+
+
+# Lab puts a notebook's cells into the page a few at a time, while nothing else is to be done.
+ALL_CELLS = """() => {
+    const [, cells] = document.querySelector("#jp-main-statusbar").innerText.match(/Cell \\d+\\/(\\d+)/);
+    return document.querySelectorAll(".jp-Notebook .jp-Cell").length == cells;
+}"""
 
 
 def find():
@@ -119,13 +125,13 @@ def jupyterlab(root, scratch):
 def run_all(tab):
     """Run all cells of the notebook that a tab shows, to the end or to the first error. Returns what the errors say."""
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
-    tab.keyboard.press(
-        "ControlOrMeta+s"
-    )  # the last cell compares what ran with the file: the text may be newer than it
+    # The last cell compares what ran with the file, which the text pair may have changed as it was opened.
+    tab.keyboard.press("ControlOrMeta+s")
     tab.get_by_role("menuitem", name="Run", exact=True).click()
     tab.locator("[data-command='runmenu:run-all']").click()
     waiting, errors = tab.locator(".jp-InputPrompt:text('*')"), tab.locator(".jp-OutputArea [data-mime-type$=stderr]")
     waiting.first.wait_for(timeout=20_000)
+    tab.wait_for_function(ALL_CELLS, timeout=120_000)
     waiting.first.wait_for(state="detached", timeout=600_000)  # an error lets go of all the cells that wait
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
     return errors.all_inner_texts()

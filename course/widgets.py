@@ -55,7 +55,11 @@ class Explorer:
             )
             for name, values in self.controls.items()
         ]
-        drawn = {tuple(slider.index for slider in sliders): self.first}
+
+        def shown():
+            return tuple(slider.index for slider in sliders)
+
+        drawn = {shown(): self.first}
 
         def picture_at(key):
             if key not in drawn:
@@ -65,17 +69,19 @@ class Explorer:
 
         def redraw(change=None):
             # While this runs, the browser keeps back all but the newest value of a slider: nothing queues up.
-            key = tuple(slider.index for slider in sliders)
+            key = shown()
             try:
                 picture = picture_at(key)
-                image.value, image.tooltip, line.value = picture.live, picture.text, spoken(picture.text)
+                with image.hold_sync():  # one message
+                    image.value, image.tooltip = picture.live, picture.text
+                line.value = spoken(picture.text)
             except Exception as error:  # the old picture stays
                 line.value = spoken(f"{type(error).__name__}: {error}")
             in_idle_time(draw_ahead, key, presses(sliders, change))
 
         def draw_ahead(key, keys):
             """What the next press of a key may ask for, a picture at a time: it is answered at once."""
-            if keys and key == tuple(slider.index for slider in sliders):
+            if keys and key == shown():
                 with contextlib.suppress(Exception):  # it is told when the reader gets there
                     picture_at(keys[0])
                 in_idle_time(draw_ahead, key, keys[1:])
@@ -102,8 +108,11 @@ def in_idle_time(call, *args):
 
 
 def spoken(text):
-    """A line of HTML that screen readers read out when it changes, and when they are idle."""
-    return f'<div role="status">{html.escape(text)}</div>'
+    """Text that screen readers read out when it changes, and when they are idle.
+
+    It has room for three lines: were it to grow and shrink, all that stands below would move, and be painted again.
+    """
+    return f'<div role="status" style="line-height: 1.5; min-height: 4.5em">{html.escape(text)}</div>'
 
 
 class Titled(Image):
