@@ -144,7 +144,6 @@ class Split:
                 if node.op == "spread" and by_row[0] and node.attrs["count"] % batch == 0:
                     self.any_batch = False  # each row has a share already, of a mean over this very batch
         check_rows(graph, self.rows)
-        self.dtype = dtype_of(graph)
 
 
 def elementwise_values(node, inputs, by_row, row, batch):
@@ -266,7 +265,7 @@ class Writer:
 
     def __init__(self, split, over):
         graph, self.split, self.over, self.extent = split.graph, split, over, "batch" if over else "rows"
-        self.a = a = Assembler("steps" if over else "step", split.dtype)
+        self.a = a = Assembler("steps" if over else "step", dtype_of(graph))
         leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
         self.arrays = {node: a.array(f"{node.op}{k}", *self.sizes(node)) for k, node in enumerate(leaves)}
         self.batches = a.array("batches", "steps", "batch", rows_of="rows") if over else None
@@ -734,11 +733,9 @@ def rows_of(node):
     *_, width = node.spec.shape
     if width > WIDEST:
         raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST}")
-    kernel = KERNELS[node.op, node.spec.device.kind]
-    return rows_program(kernel, len(node.inputs), size(node.spec) // width, width, node.spec.dtype), [
-        node,
-        *node.inputs,
-    ]
+    kernel, rows = KERNELS[node.op, node.spec.device.kind], size(node.spec) // width
+    program = rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype)
+    return program, [node, *node.inputs]
 
 
 @functools.cache
@@ -777,7 +774,7 @@ PROGRAMS_OF = {  # op -> function(node) -> the program, and whose memory its arr
 
 def unit_program(unit, results):
     """The program of a unit, and whose memory its arrays are. Raises NoProgram where there is none."""
-    node, outside = unit[0], {*results, *(x for node in unit for x in node.inputs)} - {*unit} | {*results}
+    node, outside = unit[0], {*results, *(x for node in unit for x in node.inputs if x not in unit)}
     if len({x.spec.dtype for x in outside}) == 1:  # else a mask passes from unit to unit
         if loop_of(node):
             return loop_program(unit, results)
