@@ -100,6 +100,7 @@ def test_figures_answer_keys_and_mouse(page, tell, name):
         image = figure.locator("img.widget-image")
         element = image.element_handle()
         page.save(figure, f"figure {number}, at first")
+        height = figure.bounding_box()["height"]
         for k in range(figure.locator("[role=slider]").count()):
             handle = figure.locator("[role=slider]").nth(k)
             at, end = (float(handle.get_attribute(f"aria-value{each}")) for each in ("now", "max"))
@@ -120,6 +121,7 @@ def test_figures_answer_keys_and_mouse(page, tell, name):
             size = track.bounding_box()
             track.click(position={"x": size["width"] * (0.9 if at < end / 2 else 0.1), "y": size["height"] / 2})
             changed(figure, first)
+            assert figure.bounding_box()["height"] == height  # what stands below stays where it is
             page.save(figure, f"figure {number}, slider {k + 1} moved")
         assert image.evaluate("(now, then) => now === then", element)  # one image, whose picture changes: no flicker
     assert page.faults == []

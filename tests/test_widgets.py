@@ -27,9 +27,7 @@ def part(box, kind):
 
 def said(box) -> str:
     """The line beneath a figure, which a screen reader reads out."""
-    before, line, after = re.split("(?<=>)(.*)(?=</div>)", part(box, HTML).value)
-    assert (before, after) == ('<div role="status">', "</div>")
-    return html.unescape(line)
+    return html.unescape(re.fullmatch('<div role="status"[^>]*>(.*)</div>', part(box, HTML).value)[1])
 
 
 def revealed(box) -> str:
