@@ -34,6 +34,9 @@ CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contain
 
 
 def lab(arguments):
+    from course import build
+
+    build.make_openable(build.ROOT)
     settings = os.path.join(ROOT, ".course", "lab")  # defaults only: the reader's own Jupyter settings win
     os.makedirs(settings, exist_ok=True)
     with open(os.path.join(settings, "overrides.json"), "w") as file:

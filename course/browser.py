@@ -91,6 +91,7 @@ def jupyterlab(root, scratch):
 
     Its settings, its log and all it remembers lie in the folder `scratch`, and the reader's own settings are not read.
     """
+    build.make_openable(root)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

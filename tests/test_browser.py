@@ -4,6 +4,8 @@
 Screenshots are kept in .course/screenshots.
 """
 
+import itertools
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,13 @@ WATCH = """image => {
     }, {once: true, capture: true}));
 }"""
 
+# A screenful down, and whether there was one. (How high the whole is, is known when all of it has been painted.)
+SCROLL = """panel => {
+    const top = panel.scrollTop;
+    panel.scrollBy(0, panel.clientHeight);
+    return panel.scrollTop > top;
+}"""
+
 
 def pytest_generate_tests(metafunc):
     if "name" in metafunc.fixturenames:
@@ -36,6 +45,8 @@ def address(chromium, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     root = build.copy_project(build.ROOT, folder / "copy", [build.level_of(name) for name in NAMES])
     shutil.copy(build.ROOT / "jupytext.toml", root)
+    for name in NAMES:
+        os.utime(root / "notebooks" / "text" / f"{name}.py", (0, 0))  # older, as a `git pull` of new outputs leaves it
     with browser.jupyterlab(root, folder) as address:
         yield address
 
@@ -72,10 +83,11 @@ class Page:
     def save_all(self):
         """The whole notebook, a screenshot for each screenful."""
         panel = self.tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer")
-        height, screen = panel.evaluate("panel => [panel.scrollHeight, panel.clientHeight]")
-        for k in range(-(-height // screen)):
-            panel.evaluate("(panel, top) => panel.scrollTo(0, top)", k * screen)
-            self.save(panel, f"page {k + 1:02}")
+        panel.evaluate("panel => panel.scrollTo(0, 0)")
+        for number in itertools.count(1):
+            self.save(panel, f"page {number:02}")
+            if not panel.evaluate(SCROLL):
+                break
 
 
 @pytest.fixture(scope="module")

@@ -440,6 +440,15 @@ def test_a_change_is_found_and_built(project, file, capsys):
         assert [name for name in texts if why[name]] == stale
 
 
+def test_a_text_is_made_as_new_as_its_notebook_where_both_say_the_same(project):
+    texts = [project / "notebooks" / "text" / f"{name}.py" for name in build.names_in(project)]
+    texts[1].write_text(texts[1].read_text() + "\n# %%\n1 + 1\n")
+    for text in texts:
+        os.utime(text, (0, 0))  # as a `git pull` leaves it that brings new outputs only
+    build.make_openable(project)
+    assert texts[0].stat().st_mtime > time.time() - 60 and texts[1].stat().st_mtime == 0
+
+
 def test_a_hidden_input_is_collapsed_and_leaves_no_mark_in_the_text(project, capsys):
     path, saved = project / "notebooks" / "text" / "01_hardware.py", "notebooks/01_hardware.ipynb"
     edit(path, "# %%\nalloc(2)", '# %% tags=["hide-input"]\nalloc(2)')
