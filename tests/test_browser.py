@@ -19,10 +19,13 @@ NAMES = build.names_in(build.ROOT)
 # The milliseconds from the next key press to the new picture, told by the page itself: a promise, so nobody need ask
 # meanwhile. (Each question from outside takes the page tens of milliseconds, in which it does nothing else.)
 WATCH = """image => {
-    image.answer = new Promise(answer => document.addEventListener("keydown", () => {
-        const pressed = performance.now();
-        image.addEventListener("load", () => answer(performance.now() - pressed), {once: true});
-    }, {once: true, capture: true}));
+    image.answer = new Promise(answer => {
+        document.addEventListener("keydown", () => {
+            const pressed = performance.now();
+            image.addEventListener("load", () => answer(performance.now() - pressed), {once: true});
+        }, {once: true, capture: true});
+        setTimeout(answer, 10_000, Infinity);  // no picture came
+    });
 }"""
 
 # A screenful down, and whether there was one. (How high the whole is, is known when all of it has been painted.)
