@@ -38,7 +38,7 @@ def lab(arguments):
     if "--answers" in arguments:
         arguments = [each for each in arguments if each != "--answers"]
         os.environ["COURSE_ANSWERS"] = "1"
-    for line in desk.open_desk():
+    for line in desk.open_desk(desk.ROOT):
         print(line, flush=True)
     return hand_over(desk.lab_command(desk.ROOT, arguments))
 

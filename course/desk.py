@@ -19,7 +19,7 @@ from course.rooms import LEVELS, MARKER, BuildError, export
 BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
 
 
-def open_desk(root: Path = ROOT) -> list[str]:
+def open_desk(root: Path) -> list[str]:
     """Make what is missing of `mine/`, and bring a newer course into the rest. Returns what the reader should know."""
     files, told = {}, []
     for name in names_in(root):

@@ -7,7 +7,7 @@ import shutil
 import nbformat
 import pytest
 
-from course import build, desk, keeping
+from course import build, checks, desk, keeping
 from course.build import MINE
 
 NAMES = ["01_hardware", "02_kernels"]
@@ -224,3 +224,39 @@ def test_a_level_that_is_missing_at_the_desk_says_what_to_do(opened):
         Exception, match=r"levels.hardware is not built yet: run all cells of mine/01_hardware.ipynb, or "
     ):
         run_in_kernel(opened, MINE, "02_kernels", as_a_reader(opened))
+
+
+# The one switch that shows all answers.
+
+
+@pytest.mark.parametrize("choices", [None, ["10", "20"]])
+def test_answers_stand_with_their_questions(monkeypatch, choices):
+    asked = checks.predict("How many?", "20" if choices else 20, "Ten rows of two.", choices=choices)
+    assert "Ten rows" not in told(asked.box())
+    checks.show_answers()
+    try:
+        shown = told(asked.box())
+    finally:
+        checks.show_answers(False)
+    assert shown.index("How many?") < shown.index("Answer: 20") < shown.index("Ten rows of two.")
+    assert "Ten rows" not in told(asked.box())
+
+
+def told(box):
+    """The words of a widget and all within it."""
+    return " ".join([getattr(box, "value", "") or "", *map(told, getattr(box, "children", ()))])
+
+
+def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
+    from course import __main__ as door
+
+    commands = []
+    monkeypatch.setattr(door, "hand_over", lambda command: commands.append((command, dict(os.environ))))
+    monkeypatch.setattr(desk, "ROOT", project)
+    monkeypatch.delenv(checks.ANSWERS, raising=False)
+    door.lab(["--no-browser"])
+    door.lab(["--answers"])
+    monkeypatch.delenv(checks.ANSWERS)
+    (plain, before), (asked, after) = commands
+    assert plain[-1] == "--no-browser" and f"--ServerApp.root_dir={project / MINE}" in plain
+    assert "--answers" not in asked and checks.ANSWERS not in before and after[checks.ANSWERS] == "1"
