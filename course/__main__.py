@@ -33,14 +33,14 @@ CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contain
 
 
 def lab(arguments):
-    from course import desk
+    from course import build, desk
 
     if "--answers" in arguments:
         arguments = [each for each in arguments if each != "--answers"]
         os.environ["COURSE_ANSWERS"] = "1"
-    for line in desk.open_desk(desk.ROOT):
+    for line in desk.open_desk(build.ROOT):
         print(line, flush=True)
-    return hand_over(desk.lab_command(desk.ROOT, arguments))
+    return hand_over(desk.lab_command(build.ROOT, arguments))
 
 
 def test(arguments):

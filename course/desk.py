@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from course import aside
-from course.build import MINE, ROOT, from_text, level_of, names_in, read_notebook, replace
+from course.build import MINE, from_text, level_of, names_in, read_notebook, replace
 from course.merging import content, merge
 from course.rooms import LEVELS, MARKER, BuildError, export
 

@@ -252,7 +252,7 @@ def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
 
     commands = []
     monkeypatch.setattr(door, "hand_over", lambda command: commands.append((command, dict(os.environ))))
-    monkeypatch.setattr(desk, "ROOT", project)
+    monkeypatch.setattr(build, "ROOT", project)
     monkeypatch.delenv(checks.ANSWERS, raising=False)
     door.lab(["--no-browser"])
     door.lab(["--answers"])
