@@ -61,8 +61,8 @@ def dnn_step(x, y, weights, exp, log):
     w1, b1, w2, b2, w3, b3 = weights
     n, total, (dw1, db1, dw2, db2, dw3, db3) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
-        h1 = [z if z > 0.0 else 0.0 for z in layer(row, w1, b1)]  # forward
-        h2 = [z if z > 0.0 else 0.0 for z in layer(h1, w2, b2)]
+        h1 = [0.0 if z <= 0.0 else z for z in layer(row, w1, b1)]  # forward
+        h2 = [0.0 if z <= 0.0 else z for z in layer(h1, w2, b2)]
         (z,) = layer(h2, w3, b3)
         p = 1.0 / (1.0 + exp(0.0 - z))
         c = min(max(p, 1e-7), 1.0 - 1e-7)
@@ -71,8 +71,8 @@ def dnn_step(x, y, weights, exp, log):
         dc = g * target / c - g * (1.0 - target) / (1.0 - c)
         dp = dc if 1e-7 < p < 1.0 - 1e-7 else 0.0
         dz = [dp * p * (1.0 - p)]
-        dh2 = [dot(dz, w) if h > 0.0 else 0.0 for h, w in zip(h2, w3, strict=True)]
-        dh1 = [dot(dh2, w) if h > 0.0 else 0.0 for h, w in zip(h1, w2, strict=True)]
+        dh2 = [0.0 if h <= 0.0 else dot(dz, w) for h, w in zip(h2, w3, strict=True)]
+        dh1 = [0.0 if h <= 0.0 else dot(dh2, w) for h, w in zip(h1, w2, strict=True)]
         for dw, db, inputs, d in ((dw1, db1, row, dh1), (dw2, db2, h1, dh2), (dw3, db3, h2, dz)):
             add_outer(dw, inputs, d)
             add_outer(db, [1.0], d)

@@ -924,10 +924,12 @@ def select(condition, x, y):
 
 # %%
 #| export assembler
-def named(name, x):
-    """Write one of LLVM's named instructions, such as rint(x) or sqrt(x)."""
-    a, kind = x.a, laned(x.a.real, x.lanes)
-    return Value(a, a.write(f"call {kind} @llvm.{name}({kind} {numeric(a, x)})"), x.lanes)
+def named(name, *operands):
+    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
+    a = next(x.a for x in operands if isinstance(x, Value))
+    registers, lanes = together(a, *operands)
+    kind = laned(a.real, lanes)
+    return Value(a, a.write(f"call {kind} @llvm.{name}({', '.join(f'{kind} {x}' for x in registers)})"), lanes)
 
 
 # %% [markdown]
@@ -1675,8 +1677,28 @@ def rint(x):
 
 
 def sqrt(x):
-    """The square root, rounded once."""
-    return named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
+    """The square root, rounded once; of a negative number NaN."""
+    if isinstance(x, Value):
+        return named("sqrt", x)
+    return math.nan if x < 0.0 else math.sqrt(x)
+
+
+def maximum(x, y):
+    """The larger of two numbers: of 0.0 and -0.0 the first, and NaN if either is."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("maximum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return x + y
+    return x if x > y else y
+
+
+def minimum(x, y):
+    """The smaller of two numbers: of 0.0 and -0.0 the second, and NaN if either is."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("minimum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return -(-x - y)
+    return x if x < y else y
 
 
 # %% [markdown]
@@ -2146,7 +2168,7 @@ figures.source(reference.dnn_step)
 # %%
 #| export tasks
 def relu(z):
-    return select(z > 0.0, z, 0.0)
+    return select(z <= 0.0, 0.0, z)  # so asked, a NaN stays a NaN
 
 
 def dense(inputs, w, b):
@@ -2205,7 +2227,7 @@ checks.blank(
 #| export tasks
 def through_relu(d, h, w):
     """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
-    return [select(output > 0.0, dot(d, row), 0.0) for output, row in zip(h, w)]
+    return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 
 
 # %% [markdown]
@@ -3846,7 +3868,7 @@ class Multiply(NamedTuple):
 #| export tpu
 ACTIVATIONS = {
     "identity": lambda z: z,
-    "relu": lambda z: np.where(z > 0, z, np.float32(0)),
+    "relu": lambda z: np.where(z <= 0, np.float32(0), z),
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
 }
 

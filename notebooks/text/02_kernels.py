@@ -946,7 +946,7 @@ def sgd(w, dw, rate):
 #| export elementwise
 from llvmlite import ir
 
-from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, maximum, minimum, rint, scaled, select, sqrt
 
 
 def llvm_function(name):
@@ -1016,19 +1016,20 @@ def my_relu_grad(dy, y):
 checks.blank(my_relu_grad, ((3.0, 2.0), 3.0), ((3.0, 0.0), 0.0), ((-1.0, 5.0), -1.0), hint="dy, or 0.0")
 
 # %% [markdown]
-# So relu and its gradient are these two. (`select(condition, x, y)` is x where the condition holds, else y.)
+# So relu and its gradient are these two. (`select(condition, x, y)` is x where the condition holds, else y.) They ask for `<= 0`
+# and not for `> 0`, because NaN is neither: a row that is no number shows in the loss, and does not vanish as a 0.
 
 
 # %%
 #| export elementwise
 @scalar("relu")
 def relu(x):
-    return select(x > 0.0, x, 0.0)
+    return select(x <= 0.0, 0.0, x)
 
 
 @scalar("relu_grad")
 def relu_grad(dy, y):
-    return select(y > 0.0, dy, 0.0)
+    return select(y <= 0.0, 0.0, dy)
 
 
 # %% [markdown]
@@ -1463,10 +1464,10 @@ def use(op, kind, function):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "On which input does `x * (x > 0)` differ from relu, which is `x if x > 0 else 0`?",
+    "On which input does `x * (x > 0)` differ from relu, which is `0 if x <= 0 else x`?",
     choices=["on none", "on 0", "on -infinity", "on very large numbers"],
     answer="on -infinity",
-    because="-infinity times 0 is not a number (NaN). Relu makes 0 of it. (They differ on NaN too.)",
+    because="-infinity times 0 is not a number (NaN). Relu makes 0 of it. (A NaN stays a NaN in both.)",
 )
 
 
@@ -1488,7 +1489,7 @@ except ValueError as error:
 
 # %%
 def mine(x):
-    return 0.0 if not x > 0.0 else x
+    return 0.0 if x <= 0.0 else x
 
 
 with use("relu", "cpu", mine):
@@ -2361,24 +2362,15 @@ launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).toli
 # %% [markdown]
 # ### Reductions
 #
-# In Python `maximum` is written out. In kernels of floats LLVM's own stands for it. If either number is NaN, so is the result.
+# `maximum` is level 1's, like `exp`. In kernels of floats LLVM's own stands for it. They agree to the bit: of 0.0 and -0.0 the
+# first is the larger, and if either number is NaN, so is the result.
 
 
 # %%
 #| export reduce
 larger, smaller = llvm_function("maximum"), llvm_function("minimum")
-
-
-@scalar("maximum", takes="fi")
-def maximum(x, y):
-    return select(x > y, x, select(x != x, x, y))
-
-
-@scalar("minimum", takes="fi")
-def minimum(x, y):
-    return select(x < y, x, select(x != x, x, y))
-
-
+scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
+scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 reduction("reduce_max", -math.inf)(lambda largest, x: maximum(largest, x))
 reduction("reduce_min", math.inf)(lambda smallest, x: minimum(smallest, x))
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y

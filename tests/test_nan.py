@@ -1,0 +1,109 @@
+"""NaN, infinities and the two zeros travel as in NumPy, whichever way an op is run: by itself, compiled, or folded."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from course import reference, tasks
+from levels import low_level
+from levels.low_level import constant, function
+
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 3.5, -np.inf, np.inf, np.nan)
+PAIRS = np.array(list(itertools.product(SPECIAL, SPECIAL)))
+ONE = {  # op -> the same in NumPy
+    "relu": lambda x: np.maximum(x, 0.0),
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "negative": np.negative,
+    "clip": lambda x: np.clip(x, -0.5, 0.5),
+}
+TWO = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "less": np.less,
+    "equal": np.equal,
+}
+ROWS = {  # of each row
+    "reduce_sum": lambda x: np.sum(x, 1),
+    "reduce_mean": lambda x: np.mean(x, 1),
+    "reduce_max": lambda x: np.max(x, 1),
+    "softmax": lambda x: (e := np.exp(x - np.max(x, 1, keepdims=True))) / np.sum(e, 1, keepdims=True),
+}
+
+
+def called(op):
+    """The op as a function of tensors."""
+    if op == "negative":
+        return lambda x: -x
+    if op == "clip":
+        return lambda x: low_level.clip(x, -0.5, 0.5)
+    if op in ROWS and op != "softmax":
+        return lambda x: getattr(low_level, op)(x, axis=1)
+    symbol = {"add": "__add__", "subtract": "__sub__", "multiply": "__mul__", "divide": "__truediv__"}.get(op)
+    symbol = symbol or {"less": "__lt__", "equal": "__eq__"}.get(op)
+    if symbol:
+        return lambda x, y: getattr(x, symbol)(y)
+    return getattr(low_level, op, None) or getattr(low_level.nn, op)
+
+
+def bits(array):
+    """Every bit, but of NaN only that it is one."""
+    array = np.where(np.isnan(array), 0.0, array) if array.dtype.kind == "f" else array
+    return array.tobytes()
+
+
+def ways(op, *arrays):
+    """The op's results: by itself, compiled, and folded, as constants of a compiled function."""
+    run, given = called(op), [constant(array) for array in arrays]
+    yield run(*given).numpy()
+    yield function(run)(*given).numpy()
+    some = constant(np.ones((1,), arrays[0].dtype))
+    yield function(lambda one: (run(*given), one + one)[0])(some).numpy()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("op", [*ONE, *TWO, *ROWS])
+def test_special_numbers_travel_as_in_numpy(op, dtype):
+    pairs = PAIRS.astype(dtype)
+    arrays = [pairs] if op in ROWS else [pairs[:, 0], pairs[:, 1]] if op in TWO else [pairs[:, 0]]
+    with np.errstate(all="ignore"):
+        expected = {**ONE, **TWO, **ROWS}[op](*arrays)
+    found = list(ways(op, *arrays))
+    for result in found:
+        assert (np.isnan(result) == np.isnan(expected)).all(), op
+        assert np.allclose(result, expected, rtol=1e-6, equal_nan=True)
+        assert dtype == "f4" or bits(result) == bits(found[0])  # float32 may fuse, and round otherwise
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_of_two_zeros_the_positive_one_is_larger(dtype):
+    zeros = np.array([[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [0.0, 0.0]], dtype)
+    for op, negative in (("maximum", [False, False, True, False]), ("minimum", [True, True, True, False])):
+        for result in ways(op, zeros[:, 0], zeros[:, 1]):
+            assert np.signbit(result).tolist() == negative, op
+    for result in ways("reduce_max", zeros):
+        assert np.signbit(result).tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_a_row_that_is_no_number_shows_in_the_loss(dtype):
+    """One NaN passes relu, so that no finite loss hides it: op by op, in the program by rows, and in the record."""
+    x = np.array([[1.0, 2.0], [np.nan, 1.0]], dtype)
+    w = np.ones((2, 3), dtype)
+
+    def loss_of(x):
+        return low_level.reduce_mean(low_level.nn.relu(x @ constant(w)))
+
+    assert np.isnan(loss_of(constant(x)).numpy()) and np.isnan(function(loss_of)(constant(x)).numpy())
+    nan = [[math.nan, 0.0]]
+    loss, _ = reference.dnn_step(nan, [[1.0]], [v.tolist() for v in tasks.rings().weights], math.exp, math.log)
+    assert math.isnan(loss)
