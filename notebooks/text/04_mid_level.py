@@ -123,6 +123,19 @@ def at_least(least, name, value):
     return int(value)
 
 
+def positive(name, value, below=math.inf):
+    """The value, if it is a number above 0 and below that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < below:
+        limit = "" if below == math.inf else f" below {below:g}"
+        raise ValueError(f"{name} is {value!r}; expected a positive number{limit}")
+    return value
+
+
+def from_zero(name, value, below=math.inf):
+    """The same for a number that may also be 0."""
+    return value if type(value) in (int, float) and value == 0 else positive(name, value, below)
+
+
 # %%
 for attempt in (lambda: known("activation", ACTIVATIONS, "rleu"), lambda: at_least(1, "units", 2.5)):
     try:
@@ -536,13 +549,7 @@ class Optimizer(Made, Module):
         self.learning_rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
         for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm)):
             if value is not None:
-                self.positive(name, value)
-
-    def positive(self, name, value, limit=math.inf):
-        """Raise ValueError for a number that is not between 0 and the limit."""
-        if not 0.0 < value < limit:
-            below = "" if limit == math.inf else f" below {limit:g}"
-            raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number{below}")
+                positive(f"{type(self).__name__}: {name}", value)
 
     @property
     def learning_rate(self):
@@ -551,8 +558,8 @@ class Optimizer(Made, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        if not callable(value) and value != 0.0:  # 0 is allowed: nothing moves
-            self.positive("learning_rate", value)
+        if not callable(value):
+            from_zero(f"{type(self).__name__}: learning_rate", value)  # at 0 nothing moves
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -603,9 +610,8 @@ class SGD(Optimizer):
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
-        if momentum:
-            self.positive("momentum", momentum, 1.0)
-        self.momentum, self.nesterov, self.memory = momentum, nesterov, ("v",) if momentum else ()
+        self.momentum = from_zero("SGD: momentum", momentum, 1.0)
+        self.nesterov, self.memory = nesterov, ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):
         if not memory:
@@ -641,9 +647,8 @@ class Adam(Optimizer):
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **options):
         super().__init__(learning_rate, **options)
-        self.betas, self.epsilon = (beta_1, beta_2), epsilon
-        for beta in self.betas:
-            self.positive("beta", beta, 1.0)
+        self.betas = positive("Adam: beta_1", beta_1, 1.0), positive("Adam: beta_2", beta_2, 1.0)
+        self.epsilon = positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations
@@ -2041,8 +2046,8 @@ class BinaryAccuracy(Metric):
 
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
-        if not isinstance(threshold, (float, np.ndarray)):
-            raise TypeError(f"{self.name}: the threshold is {threshold!r}; expected one number, such as 0.5")
+        if not isinstance(threshold, np.ndarray):  # several, for AUC
+            from_zero(f"{self.name}: the threshold", threshold, 1.0)
         self.threshold = threshold
 
     def check(self, y_true, y_pred):
@@ -2318,7 +2323,7 @@ class L1(Made):
     """l1·Σ|w|"""
 
     def __init__(self, l1=0.01):
-        self.l1 = l1
+        self.l1 = from_zero("L1: l1", l1)
 
     def __call__(self, w):
         return self.l1 * reduce_sum(absolute(w))
@@ -2328,7 +2333,7 @@ class L2(Made):
     """l2·Σw²"""
 
     def __init__(self, l2=0.01):
-        self.l2 = l2
+        self.l2 = from_zero("L2: l2", l2)
 
     def __call__(self, w):
         return self.l2 * reduce_sum(w * w)
@@ -2397,10 +2402,9 @@ class Dropout(Layer):
 
     def __init__(self, rate, seed=None, **options):
         super().__init__(**options)
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"Dropout: rate is {rate}; expected 0 <= rate < 1")
         seed = RANDOM.getrandbits(62) if seed is None else seed
-        self.rate, self.state = rate, Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
+        self.rate = from_zero("Dropout: rate", rate, 1.0)
+        self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
     def call(self, x):
         if not TRAINING[-1]:
@@ -2431,7 +2435,8 @@ class BatchNormalization(Layer):
 
     def __init__(self, momentum=0.99, epsilon=1e-3, **options):
         super().__init__(**options)
-        self.momentum, self.epsilon = momentum, epsilon
+        self.momentum = from_zero("BatchNormalization: momentum", momentum, 1.0)
+        self.epsilon = positive("BatchNormalization: epsilon", epsilon)
 
     def build(self, shape):
         self.width = shape[-1]
@@ -2469,7 +2474,8 @@ class Embedding(Layer):
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)
-        self.sizes, self.initializer = (input_dim, output_dim), embeddings_initializer
+        self.sizes = at_least(1, "Embedding: input_dim", input_dim), at_least(1, "Embedding: output_dim", output_dim)
+        self.initializer = embeddings_initializer
 
     def build(self, shape):
         self.embeddings = self.add_weight(self.sizes, self.initializer)
@@ -2587,7 +2593,7 @@ class RMSprop(Optimizer):
 
     def __init__(self, learning_rate=0.001, rho=0.9, epsilon=1e-7, **options):
         super().__init__(learning_rate, **options)
-        self.rho, self.epsilon = rho, epsilon
+        self.rho, self.epsilon = from_zero("RMSprop: rho", rho, 1.0), positive("RMSprop: epsilon", epsilon)
 
     def update(self, rate, dw, w, v):
         v = self.rho * v + (1.0 - self.rho) * (dw * dw)
@@ -2599,7 +2605,7 @@ class AdamW(Adam):
 
     def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
         super().__init__(learning_rate, **options)
-        self.weight_decay = weight_decay
+        self.weight_decay = from_zero("AdamW: weight_decay", weight_decay)
 
     def update(self, rate, dw, w, m, v):
         return super().update(rate, dw, w - rate * self.weight_decay * w, m, v)
@@ -2615,7 +2621,9 @@ class ExponentialDecay(Made):
     """initial_learning_rate · decay_rate ** (step / decay_steps)"""
 
     def __init__(self, initial_learning_rate, decay_steps, decay_rate):
-        self.initial_learning_rate, self.decay_steps, self.decay_rate = initial_learning_rate, decay_steps, decay_rate
+        self.initial_learning_rate = positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("ExponentialDecay: decay_steps", decay_steps)
+        self.decay_rate = positive("ExponentialDecay: decay_rate", decay_rate)
 
     def __call__(self, step):
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
