@@ -277,6 +277,14 @@ def aligned(shape, dtype):
 #| export device
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
+
+def unmasked(values):
+    """These numbers as a NumPy array. Raises TypeError for a masked one, whose mask would be lost without a word."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
+    return np.asarray(values)
+
+
 # %% [markdown]
 # A device counts what it hands out, and refuses what it does not have. From its three numbers it predicts: a program must do
 # its operations and move its bytes, and it cannot end before the slower of the two is done. That floor is called the
@@ -315,7 +323,7 @@ class Device:
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
-        array = np.asarray(array)
+        array = unmasked(array)
         buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
         self.write(buffer.data, array)
         return buffer
@@ -1916,7 +1924,7 @@ class Fit(NamedTuple):
 #| export tasks
 def check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
-    if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (dtype, shape):
+    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
     if not np.isfinite(array).all():

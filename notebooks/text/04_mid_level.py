@@ -1069,13 +1069,16 @@ print(batched(part(rows, 0, 6), 3, False).tolist(), batched(part(rows, 0, 7), 3,
 
 # %%
 #| export data
+from levels.hardware import unmasked
+
+
 def as_array(value):
     """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`."""
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
     try:
-        array = np.asarray(value if readable else None)  # through anything else NumPy might walk for ever
+        array = unmasked(value if readable else None)  # through anything else NumPy might walk for ever
     except ValueError:
         raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":
