@@ -986,9 +986,8 @@ class Monitor(Callback):
     def __init__(self, monitor, mode="auto", min_delta=0):
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
-        size = (
-            abs(min_delta) if isinstance(min_delta, (int, float)) else min_delta
-        )  # its sign does not count, as in Keras
+        # its sign does not count, as in Keras
+        size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
         self.monitor, self.min_delta = monitor, from_zero(f"{type(self).__name__}: min_delta", size)
         self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
 
