@@ -634,26 +634,44 @@ def optimised(text, target):
 
 
 # %% [markdown]
-# The bytes in the folder carry a checksum, so a file that was cut short is not run.
+# What is compiled is kept in a folder, under a hash of all that it was made from. The bytes there carry a checksum, so a file that
+# was cut short or damaged is not run.
 
 
 # %% tags=["hide-input"]
 #| export assembler
+import threading
+
+
+def kept(key):
+    """The bytes that were kept under this key, if they are there and whole; else None."""
+    with suppress(OSError):
+        data = (CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
+        if hashlib.sha256(data[32:]).digest() == data[:32]:
+            return data[32:]
+    return None
+
+
+def keep(key, data):
+    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
+    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
+    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    with suppress(OSError):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(hashlib.sha256(data).digest() + data)
+        aside.replace(path)
+    with suppress(OSError):
+        aside.unlink(missing_ok=True)
+
+
 def object_code(text, target):
-    """The bytes of a program, from the folder where they are there and whole."""
+    """The bytes of a program: those that were kept, or new ones."""
     processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
     key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
-    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
-    with suppress(OSError):
-        checksum, code = (kept := path.read_bytes())[:32], kept[32:]
-        if hashlib.sha256(code).digest() == checksum:
-            return code
-    code = target.emit_object(optimised(text, target))
-    with suppress(OSError):  # a folder that cannot be written only costs time
-        CACHE.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_bytes(hashlib.sha256(code).digest() + code)
-        aside.replace(path)
+    code = kept(key)
+    if code is None:
+        code = target.emit_object(optimised(text, target))
+        keep(key, code)
     return code
 
 
@@ -2597,7 +2615,6 @@ import math
 import operator
 import os
 import random
-import threading
 import time
 import traceback
 from collections import Counter
