@@ -4,7 +4,6 @@ Each library works in a process of its own, run by the Python that has it (`benc
 computes the same. Then all take turns; medians are compared. What is not there, or does something else, is told, not timed.
 """
 
-import argparse
 import datetime
 import functools
 import itertools
@@ -26,6 +25,7 @@ import numpy as np
 
 from benchmarks.worker import Work
 from course import tasks
+from course.arguments import SECTIONS, parser
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, PEERS = ROOT / "benchmarks", ROOT / ".course" / "peers"
@@ -262,10 +262,10 @@ def install(library):
     folder, uv = str(PEERS / library), shutil.which("uv")
     python = python_of(library, {}) if (PEERS / library).exists() else None
     if python is None:
-        subprocess.run([uv, "venv", folder] if uv else [sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([uv, "venv", folder] if uv else [sys.executable, "-m", "venv", folder], check=True, cwd=ROOT)
         python = python_of(library, {})
     pip = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
-    subprocess.run([*pip, *LIBRARIES[library]], check=True)
+    subprocess.run([*pip, *LIBRARIES[library]], check=True, cwd=ROOT)
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------
@@ -537,8 +537,6 @@ def not_timed(results):
 
 # The command ----------------------------------------------------------------------------------------------------------
 
-SECTIONS = "training", "kernels", "start", "growth", "course"
-
 
 def open_peers(libraries, given, threads, heard):
     """{library: Peer} of those that are there; `heard` is told of those that are not."""
@@ -555,19 +553,14 @@ def open_peers(libraries, given, threads, heard):
 
 def main(argv):
     """`python3 -m course bench`: levels beside NumPy, PyTorch, TensorFlow, JAX and others, each where it is installed."""
-    parser = argparse.ArgumentParser(prog="python3 -m course bench", description=main.__doc__.split(": ")[1])
-    parser.add_argument("sections", metavar="SECTION", nargs="*", help=f"{', '.join(SECTIONS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="training, short rounds, nothing written: two minutes")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only what has this in its name, such as rings")
-    parser.add_argument("--peer", metavar="LIBRARY", help="install one from PyPI into .course/peers, and stop")
-    parser.add_argument("--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has it")
-    options = parser.parse_args(argv)
+    asked = parser("bench")
+    options = asked.parse_args(argv)
     if options.peer:
         return install(options.peer)
     given = dict(text.partition("=")[::2] for text in options.python)
     for name in (*options.sections, *given):
         if name not in (*SECTIONS, *LIBRARIES):
-            parser.error(f"there is no {name}; sections are {', '.join(SECTIONS)}, libraries {', '.join(LIBRARIES)}")
+            asked.error(f"there is no {name}; sections are {', '.join(SECTIONS)}, libraries {', '.join(LIBRARIES)}")
     wanted = options.sections or (["training"] if options.quick else SECTIONS)
     with tempfile.TemporaryDirectory() as folder:
         page, results = run(wanted, options, given, folder)

@@ -5,8 +5,8 @@ In a notebook, the first cell calls `watch` and the last one `level`. On the com
 first written aside, whole, and then replaces the old file in one step.
 """
 
-import argparse
 import contextlib
+import difflib
 import hashlib
 import importlib.util
 import json
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from course.rooms import LEVELS, BuildError, File, code_lines, export, title
+from course.rooms import LEVELS, BuildError, File, code_lines, export, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
 # first cell of every notebook imports this module.
@@ -158,6 +158,24 @@ def level_of(name: str) -> str:
     return name.split("_", 1)[1]
 
 
+def named(root: Path, given: str, known: list[str] | None = None) -> str:
+    """The notebook that a reader means by 02, 2, kernels, 02_kernels or a path to it; `known` are those there are.
+
+    Raises BuildError, with the nearest names, where there is none.
+    """
+    known, stem = known or names_in(root), Path(given).stem
+    for name in known:
+        number, level = name.split("_", 1)
+        if stem in (name, level) or stem.isdecimal() and stem.lstrip("0") == number.lstrip("0"):
+            return name
+    near = [name for name in known if stem and stem in name]
+    if not near:
+        words = {word: name for name in known for word in (name, level_of(name))}
+        near = list(dict.fromkeys(words[word] for word in difflib.get_close_matches(stem, words, 3)))
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    raise BuildError(f"no notebook is called {given!r}: {hint}")
+
+
 def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
     """Write these files, all of them aside first, then each in one step over the old one. Returns those that changed."""
     contents = {path: text.encode() if isinstance(text, str) else text for path, text in texts.items()}
@@ -227,7 +245,7 @@ def from_text(root: Path, name: str):
     """The notebook that a text describes, not executed. A cell's id is a hash of its source, so it stays when others go."""
     import jupytext
 
-    notebook = jupytext.read(root / "notebooks" / "text" / f"{name}.py", fmt="py:percent")
+    notebook = jupytext.reads(read_text(root / "notebooks" / "text" / f"{name}.py"), fmt="py:percent")
     notebook.metadata, notebook.nbformat_minor = dict(METADATA), 5
     ids = set()
     for cell in notebook.cells:
@@ -418,16 +436,11 @@ def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> li
 
 def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course build`: bring notebooks and levels up to date with the texts."""
-    parser = argparse.ArgumentParser(prog="python3 -m course build", description=main.__doc__.split(": ")[1])
-    parser.add_argument("names", metavar="NAME", nargs="*", help="a notebook, such as 02_kernels (default: all)")
-    parser.add_argument("--check", action="store_true", help="only compare; exit 1 naming file and cell")
-    options = parser.parse_args(argv)
-    known, found = names_in(root), []
-    names = [name for name in known if name in options.names or not options.names]
+    from course.arguments import parser  # a notebook, which imports this module, has no use for it
+
+    options, found = parser("build").parse_args(argv), []
     try:
-        for name in options.names:
-            if name not in known:
-                raise BuildError(f"no notebook is called {name}: there are {', '.join(known)}")
+        names = sorted({named(root, given) for given in options.names}) or names_in(root)
         if options.check:
             found = check(root, names)
             print("\n".join(found) or "text, notebooks and levels agree")
@@ -442,7 +455,9 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 
 def run(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course run`: execute all notebooks from nothing, in a copy of the project that is kept."""
-    argparse.ArgumentParser(prog="python3 -m course run", description=run.__doc__.split(": ")[1]).parse_args(argv)
+    from course.arguments import parser
+
+    parser("run").parse_args(argv)
     copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])
     print(f"The executed notebooks go to {copy / 'notebooks'}")
     try:

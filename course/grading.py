@@ -7,7 +7,6 @@ more than its own exercise. Student code is kept from doing harm by accident, no
 container, that holds nothing of value.
 """
 
-import argparse
 import contextlib
 import csv
 import hashlib
@@ -22,10 +21,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from course.arguments import parser
 from course.build import ROOT, copy_project, environment, level_of, names_in
 from course.rooms import BuildError
 
-SECONDS = 60  # for one exercise
 START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
 
 
@@ -168,11 +167,8 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course grade`: try the exercises of every student in a folder."""
     from course.exercises import EXERCISES
 
-    parser = argparse.ArgumentParser(prog="python3 -m course grade", description=main.__doc__.split(": ")[1])
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="with a folder, or notebooks, of each student")
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="write a row for each student and exercise")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for one exercise (default: {SECONDS})")
-    options = parser.parse_args(argv)
+    options = parser("grade").parse_args(argv)
+    options.folder = Path(options.folder)
     names = names_in(root)
     try:
         if not options.folder.is_dir():

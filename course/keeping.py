@@ -6,7 +6,6 @@ to git still gets the course's: the newest commit whose hash fits. Without git t
 a folder of `.course/aside/`, with a list of it, from which `undo` works.
 """
 
-import argparse
 import difflib
 import json
 import re
@@ -19,6 +18,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from course.arguments import parser
 from course.build import ROOT, essence, hash_of, level_of, names_in, replace
 from course.rooms import LEVELS, BuildError, export
 
@@ -231,10 +231,7 @@ COMMANDS = {"reset": reset, "catch-up": catch_up, "undo": undo}
 
 def main(command: str, argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course reset`, `catch-up` and `undo`."""
-    parser = argparse.ArgumentParser(prog=f"python3 -m course {command}", description=COMMANDS[command].__doc__)
-    if command != "undo":
-        parser.add_argument("name", metavar="NAME", help="such as 02_kernels" + ", or kernels" * (command == "reset"))
-    options = parser.parse_args(argv)
+    options = parser(command).parse_args(argv)
     try:
         COMMANDS[command](root, **vars(options))
     except (BuildError, OSError, ValueError) as error:

@@ -15,6 +15,7 @@ import symtable
 import sys
 import textwrap
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 MARKER = re.compile(r"#\|\s*export\s+(\w+)(\s+lazy)?\s*")
@@ -48,6 +49,17 @@ class BuildError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         return [f"BuildError: {self}"]
+
+
+def read_text(path: Path) -> str:
+    """A notebook's text. Raises BuildError where a merge was not brought to an end, which would pass for odd code."""
+    text = path.read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"(<{7}|>{7}|[|]{7})( |$)", line):
+            raise BuildError(
+                f"{'/'.join(path.parts[-3:])}, line {number}: holds a merge conflict: resolve it, then try again"
+            )
+    return text
 
 
 class File(NamedTuple):

@@ -305,7 +305,7 @@ def test_what_was_set_aside_is_gone_or_damaged(download, capsys):
 
 def test_through_the_door(project):
     """As a reader calls it: the first command of all keeps the copy, a later one puts back from it."""
-    for name in ("__main__.py", "keeping.py", "progress.py"):
+    for name in ("__main__.py", "arguments.py", "keeping.py", "progress.py"):
         shutil.copy(build.ROOT / "course" / name, project / "course" / name)
     for name in ("pyproject.toml", "requirements.lock", "requirements-test.lock"):
         shutil.copy(build.ROOT / name, project / name)
