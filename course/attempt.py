@@ -76,6 +76,7 @@ def run(shell: Shell, number: int, source: str, seed: int, say) -> None:
     named = CHECK.findall(source)
     say(cell=number, keys=named)
     handed = {}
+    exercises.begin = lambda key: None  # the level's names are at hand
     exercises.check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)
     failed = done.error_before_exec or done.error_in_exec

@@ -3403,9 +3403,10 @@ for kind in ("cpu", "gpu", "tpu"):
 #
 # (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0?)
 
-
 # %%
 from course import exercises
+
+exercises.begin("02-1")
 
 
 def hypotenuse(x, y):
@@ -3431,8 +3432,12 @@ exercises.check("02-1", hypotenuse)
 #
 # (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-2")
+
+
 def gradient_product(dw, x, dy):
     """dw[k, j] = Σᵢ x[i, k]·dy[i, j] for dw[inputs, units], x[rows, inputs], dy[rows, units]."""
     ...
@@ -3454,8 +3459,12 @@ exercises.check("02-2", gradient_product)
 #
 # (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-3")
+
+
 def steps_of(shape, common):
     """For each axis of `common`: how many numbers an array of `shape` steps on in memory, 0 where it is repeated."""
     return ...
@@ -3480,8 +3489,12 @@ exercises.check("02-3", steps_of)
 # A row need not be a multiple of four long. A kernel that reads past its end reads somebody else's memory, and says nothing.
 # (About 11 lines.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-4")
+
+
 def sum_by_fours(out, x):
     """out[i] = Σₖ x[i, k], in the order of the picture, for out[rows] and x[rows, n]."""
     ...
@@ -3495,6 +3508,10 @@ exercises.check("02-4", sum_by_fours)
 # Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
 
 # %%
+from course import exercises
+
+exercises.begin("02-5")
+
 KEPT = {}
 
 
@@ -3525,8 +3542,12 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # their programs are not), names, defaults, and the numbers and functions that it reads, with all that *those* read. (About 5 lines. Hint:
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-5")
+
+
 def cache_key(function):
     """A value that differs whenever the function's program could, and is equal when it is defined again unchanged."""
     return ...

@@ -3826,6 +3826,8 @@ print(
 # %%
 from course import exercises
 
+exercises.begin("03-1")
+
 
 def dense_rule(dy, y, x, w, b):
     """The gradients dx, dw, db of y = x[rows, inputs] @ w[inputs, units] + b, from the gradient dy[rows, units]."""
@@ -3849,8 +3851,12 @@ exercises.check("03-1", dense_rule)
 # Each number of a tensor takes its own branch, so one `if` cannot choose; while a function is traced, there is no
 # number to ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-2")
+
+
 def huber(error):
     """error²/2 where |error| ≤ 1, else |error| - 1/2: a tensor shaped like `error`."""
     return ...
@@ -3872,8 +3878,12 @@ exercises.check("03-2", huber)
 #
 # (About 4 lines. Hint: `y[k]` is an op as well. Who has to hear of it? And how often will the tape be read?)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-3")
+
+
 def jacobian(function, x):
     """J[i, j] = d y[i] / d x[j] of y[m] = function(x[n]), as an array of x's dtype."""
     return ...
@@ -3896,8 +3906,12 @@ exercises.check("03-3", jacobian)
 # (About 8 lines. Hint: `rebuilt`, as in `folded`. The tensor of a constant is `node.attrs["of"]`; equal shape and dtype
 # are one Spec, so `is` compares.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-4")
+
+
 def without_ones(graph):
     """The graph without the products that give back one of their factors because the other is a constant 1.0."""
     return ...
@@ -3914,8 +3928,12 @@ exercises.check("03-4", without_ones)
 # its maker (`grad_fn`), and who wants a gradient collects the makers, from the loss backwards. Here is a way to collect
 # that looks reasonable:
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-5")
+
+
 def collected(makers, target):
     """The maker of the target, the makers of its inputs, the makers of theirs, …; the target's comes last."""
     found, waiting = {}, [target]
@@ -3944,8 +3962,12 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 # inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
 # compare tensors.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-5")
+
+
 def in_order(makers, target):
     """The records that the target was made from, each once, after those that made its inputs.
 
@@ -3965,6 +3987,10 @@ exercises.check("03-5", in_order)
 # loss by 0.64:
 
 # %%
+from course import exercises
+
+exercises.begin("03-6")
+
 w = Variable(np.array(1.0))
 for _ in range(20):
     with GradientTape():
@@ -3989,8 +4015,12 @@ for _ in range(20):
 #
 # (About 8 lines. Each loss is a function without arguments, to be called while a tape is open.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-6")
+
+
 def train(losses, variables, rate, steps):
     """SGD: each step adds the gradients of all these losses, then moves each variable by -rate times its `grad`."""
     ...

@@ -3131,9 +3131,10 @@ print(*METRICS, sep=", ")
 #
 # (About 5 lines. Hint: the shape that `build` gets is that of x; `"ones"` is an initializer from *More layers*.)
 
-
 # %%
 from course import exercises
+
+exercises.begin("04-1")
 
 
 class Scale(Layer):
@@ -3167,8 +3168,12 @@ exercises.check("04-1", Scale)
 # (About 4 lines. Hint: level 3 has `where(condition, a, b)`, and the size of an error is `where(error > 0.0, error, -error)`.
 # Who takes the mean, and who looks after the weights of the samples?)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-2")
+
+
 class Huber(Loss):
     """mean(½·error² where |error| ≤ 1, else |error| - ½), with error = y_pred - y_true"""
 
@@ -3197,8 +3202,12 @@ exercises.check("04-2", Huber)
 # Where m is 0, nothing moves. (About 5 lines. Hint: `cast(m > 0.0, m.dtype)` is 1 where m is positive, else 0; `memory` names
 # what is remembered, as in `RMSprop`.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-3")
+
+
 class SignDescent(Optimizer):
     """m ← 0.9·m + 0.1·dw; w ← w - rate·sign(m)"""
 
@@ -3231,8 +3240,12 @@ exercises.check("04-3", SignDescent)
 # A metric sees one batch at a time, and a batch may hold no spam at all. (About 5 lines. Hint: `BinaryAccuracy` has `said`, and
 # `ratio` gives 0 where there is nothing to divide by.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-4")
+
+
 class F1(BinaryAccuracy):
     """2·right / (called + true), over all batches; 0 where nothing is 1 and nothing was called 1."""
 
@@ -3252,9 +3265,14 @@ exercises.check("04-4", F1)
 # Here is a model of one line, from the flipper to the mass. It standardises whatever it is asked about, and looks reasonable:
 
 # %%
-named = tasks.read("penguins.csv", ("species", "body_mass_g"), (str, str))
-gentoo = np.array([name == "Gentoo" for name, mass in named if mass != "NA"])
-flipper, mass = millimetres[:, 2], kilograms[:, 0]
+from course import exercises, tasks
+
+exercises.begin("04-5")
+
+table = tasks.read("penguins.csv", ("species", "flipper_length_mm", "body_mass_g"), (str, str, str))
+table = [row for row in table if "NA" not in row]
+gentoo = np.array([name == "Gentoo" for name, _, _ in table])
+flipper, mass = np.array([(float(length), float(grams) / 1000) for _, length, grams in table]).T
 slope, level = np.polyfit((flipper - flipper.mean()) / flipper.std(), mass, 1)
 
 
@@ -3274,8 +3292,12 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
 # are standardised by *these*. They take no part in making them: a row that had a say in the model can no longer test it. (About 3
 # lines. A column that is constant in x has a deviation of 0: divide it by 1.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-5")
+
+
 def standardised(x, x_test):
     """Both tables [rows, columns], minus the mean of each column of x, divided by its standard deviation in x."""
     return ...

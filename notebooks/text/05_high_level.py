@@ -2779,9 +2779,10 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 #
 # (About 5 lines. Hint: `fit` goes on from the weights, and from the optimizer's memory, that the model has.)
 
-
 # %%
 from course import exercises
+
+exercises.begin("05-1")
 
 
 def fit_until(model, x, y, bound, most):
@@ -2809,8 +2810,12 @@ exercises.check("05-1", fit_until)
 # listens, the model must go on from its own weights. A callback may be used for a second training, and a training may end
 # before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("05-2")
+
+
 class Averaged(Callback):
     """Gives the model, when the training ends, the means of the weights that it had after each epoch."""
 
@@ -2829,6 +2834,10 @@ exercises.check("05-2", Averaged)
 # The two rings again, 20 epochs, at three learning rates. The last one prints a symptom:
 
 # %%
+from course import exercises, tasks
+
+exercises.begin("05-3")
+
 points = tasks.rings()
 
 
@@ -2866,8 +2875,12 @@ for rate in (0.1, 1.0):
 # **dead**: where it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5
 # lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("05-3")
+
+
 def dead_units(model, x):
     """For each layer of a Sequential: how many of its units give 0 for all rows of x[rows, inputs]; a list of ints."""
     return ...
@@ -2887,6 +2900,8 @@ exercises.check("05-3", dead_units)
 # `validation_split`.
 
 # %% tags=["hide-input"]
+from course import checks
+
 checks.predict(
     "After 20 epochs the model is right about all penguins that it was trained on. And about those held out?",
     choices=["about all", "about nine of ten", "about none"],
@@ -2897,6 +2912,10 @@ checks.predict(
 )
 
 # %%
+from course import exercises, tasks
+
+exercises.begin("05-4")
+
 table = [row[:3] for row in tasks.penguins() if None not in row[:4]]
 x = np.array(table)
 x = (x - x.mean(axis=0)) / x.std(axis=0)
@@ -2913,8 +2932,12 @@ print(f"right: {logs['accuracy'][-1]:.3f} of those it was trained on, {logs['val
 # each row in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same
 # seed. (About 3 lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("05-4")
+
+
 def held_out(x, y, share, seed):
     """x, y, x_test, y_test: a share of the rows of x[rows, columns] and y[rows, 1], drawn at random, is for the test."""
     return ...
