@@ -259,7 +259,7 @@ def one_at_a_time():
     """Of two commands that want to make `.venv`, the second waits. The system frees the lock of a process that ends."""
     folder = os.path.join(ROOT, ".course")
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "setup.lock"), "w") as file:
+    with open(os.path.join(folder, "setup.lock"), "a") as file:
         if not held(file):
             print("Another command is setting up .venv: waiting until it is done", flush=True)
         while not held(file):
@@ -370,9 +370,8 @@ def check_writable():
         with tempfile.TemporaryFile(dir=ROOT):
             pass
     except OSError as error:
-        fail(
-            f"This folder cannot be written to ({error.strerror}): {ROOT}\nCopy the course to one that can be, and start there."
-        )
+        cure = "Copy the course to one that can be, and start it there."
+        fail(f"This folder cannot be written to ({error.strerror}): {ROOT}\n{cure}")
 
 
 def wrong_python():
@@ -391,15 +390,13 @@ def fitting_command():
     versions = [f"3.{minor}" for minor in range(PYTHONS[1][1], PYTHONS[0][1] - 1, -1)]
     commands = [["py", "-" + version] for version in versions] if os.name == "nt" else []
     commands += [["python" + version] for version in versions] + [["python3"], ["python"]]
-    for command in commands:
-        try:
-            question = [shutil.which(command[0]) or command[0]] + command[1:] + ["-c", "import sys; print(sys.version)"]
-            pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10}
-            answer = subprocess.check_output(question, universal_newlines=True, cwd=ROOT, **pipes)
-        except (OSError, subprocess.SubprocessError):
-            continue
-        if re.match(r"3\.\d+", answer) and answer.split(".")[1] in [version[2:] for version in versions]:
-            return command
+    question = ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10, "text": True}
+    for name, *more in commands:
+        program = shutil.which(name)
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            if program and subprocess.check_output([program] + more + question, **pipes).strip() in versions:
+                return [name] + more
     return None
 
 
