@@ -13,6 +13,13 @@ def argument(*names, **settings):
     return names, settings
 
 
+def section(text):
+    """One of the sections. (As `choices` they would have to be there in some versions of Python, and not in others.)"""
+    if text not in SECTIONS:
+        raise argparse.ArgumentTypeError(f"there is no section {text}: there are {', '.join(SECTIONS)}")
+    return text
+
+
 COMMANDS = {  # name: (a line of help, what it takes)
     "lab": (
         "open JupyterLab on notebook 01 (--no-browser prints the address instead)",
@@ -38,7 +45,9 @@ COMMANDS = {  # name: (a line of help, what it takes)
     "bench": (
         "time levels beside NumPy, PyTorch, JAX and others (--quick takes two minutes)",
         [
-            argument("sections", metavar="SECTION", nargs="*", help=", ".join(SECTIONS) + " (default: all)"),
+            argument(
+                "sections", metavar="SECTION", nargs="*", type=section, help=", ".join(SECTIONS) + " (default: all)"
+            ),
             argument("--quick", action="store_true", help="training, short rounds, nothing written: two minutes"),
             argument("--only", metavar="TEXT", default="", help="only what has this in its name, such as rings"),
             argument("--peer", metavar="LIBRARY", help="install one from PyPI into .course/peers, and stop"),
@@ -99,13 +108,10 @@ def checked(name, given):
     What `test` does not know goes to pytest, which refuses what it does not know either. JupyterLab refuses nothing, it
     goes on without. So `lab` hands on what stands above, and what follows `--`.
     """
-    if name not in HANDED_ON:
-        parser(name).parse_args(given)
-        return given
-    end = given.index("--") if "--" in given else len(given)
+    end = given.index("--") if name in HANDED_ON and "--" in given else len(given)
     own, others = given[:end], given[end + 1 :]
-    if name == "lab":
+    if "-h" in own or "--help" in own:  # whatever else is wrong
+        parser(name).parse_args(["--help"])
+    if name not in ("test", "browser-test"):
         parser(name).parse_args(own)
-    else:
-        parser(name).parse_known_args(own)
     return own + others

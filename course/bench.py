@@ -553,14 +553,13 @@ def open_peers(libraries, given, threads, heard):
 
 def main(argv):
     """`python3 -m course bench`: levels beside NumPy, PyTorch, TensorFlow, JAX and others, each where it is installed."""
-    asked = parser("bench")
-    options = asked.parse_args(argv)
+    options = parser("bench").parse_args(argv)
     if options.peer:
         return install(options.peer)
     given = dict(text.partition("=")[::2] for text in options.python)
-    for name in (*options.sections, *given):
-        if name not in (*SECTIONS, *LIBRARIES):
-            asked.error(f"there is no {name}; sections are {', '.join(SECTIONS)}, libraries {', '.join(LIBRARIES)}")
+    for name in given:
+        if name not in LIBRARIES:
+            raise SystemExit(f"--python {name}: there are {', '.join(LIBRARIES)}")
     wanted = options.sections or (["training"] if options.quick else SECTIONS)
     with tempfile.TemporaryDirectory() as folder:
         page, results = run(wanted, options, given, folder)

@@ -105,6 +105,11 @@ def test_an_unknown_argument_is_refused_before_anything_is_made(copy, name):
     assert sorted(copy.rglob("*")) == before
 
 
+def test_a_section_of_bench_that_is_none_is_refused():
+    done = open_door(ROOT, "bench", "numpy", flags=("-I", "-S", "-B"))
+    assert done.returncode == 2 and "there is no section numpy: there are training, kernels" in done.stderr, done
+
+
 def test_what_is_handed_on_to_another_program():
     """`lab` hands on what it knows and what follows `--`; `test` everything, for pytest refuses what it does not know."""
     assert checked("lab", ["--no-browser", "--port=9", "--", "--x=1", "--"]) == [
