@@ -264,6 +264,7 @@ def one_at_a_time():
             print("Another command is setting up .venv: waiting until it is done", flush=True)
         while not held(file):
             time.sleep(0.2)
+        os.set_inheritable(file.fileno(), True)  # an installer may outlive a command that is killed, and still write
         yield
 
 
@@ -426,8 +427,9 @@ def stage(title, command):
     # Nothing may be asked, and nothing may go past .venv, however the reader's pip is set.
     quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    # In the course's folder: `-m pip` would import what lies where the reader stands.
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **quiet}, text=True, errors="replace", **pipes)
+    # In the course's folder: `-m pip` would import what lies where the reader stands. With the lock, which is a file.
+    place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
+    process = subprocess.Popen(command, text=True, errors="replace", **place, **pipes)
     lines, started, shown = [], time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
