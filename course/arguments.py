@@ -22,8 +22,9 @@ def section(text):
 
 COMMANDS = {  # name: (a line of help, what it takes)
     "lab": (
-        "open JupyterLab on notebook 01 (--no-browser prints the address instead)",
+        "open JupyterLab on your copies of the notebooks, in mine/ (--answers shows all answers)",
         [
+            argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument(
                 "--port", type=int, metavar="NUMBER", help="where it listens (default: 8888, or the next free one)"
@@ -56,14 +57,17 @@ COMMANDS = {  # name: (a line of help, what it takes)
     ),
     "progress": ("how many predictions were right, and which exercises are done", []),
     "reset": (
-        "put back a notebook (02_kernels) or a level (kernels); yours is kept",
-        [argument("name", metavar="NAME", help="such as 02_kernels, or kernels")],
+        "put back a notebook of yours as the course has it (--level: what it has built); yours is kept",
+        [
+            argument("name", metavar="NOTEBOOK", help=NOTEBOOK),
+            argument("--level", action="store_true", help="the level that it has built, not the notebook"),
+        ],
     ),
     "catch-up": (
-        "install the course's own levels beneath a notebook (03); yours are kept",
+        "put the course's own levels beneath a notebook, so that you can go on there; yours are kept",
         [argument("name", metavar="NOTEBOOK", help=NOTEBOOK)],
     ),
-    "undo": ("put back what the last reset or catch-up replaced", []),
+    "undo": ("put back what the last reset, catch-up or update of the course replaced", []),
     "grade": (
         "try the exercises of every student in a folder (--csv FILE: a row for each)",
         [
@@ -80,7 +84,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
 
 HANDED_ON = {  # command: (how it is called, what goes to the program that it starts)
     "lab": (
-        "[--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
+        "[--answers] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
         "What follows -- goes to JupyterLab as it is: `-- --help` shows what that takes.",
     ),
     "test": (

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import sys
 
 import jupytext
 import pytest
@@ -85,6 +86,17 @@ def test_whoever_ran_half_of_the_notebook_is_told_to_run_the_rest(capsys):
 def test_numbers_of_the_reader_are_kept_and_hinder_nothing(capsys):
     assert run("size = 3", solved(CELLS["03-3"][-1], SOLUTIONS["03-3"]))["size"] == 3
     assert capsys.readouterr().out.startswith("03-3 right")
+
+
+def test_at_the_readers_desk_these_are_the_levels_that_the_reader_built(tmp_path, monkeypatch):
+    desk = tmp_path / build.MINE
+    desk.mkdir()
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "HOME", [tmp_path])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(desk)
+    run("from course import exercises", "exercises.begin('01-1')")
+    assert sys.path[0] == str(desk) and [desk] == build.HOME
 
 
 def test_where_levels_are_built_from_nothing_nothing_is_missed(tmp_path, monkeypatch, capsys):

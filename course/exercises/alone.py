@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from course import build
+
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
 
 
@@ -15,6 +17,7 @@ def begin(key):
     But never half of them. Once the notebook has a function or a class of its level, all must be its own, and what came
     from the built one is taken back: the tape of the one hears nothing of the other's tensors.
     """
+    build.find_home()
     notebook = sys._getframe(1).f_globals
     *beneath, level = LEVELS[: int(key[:2])]
     names = public(level)
