@@ -47,12 +47,16 @@ CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contain
 
 def lab(arguments):
     from course import build, desk
+    from course.rooms import BuildError
 
     if "--answers" in arguments:
         arguments = [each for each in arguments if each != "--answers"]
         os.environ["COURSE_ANSWERS"] = "1"
-    for line in desk.open_desk(build.ROOT):
-        print(line, flush=True)
+    try:
+        for line in desk.open_desk(build.ROOT):
+            print(line, flush=True)
+    except BuildError as error:
+        fail(str(error))
     return hand_over(desk.lab_command(build.ROOT, arguments))
 
 

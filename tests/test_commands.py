@@ -47,7 +47,7 @@ def test_build_takes_any_of_them(built, capsys):
 
 
 def test_a_merge_conflict_is_called_one(project, monkeypatch, capsys):
-    """By whatever reads a text: build, its check, and the table of what was solved."""
+    """By whatever reads a text: build, its check, the table of what was solved, and Lab."""
     text = project / "notebooks" / "text" / "02_kernels.py"
     before = text.read_text(encoding="utf-8")
     text.write_text(before + CONFLICT, encoding="utf-8")
@@ -58,5 +58,7 @@ def test_a_merge_conflict_is_called_one(project, monkeypatch, capsys):
     assert build.main(["--check"], project) == 1
     assert capsys.readouterr().out == told
     monkeypatch.setattr(progress, "ROOT", project)
-    with pytest.raises(SystemExit, match="line .* holds a merge conflict"):
-        the_door.progress([])
+    monkeypatch.setattr(build, "ROOT", project)
+    for command in (the_door.progress, the_door.lab):
+        with pytest.raises(SystemExit, match="line .* holds a merge conflict"):
+            command([])
