@@ -76,7 +76,7 @@ def as_html(comparison):
 
 def on_paper(path, *comparisons):
     """Write a page that prints each comparison on one side of A4, helpers open, and return its path."""
-    titles = html.escape(" and ".join(comparison.title for comparison in comparisons))
+    titles = html.escape(" and ".join(c.title for c in comparisons))
     head = f'<meta charset="utf-8"><title>{titles}</title><style>{style()}</style>'
     pages = (
         f'<section class="levels-bands paper">{numbers(c)}<div>{bands(c, is_open=True)}</div></section>'
@@ -108,10 +108,8 @@ def numbers(comparison):
     lines = [f"<th>{html.escape(comparison.title)}</th>{''.join(heads)}"]
     kinds = [row.name.partition(" ")[2] if row.level else "" for row in rows]
     for head, texts in ({"": kinds} | comparison.counts() | comparison.times()).items():
-        cells = (
-            f"<td{' class=float32' * (row.losses.dtype == 'f4')}>{text}</td>"
-            for row, text in zip(rows, texts, strict=True)
-        )
+        cells = zip((str(row.losses.dtype) for row in rows), texts, strict=True)
+        cells = (f'<td class="{dtype}">{text}</td>' for dtype, text in cells)
         lines.append(f"<th>{head}</th>{''.join(cells)}")
     for head, answer, names in comparison.answers():
         lines.append(f'<th>{head}</th><td colspan="{len(rows)}"><code>{answer}</code> {names}</td>')
@@ -121,11 +119,8 @@ def numbers(comparison):
 def choice(comparison):
     """Two menus of levels. While nothing is chosen, all stand beneath each other. Hidden where the style is not let in."""
     options = "".join(f'<option value="{k}">{k} {COLUMNS[k]}</option>' for k in codes(comparison))
-    menus = (
-        f'<select class="{side}" aria-label="{side} column" {KEYS}><option>–</option>{options}</select>'
-        for side in ("left", "right")
-    )
-    return f"<p hidden>Any two beside each other: {' and '.join(menus)}</p>"
+    menus = (f'<select aria-label="{which}" {KEYS}><option>–</option>{options}</select>' for which in ("one", "other"))
+    return f'<p style="display:none">Any two beside each other: {" and ".join(menus)}</p>'
 
 
 def bands(comparison, is_open=False):
@@ -144,7 +139,9 @@ def cell(level, code, mark, is_open):
     """The lines of a level under a mark, led by the level's number."""
     marks = shared(code, mark)
     place = "" if len(marks) == 1 else " begins" if mark == marks[0] else " ends" if mark == marks[-1] else " goes-on"
-    lines = code_html(code.get(mark, ()), is_open) or f"<i>the same line, under {HEADS[marks[0]]}</i>"
+    lines = code_html(code.get(mark, ()), is_open)
+    if mark in code and not lines:
+        lines = f"<i>the same line, under {HEADS[marks[0]]}</i>"
     style = f"--hue:{hue(level)};border-left:3px solid {hue(level)};padding-left:0.5em"
     return f'<div class="level-{level}{place}">{number(level)}<div style="{style}">{lines}</div></div>'
 

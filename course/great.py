@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator
 from matplotlib.transforms import Affine2D
 from PIL import Image, ImageDraw, ImageFont
 
-from course.compare import launches_of, loss_of
+from course.compare import launches_of, loss_of, micro
 from course.figures import DATA, GREY, HUES, LEVELS, plain, short, styled
 from course.marks import MARKS
 
@@ -56,10 +56,6 @@ class Sheet:
 def mono(size):
     """Matplotlib's own fixed-width font."""
     return ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSansMono.ttf"), size)
-
-
-def micro(seconds):
-    return f"{short(1e6 * seconds)} µs"
 
 
 def times(axes, rows, chosen):
