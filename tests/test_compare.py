@@ -136,18 +136,28 @@ def test_a_name_that_is_bound_is_not_read():
 
 
 BOTH = pytest.mark.parametrize("name", ["linear_regression", "dnn_classifier"])
-EVERY = pytest.mark.parametrize("level", range(6))
 
 
 def lines_of(steps):
     return [line for step in steps for _, line in step.lines()]
 
 
-@EVERY
-@BOTH
-def test_every_line_stands_once(name, level):
+def pairs(x):
+    return [(number, number) for number in x]
+
+
+def loop(x):
+    for a, b in pairs(x):  # called above a block that has marks
+        y = a * b  # forward
+    return y
+
+
+TASKS = [loop, *on_all_levels("linear_regression"), *on_all_levels("dnn_classifier")]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.__module__}.{task.__name__}")
+def test_every_line_stands_once(task):
     """All lines of code of the task and of what it calls, but for the checks, and no other: none is lost or shown twice."""
-    task = on_all_levels(name)[level]
     sources = [text for called, text in marks.functions_of(task).items() if not called.startswith("check_")]
     written = [line for text in sources for line in code_of(text).values()]
     found = [line for steps in marks.read(task).values() for line in lines_of(steps)]
@@ -281,6 +291,14 @@ LETTERS = """[...document.querySelectorAll(".band > div > div")].filter(part => 
     return (part.clientWidth - parseFloat(getComputedStyle(part).paddingLeft)) / width;
 })"""
 
+# For each band, the number of each level that is to be seen, and where it stands.
+SHOWN = """[...document.querySelectorAll(".band")].map(band => [...band.children].filter(
+    part => part.clientWidth
+).map(part => {
+    const {left, top} = part.getBoundingClientRect();
+    return [part.querySelector("b").innerText.trim(), Math.round(left), Math.round(top)];
+}))"""
+
 
 @pytest.fixture
 def tab(chromium):
@@ -302,25 +320,24 @@ def test_it_fits_beside_the_list_of_files(tab, net):
 
 def test_any_two_stand_beside_each_other(tab, net):
     show(tab, net)
-    shown = """[...document.querySelectorAll(".band")].map(band => [...band.children].filter(
-        part => part.clientWidth).map(part => [part.querySelector("b").innerText.trim(),
-            Math.round(part.getBoundingClientRect().left), Math.round(part.getBoundingClientRect().top)]))"""
-    assert [[number for number, *_ in band] for band in tab.evaluate(shown)[:5]] == [[*"012345"]] * 5
+    assert [[number for number, *_ in band] for band in tab.evaluate(SHOWN)[:5]] == [[*"012345"]] * 5
     one, other = tab.locator("select").all()
     one.select_option("4")
     other.select_option("1")
-    for (left, x, y), (right, x_right, y_right) in tab.evaluate(shown)[:5]:
+    for (left, x, y), (right, x_right, y_right) in tab.evaluate(SHOWN)[:5]:
         assert (left, right) == ("1", "4") and x < x_right and y == y_right
     assert min(tab.evaluate(LETTERS)) >= 66
     for menu in (one, other):
         menu.select_option("–")
-    assert [len(band) for band in tab.evaluate(shown)[:5]] == [6] * 5
+    assert [len(band) for band in tab.evaluate(SHOWN)[:5]] == [6] * 5
 
 
 def test_two_levels_stand_in_columns(tab):
     two = compare.measure(NET, *on_all_levels("dnn_classifier")[2:4], last=4, repeats=1)
     show(tab, two)
     assert tab.locator("select").count() == 0
+    for (left, x, y), (right, x_right, y_right) in tab.evaluate(SHOWN)[:5]:
+        assert (left, right) == ("2", "3") and x < x_right and y == y_right
     tab.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
     assert min(tab.evaluate(LETTERS)) >= 66
     assert tab.evaluate(WIDE) == []
