@@ -2307,7 +2307,7 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 
 # %% [markdown]
-# Where level 1 opens nine helpers, level 2 opens two: loops over units have gone into the kernels. The last loss is one and
+# Where level 1 opens eight helpers, level 2 opens two: loops over units have gone into the kernels. The last loss is one and
 # the same again.
 #
 # ## More of the same kind (optional)
