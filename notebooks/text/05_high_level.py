@@ -2175,7 +2175,7 @@ net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 net
 
 # %% [markdown]
-# Both tasks fit on paper, everything open: two sides of A4, the line on the left and the net on the right.
+# The bands of both tasks fit on paper, with all helpers open: two sides of A4, the line on the left and the net on the right.
 
 # %%
 bands.on_paper("side_by_side.html", line, net).name
