@@ -313,7 +313,7 @@ def inputs_of(root: Path, name: str, text) -> str:
     texts = [(root / "notebooks" / "text" / f"{other}.py").read_text(encoding="utf-8") for other in beneath]
     headings = [re.findall(r"^# #+ .*$", part, re.MULTILINE) for part in texts]  # `where` names them
     paths = [path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")]
-    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle", ".html")]
+    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle", ".html", ".css")]
     paths += [path for path in root.glob("data/**/*") if path.is_file() and not path.name.startswith(".")]
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
     return hash_of(essence(text), headings, sorted(files))

@@ -406,9 +406,13 @@ def member(name: str) -> tuple:
     return 0 if len(name) > 1 and name.isupper() else 1 if name[0].isupper() else 2, natural(name)
 
 
-def code_lines(text: str) -> int:
-    """The lines of code in a file: those neither blank nor comment nor docstring."""
+def code_of(text: str) -> dict[int, str]:
+    """The lines of code in a file by their numbers: those neither blank nor comment nor docstring."""
     texts = [node for node in ast.walk(ast.parse(text)) if is_text(node)]
     prose = {line for node in texts for line in range(node.lineno, node.end_lineno + 1)}
     lines = enumerate(text.split("\n"), 1)
-    return sum(n not in prose and line.strip()[:1] not in ("", "#") for n, line in lines)
+    return {n: line for n, line in lines if n not in prose and line.strip()[:1] not in ("", "#")}
+
+
+def code_lines(text: str) -> int:
+    return len(code_of(text))

@@ -2019,7 +2019,7 @@ def linear_program(dtype, features):
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)
+        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)  # model
         loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
@@ -2283,7 +2283,7 @@ def dnn_program(dtype, features, lanes=None):
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     with a.loop("steps") as step:
-        weights = load_weights(a, arrays)
+        weights = load_weights(a, arrays)  # model
         loss, sums = a.sum(), [[[a.sum() for _ in range(w.shape[1])] for _ in range(w.shape[0])] for w in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
@@ -2507,6 +2507,27 @@ widgets.explore(
 # With fifty launches and a batch of a hundred, nearly all the time is calling. Large batches hide it, and so does one large
 # program. The first is what people do when they raise the batch to "fill the machine". The second is what a compiler
 # does, on level 3.
+#
+# ### The level below | here
+#
+# Each notebook lays the level below beside its own. Below this one there is no level, only plain Python, number 0:
+# `course/reference.py`. The lines stand under the part of a step that they are. **A line that calls functions says how many
+# lines they have: click on it, and they open.** What bears no mark, such as the loop, is folded at the end. Above it all stand
+# numbers, and the last loss once for all versions that give it.
+
+# %%
+compare.measure(task, reference.linear_regression, linear_regression, last=1000)
+
+# %% [markdown]
+# The formulas are the same, line by line. What differs is when they run: plain Python computes each line for each row, and
+# level 1 runs each line once, to write the instructions down. And the net. (Plain Python takes only its last ten steps, from where
+# level 1 has come by then.)
+
+# %%
+compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeats=1)
+
+# %% [markdown]
+# The **launches** of plain Python are its operations on two numbers, 42,000 for a step of the net. Here one launch takes all steps.
 
 # %% [markdown]
 # ## Another machine: the GPU (25 min, optional)

@@ -2089,7 +2089,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     place, dtype, (batch, features), losses = DEVICES[-1], x.dtype, (len(batches[0]), x.shape[1]), []
-    x_, y_, w, b = map(place.put, (x, y, *weights))
+    x_, y_, w, b = map(place.put, (x, y, *weights))  # model
     n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
     rows, target, xw, prediction, error, squared, ge, de = (
         place.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
@@ -2195,7 +2195,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
-    x_, y_, *weights = map(place.put, (x, y, *weights))
+    x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
@@ -2291,15 +2291,24 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 # The arithmetic is lost in it, as the surprise at the top foretold. That is the price of calling ops by name, one after
 # the other. Level 3 will first add to it, and then win it back.
 #
-# Both levels beside each other: the same four parts of a step, and beneath them what they count and take.
+# ### The level below | here
+#
+# Both levels beside each other: what they count and take, and the same parts of a step. A click on a line opens what it calls.
 
-# %% tags=["nbval-ignore-output"]
-compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000).columns()
+# %%
+compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
 
 # %% [markdown]
-# Read the row of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
+# Read the band of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
 # other, and each reads and writes whole buffers. The lines of a step are about as many, the bytes are not. The last loss is
-# the same to the bit, except in float32.
+# the same to the bit, except in float32. And the net:
+
+# %%
+compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
+
+# %% [markdown]
+# Where level 1 opens eight helpers, level 2 opens two: loops over units have gone into the kernels. The last loss is one and
+# the same again.
 #
 # ## More of the same kind (optional)
 #

@@ -3250,7 +3250,7 @@ from levels.hardware.tasks import Fit, check_inputs, check_task
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    w, b = map(Variable, weights)
+    w, b = map(Variable, weights)  # model
 
     @function
     def step(rows, target):
@@ -3315,7 +3315,7 @@ def dnn(x, weights):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    weights = [Variable(w) for w in weights]
+    weights = [Variable(w) for w in weights]  # model
 
     @function
     def step(rows, target):
@@ -3391,10 +3391,15 @@ print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as leve
 # part of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit` go the same way: trace, make smaller, fuse,
 # emit.
 #
-# What did that buy the writer? The net on the level beneath and on this one:
+# ### The level below | here
+#
+# What did that buy the writer? Both tasks on the level beneath and on this one:
 
-# %% tags=["nbval-ignore-output"]
-compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1).columns()
+# %%
+compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
+
+# %%
+compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 
 # %% [markdown]
 # Half the lines, and the whole backward pass is one of them. Op by op we pay for it; compiled, the step is several times as

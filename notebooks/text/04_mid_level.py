@@ -2094,7 +2094,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #
 # The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for the
 # starting weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and
-# update.
+# update. The fifth mark, `model`, stands where the layers are named, in the tasks below.
 
 # %%
 #| export tasks
@@ -2145,7 +2145,7 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)
+    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
 
 
 # %%
@@ -2183,7 +2183,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
 
 
@@ -2259,6 +2259,18 @@ widgets.explore(
 # %% [markdown]
 # The loop, then the launches, then the gradients, then the names of the weights: each level takes something out of our hands.
 # The losses stay where they are.
+#
+# ### The level below | here
+
+# %%
+compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
+
+# %%
+compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
+
+# %% [markdown]
+# On level 3 the two tasks differ in every band. Here they differ in one, `model`: its layers and its loss. All the rest is
+# `train`, and it is the same for both.
 #
 # ## More of the same kind (optional)
 #
