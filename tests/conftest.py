@@ -176,11 +176,20 @@ def nbval():
 
 
 @pytest.fixture(scope="session")
-def chromium():
-    """The browser of this system, which is in no lock."""
+def launched():
+    """A function that launches the browser of this system, which is in no lock, for a `with` block."""
     if not browser.find():
         pytest.skip(browser.MISSING)
-    with browser.launched() as running:
+    return browser.launched
+
+
+@pytest.fixture
+def chromium(launched):
+    """The browser, for one test: as long as it is open, Playwright's event loop runs in this thread, and no other can.
+
+    A module whose tests all want it may make this fixture its own, and keep one browser for them all.
+    """
+    with launched() as running:
         yield running
 
 

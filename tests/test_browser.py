@@ -43,6 +43,13 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="module")
+def chromium(launched):
+    """One browser for all of these tests."""
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def address(chromium, tmp_path_factory):
     """From a notebook's name to its address in a JupyterLab, which runs on a copy: the reader's own stay as they are."""
     folder = tmp_path_factory.mktemp("lab")

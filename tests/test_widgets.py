@@ -503,6 +503,11 @@ def test_a_reader_answers_and_explores_by_keyboard(chromium, address):
     assert errors == [] and tab.locator("[data-mime-type*=error], [data-mime-type*=stderr]").count() == 0
 
 
+def test_a_browser_leaves_no_event_loop_running():
+    """It stands behind a test with a browser: the loop that Playwright runs in this thread has ended with it."""
+    asyncio.run(asyncio.sleep(0))
+
+
 def pixels(image):
     """The bytes that an image shows, and their address."""
     load = "image => fetch(image.src).then(found => found.arrayBuffer()).then(b => [...new Uint8Array(b)])"
