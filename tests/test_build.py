@@ -20,6 +20,8 @@ from jupytext import TextFileContentsManager
 from course import build, rooms
 from course.rooms import BuildError
 
+pytestmark = pytest.mark.versions
+
 
 def notebook(*cells: str):
     """A notebook of these cells: prose where a text begins with `# `, else code."""

@@ -21,6 +21,8 @@ from course.figures import HUES, LEVELS, accuracy, r_squared
 from levels.hardware import exp, host_lanes, log, pool
 from levels.kernels import counted
 
+pytestmark = pytest.mark.versions
+
 NAMES = ["0 plain Python", "1 scalar", "1 SIMD", "2", "3 eager", "3 compiled", "4", "5"]
 
 

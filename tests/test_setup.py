@@ -25,6 +25,8 @@ from jupytext.config import load_jupytext_config
 
 from course import __main__ as the_door
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCKS = ("requirements.lock", "requirements-test.lock")
