@@ -225,6 +225,21 @@ def test_exit_status_is_passed_on(copy, system):
     assert done.returncode == 7
 
 
+GIVEN = {  # what a reader gives to `test`, and whether the tests then run in one process
+    "nothing": ([], False),
+    "words": (["-k", "tape", "-x"], False),
+    "a test": ([f"{__file__}::test_it", "-v"], True),
+    "no other processes": (["-p", "no:xdist"], True),
+}
+
+
+@pytest.mark.parametrize("given, alone", GIVEN.values(), ids=GIVEN)
+def test_the_tests_run_side_by_side_unless_some_are_named(copy, given, alone):
+    done = open_door(copy, change=f"door.hand_over = lambda command: print(*command); door.test({given}); sys.exit()")
+    assert done.stdout.rstrip().endswith(" ".join(["-m pytest", *given] if alone else given)), done
+    assert ("--numprocesses" in done.stdout) != alone
+
+
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="the tests run in no environment")
 def test_an_active_environment_with_everything_is_used_as_it_is(copy):
     done = open_door(copy, "setup", python=sys.executable, flags=())
