@@ -205,7 +205,8 @@ def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
 def environment(root: Path) -> dict[str, str]:
     """An environment in which `course` and `levels` are those under `root`, whatever else is installed."""
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path, "IPYTHONDIR": str(root / ".course" / "ipython")}
+    plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
+    return os.environ | {"PYTHONPATH": path, "IPYTHONDIR": str(root / ".course" / "ipython")} | plain
 
 
 # Notebooks: made from their text, executed, compared.
