@@ -259,9 +259,7 @@ PACKAGES = ("course", "solutions", "levels_more")
 
 def inputs_of(root: Path, name: str, text) -> str:
     """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, and what it uses."""
-    texts = {
-        other: (root / "notebooks" / "text" / f"{other}.py").read_text(encoding="utf-8") for other in names_in(root)
-    }
+    texts = {other: source_of(root / "notebooks" / "text" / f"{other}.py") for other in names_in(root)}
     beneath = [other for other in texts if other < name]
     headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
     cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
@@ -321,12 +319,15 @@ def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
 
 
 def source_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 @functools.cache
 def parsed(source: str) -> ast.Module:
-    return ast.parse(source)
+    try:
+        return ast.parse(source)
+    except SyntaxError:  # perhaps of a reader's own level: whoever imports it is told
+        return ast.Module([], [])
 
 
 def stale(root: Path, name: str, text, notebook) -> str:
