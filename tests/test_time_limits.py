@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -34,9 +33,7 @@ def hung(tmp_path, test, *options):
     (tmp_path / "test_it.py").write_text(test)
     command = [sys.executable, "-m", "pytest", f"--rootdir={tmp_path}", f"--config-file={ROOT / 'pyproject.toml'}"]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=1", *options, str(tmp_path / "test_it.py")]
-    start = time.monotonic()
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert time.monotonic() - start < 60
     return done.stdout + done.stderr
 
 
