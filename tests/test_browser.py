@@ -14,6 +14,8 @@ import pytest
 
 from course import browser, build
 
+pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs all its cells
+
 NAMES = build.names_in(build.ROOT)
 
 # The milliseconds from the next key press to the new picture, told by the page itself: a promise, so nobody need ask

@@ -320,6 +320,7 @@ def check_program(seed, monkeypatch):
     return found
 
 
+@pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
     """Every program on every back end. Of 50 about 36 become rows and 12 loops, as they are drawn; no back end starves."""
     monkeypatch.setattr(assembler, "CACHE", tmp_path)  # no other run will want them
