@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 
 PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
 MEGABYTES = 1300  # what .venv takes, the tests' packages included, with some air
@@ -34,26 +33,14 @@ CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contain
 
 
 def lab(arguments):
-    from course import build
+    from course import build, desk
 
-    build.make_openable(build.ROOT)
-    settings = os.path.join(ROOT, ".course", "lab")  # defaults only: the reader's own Jupyter settings win
-    os.makedirs(settings, exist_ok=True)
-    with open(os.path.join(settings, "overrides.json"), "w") as file:
-        json.dump(
-            {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}, file
-        )
-    options = [
-        "--ServerApp.root_dir=" + ROOT,
-        "--LabApp.default_url=/lab/tree/notebooks/01_hardware.ipynb",
-        "--LabApp.app_settings_dir=" + settings,
-        "--LabApp.workspaces_dir=" + os.path.join(settings, "workspaces"),  # no tabs left over from other projects
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-        "--LabApp.news_url=None",
-    ]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # a container, most likely: Jupyter refuses root unless told
-        options.append("--allow-root")
-    return hand_over([sys.executable, "-m", "jupyterlab"] + options + arguments)
+    if "--answers" in arguments:
+        arguments = [each for each in arguments if each != "--answers"]
+        os.environ["COURSE_ANSWERS"] = "1"
+    for line in desk.open_desk(build.ROOT):
+        print(line, flush=True)
+    return hand_over(desk.lab_command(build.ROOT, arguments))
 
 
 def test(arguments):
@@ -146,7 +133,7 @@ def wheelhouse(arguments):
 
 
 COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
-    "lab": (lab, CORE, "open JupyterLab on notebook 01 (--no-browser prints the address instead)"),
+    "lab": (lab, CORE, "open JupyterLab on your copies of the notebooks, in mine/ (--answers shows all answers)"),
     "test": (test, TEST, "run every test (arguments go to pytest)"),
     "browser-test": (browser_test, TEST, "run all notebooks in JupyterLab in this system's browser"),
     "setup": (setup, TEST, "install everything, run nothing"),
@@ -403,24 +390,6 @@ def cause(output, status):
 # The door -------------------------------------------------------------------------------------------------------------
 
 
-def keep_copy():
-    """Keep a copy of the notebooks before anybody works in them: without git, `reset` puts them back from it."""
-    path = os.path.join(ROOT, ".course", "reference.zip")
-    if os.path.exists(path):
-        return
-    try:
-        folders = (("notebooks", ".ipynb"), ("notebooks/text", ".py"))
-        names = [(f, name) for f, ending in folders for name in sorted(os.listdir(f)) if name.endswith(ending)]
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with zipfile.ZipFile(path + ".new", "w", zipfile.ZIP_DEFLATED) as copy:
-            for folder, name in names:
-                with open(os.path.join(folder, name), "rb") as file:
-                    copy.writestr(folder + "/" + name, file.read())
-        os.replace(path + ".new", path)
-    except OSError:
-        pass  # a full or read-only disk: the lesson goes on
-
-
 def fail(message):
     sys.exit(message)  # to stderr, with status 1
 
@@ -449,7 +418,6 @@ def main(arguments):
         fail(f"There is no command {name!r}. {hint}")
     command, lock, _ = COMMANDS[name]
     os.chdir(ROOT)
-    keep_copy()
     for variable, folder in (
         ("NUMBA_CACHE_DIR", "kernels"),
         ("LEVELS_CACHE", "programs"),

@@ -12,7 +12,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from course import build
+from course import build, desk
 
 SHOTS = build.ROOT / ".course" / "screenshots"
 COMMANDS = (
@@ -87,11 +87,11 @@ def launched():
 
 @contextlib.contextmanager
 def jupyterlab(root, scratch):
-    """A JupyterLab of its own on the project at `root`: gives the function from a notebook's name to its address.
+    """`course lab` in the project at `root`, for a test: gives the function from a notebook's name to its address.
 
     Its settings, its log and all it remembers lie in the folder `scratch`, and the reader's own settings are not read.
     """
-    build.make_openable(root)
+    desk.open_desk(root)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -102,12 +102,10 @@ def jupyterlab(root, scratch):
         file = scratch / "LAB_SETTINGS" / "@jupyterlab" / f"{place}.jupyterlab-settings"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(setting))
-    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
-    options += [f"--ServerApp.root_dir={root}", "--LabApp.news_url=None"]
-    options += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    options = ["--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
     with open(scratch / "log", "w") as log:
-        command = [sys.executable, "-m", "jupyterlab", *options]
-        running = subprocess.Popen(command, env=build.environment(root) | own, stdout=log, stderr=log)
+        command = desk.lab_command(root, options)
+        running = subprocess.Popen(command, cwd=root, env=build.environment(root) | own, stdout=log, stderr=log)
     try:
         for _ in range(300):
             try:
@@ -117,7 +115,7 @@ def jupyterlab(root, scratch):
                 if running.poll() is not None:
                     raise RuntimeError(f"JupyterLab did not start:\n{Path(scratch, 'log').read_text()}") from None
                 time.sleep(0.1)
-        yield lambda name: f"{server}/lab/tree/notebooks/{name}.ipynb?token={token}&reset"
+        yield lambda name: f"{server}/lab/tree/{name}.ipynb?token={token}&reset"
     finally:
         running.terminate()
         running.wait(20)

@@ -1,13 +1,15 @@
 """Text -> executed notebooks -> `levels`, in this one direction, and the check that all three agree.
 
-In a notebook, the first cell calls `watch` and the last one `level`. On the command line, `main` builds what is stale and
-`run` executes everything from nothing. Content decides what is stale, never a modification time. Whatever is written is
+In a notebook, the first cell calls `watch` and the last one `level`. A reader's notebook, in `mine/`, builds
+`mine/levels`; `levels` itself is written on the command line, where `main` builds what is stale and `run` executes
+everything from nothing. Content decides what is stale, never a modification time. Whatever is written is
 first written aside, whole, and then replaces the old file in one step.
 """
 
 import argparse
 import ast
 import contextlib
+import difflib
 import functools
 import hashlib
 import importlib.util
@@ -32,6 +34,8 @@ from course.rooms import LEVELS, BuildError, File, code_lines, export, read, tit
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("course", "data", "levels", "notebooks", "tests")  # the folders that a copy of the project needs
+MINE = "mine"  # the reader's folder: see course/desk.py
+COPY = "COURSE_COPY"  # an environment variable: the folder in which notebooks write `levels`, a copy of the project
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -41,15 +45,23 @@ METADATA = {
 
 RAN = {}  # cell id -> the source that ran last in this kernel
 WATCHED = []  # the name of the notebook that this kernel runs
+HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 
 
 def watch(name: str) -> None:
-    """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet."""
+    """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
+
+    In a reader's notebook, `levels` are those that the reader built.
+    """
     from IPython import get_ipython
 
     if name not in names_in(ROOT):
         raise BuildError(f"no notebook is called {name}: there are {', '.join(names_in(ROOT))}")
     WATCHED[:] = [name]
+    here = Path.cwd().resolve()
+    if ROOT / MINE in (here, *here.parents):
+        HOME[:] = [ROOT / MINE]
+        sys.path.insert(0, str(ROOT / MINE))
     get_ipython().events.register("post_run_cell", remember)
     if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
         sys.meta_path.append(NotBuilt())
@@ -67,23 +79,44 @@ class NotBuilt:
     def find_spec(self, module: str, path=None, target=None) -> None:
         for name in names_in(ROOT) if module.startswith("levels") else ():
             if module in ("levels", f"levels.{level_of(name)}"):
-                cure = f"run all cells of notebooks/{name}.ipynb, or `python3 -m course build`"
+                notebook, command = f"notebooks/{name}.ipynb", "build"
+                if HOME[0] != ROOT:
+                    notebook, command = f"{MINE}/{name}.ipynb", f"reset {name} --level"
+                cure = f"run all cells of {notebook}, or `python3 -m course {command}`"
                 raise ModuleNotFoundError(f"{module} is not built yet: {cure}")
 
 
 def level(name: str, *tasks) -> None:
     """Build the level of the saved notebook `name`, and see that these tasks have the same losses in it as here."""
-    notebook = read_notebook(ROOT, name)
+    notebook = read_notebook(ROOT, name, MINE if HOME[0] != ROOT else "notebooks")
     find_unsaved(notebook, RAN)
     files = export(notebook, name)
-    write_level(ROOT, name, files)
-    importlib.invalidate_caches()
-    print(f"levels/{level_of(name)}")
-    for file, (text, _) in files.items():
-        if file != "__init__.py":
-            print(f"  {file:<20} {code_lines(text):>4} lines of code")
-    for task in tasks:
-        compare_fresh(level_of(name), task)
+    with site() as root:
+        write_level(root, name, files)
+        importlib.invalidate_caches()
+        print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}")
+        for file, (text, _) in files.items():
+            if file != "__init__.py":
+                print(f"  {file:<20} {code_lines(text):>4} lines of code")
+        for task in tasks:
+            compare_fresh(root, level_of(name), task)
+
+
+@contextlib.contextmanager
+def site():
+    """The folder in whose `levels` this kernel builds: the reader's, or that of a copy which the course made.
+
+    Who opens one of the course's own notebooks changes nothing: it builds in a folder that is thrown away.
+    """
+    if HOME[0] != ROOT or os.environ.get(COPY) == str(ROOT):
+        yield HOME[0]
+        return
+    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
+        shutil.copytree(ROOT / "levels", Path(folder) / "levels", ignore=shutil.ignore_patterns("__pycache__"))
+        yield Path(folder).resolve()
+    print(
+        f"Only tried: this notebook is the course's own. `python3 -m course lab` opens yours, which build {MINE}/levels."
+    )
 
 
 def find_unsaved(notebook, ran: dict[str, str]) -> None:
@@ -114,8 +147,8 @@ np.save(path, fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.lea
 """
 
 
-def compare_fresh(level: str, fit) -> None:
-    """Run a task here and, from the files just written, in a new Python process: the losses must be equal, bit by bit."""
+def compare_fresh(root: Path, level: str, fit) -> None:
+    """Run a task here and, from the `levels` in this folder, in a new Python: the losses must be equal, bit by bit."""
     from course import tasks
 
     name = fit.__name__
@@ -124,7 +157,7 @@ def compare_fresh(level: str, fit) -> None:
         path = str(Path(folder) / "losses.npy")
         command = [sys.executable, "-c", FRESH, level, name, path]
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        with subprocess.Popen(command, cwd=ROOT, env=environment(ROOT), **pipes) as fresh:
+        with subprocess.Popen(command, cwd=root, env=environment(root, ROOT), **pipes) as fresh:
             # While the other one runs, here too.
             here = fit(task.x, task.y, task.weights, task.batches[:STEPS], task.learning_rate).losses
             errors = fresh.communicate()[1]
@@ -154,6 +187,17 @@ def shown(loss) -> str:
 def names_in(root: Path) -> list[str]:
     """The course's notebooks: whatever else a reader saves beside them has a text, too."""
     return sorted(path.stem for path in root.glob("notebooks/text/[0-9][0-9]_*.py"))
+
+
+def named(root: Path, given: str) -> str:
+    """The notebook that is meant by 02, 2, kernels, 02_kernels or a path. Raises BuildError, with the nearest names."""
+    known, stem = names_in(root), Path(given).stem
+    for name in known:
+        if stem in (name, level_of(name), name[:2]) or stem.isdecimal() and int(stem) == int(name[:2]):
+            return name
+    near = [name for name in known if stem and stem in name] or difflib.get_close_matches(stem, known, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    raise BuildError(f"no notebook is called {given!r}: {hint}")
 
 
 def level_of(name: str) -> str:
@@ -202,11 +246,15 @@ def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
     return target
 
 
-def environment(root: Path) -> dict[str, str]:
-    """An environment in which `course` and `levels` are those under `root`, whatever else is installed."""
-    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+def environment(*roots: Path) -> dict[str, str]:
+    """An environment in which `course` and `levels` are those in the first of these folders that has them.
+
+    Whatever else is installed does not count. Notebooks in the last folder write its `levels`.
+    """
+    path = os.pathsep.join(filter(None, [*map(str, roots), os.environ.get("PYTHONPATH")]))
     plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
-    return os.environ | {"PYTHONPATH": path, "IPYTHONDIR": str(root / ".course" / "ipython")} | plain
+    own = {"IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    return os.environ | {"PYTHONPATH": path} | own | plain
 
 
 # Notebooks: made from their text, executed, compared.
@@ -216,14 +264,16 @@ def notebook_path(root: Path, name: str) -> Path:
     return root / "notebooks" / f"{name}.ipynb"
 
 
-def read_notebook(root: Path, name: str):
+def read_notebook(root: Path, name: str, folder: str = "notebooks"):
     import nbformat
 
     try:
-        return nbformat.read(notebook_path(root, name), 4)
+        return nbformat.read(root / folder / f"{name}.ipynb", 4)
     except Exception as error:  # whatever a damaged file does to its parser
         what = "is missing" if isinstance(error, FileNotFoundError) else f"is damaged ({type(error).__name__}: {error})"
-        raise BuildError(f"notebooks/{name}.ipynb {what}: `python3 -m course build` makes it from its text") from None
+        command = f"reset {name}" if folder == MINE else "build"
+        cure = f"`python3 -m course {command}` makes it from its text"
+        raise BuildError(f"{folder}/{name}.ipynb {what}: {cure}") from None
 
 
 def from_text(root: Path, name: str):
@@ -339,19 +389,6 @@ def stale(root: Path, name: str, text, notebook) -> str:
     return ""
 
 
-def make_openable(root: Path) -> None:
-    """Make each text as new as its notebook, if both have the same cells: Lab refuses a notebook that is newer than its text.
-
-    So a `git pull` leaves them that brings new outputs and no new text.
-    """
-    for name in names_in(root):
-        text = root / "notebooks" / "text" / f"{name}.py"
-        with contextlib.suppress(BuildError, OSError):
-            newer = notebook_path(root, name).stat().st_mtime > text.stat().st_mtime
-            if newer and essence(read_notebook(root, name)) == essence(from_text(root, name)):
-                text.touch()
-
-
 def execute(notebook, name: str, root: Path) -> None:
     """Run a notebook in the project at `root`, top to bottom, with this very Python. Raises BuildError naming the cell."""
     from jupyter_client.kernelspec import KernelSpecManager
@@ -432,7 +469,6 @@ def build(root: Path, name: str) -> None:
     text.metadata["course"] = {"cells": hash_of(essence(text)), "inputs": inputs}
     set_aside(root, name)
     write_notebook(root, name, text)
-    (root / "notebooks" / "text" / f"{name}.py").touch()  # Lab refuses a notebook that is newer than its text
     write_level(root, name, export(text, name))
     print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
 

@@ -3,6 +3,7 @@
 import html
 import inspect
 import math
+import os
 import re
 import textwrap
 import traceback
@@ -12,6 +13,8 @@ import ipywidgets
 import numpy as np
 
 from course import progress
+
+ANSWERS = "COURSE_ANSWERS"  # set to 1 by `python3 -m course lab --answers`
 
 
 def predict(question, answer, because, *, choices=None, slider=None, unit=""):
@@ -26,6 +29,11 @@ def predict(question, answer, because, *, choices=None, slider=None, unit=""):
     Raises ValueError where the arguments do not fit together.
     """
     return Prediction(question, answer, because, choices, slider, unit)
+
+
+def show_answers(shown=True):
+    """From the next question on, show each answer with it: for a projector, a screen reader, a second reading."""
+    os.environ[ANSWERS] = "1" if shown else ""
 
 
 def blank(function, *cases, hint=""):
@@ -152,13 +160,20 @@ class Prediction:
         return "\n".join([*map(wrap, asked), *choices, *map(wrap, told)])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        choices = (f"( ) {spelled(choice, self.unit)}" for choice in self.choices or ())
-        asked, told = rich("**Predict:** " + self.question, *choices), rich(self.told, self.because)
-        folded = f"{asked}<details><summary>the answer</summary>{told}</details>"  # where no kernel has run
+        told = rich(self.told, self.because)
+        folded = f"{self.asked()}<details><summary>the answer</summary>{told}</details>"  # where no kernel has run
         return self.box()._repr_mimebundle_() | {"text/html": folded, "text/plain": repr(self)}
+
+    def asked(self):
+        """The question and its choices, in HTML."""
+        return rich(
+            "**Predict:** " + self.question, *(f"( ) {spelled(choice, self.unit)}" for choice in self.choices or ())
+        )
 
     def box(self):
         """The question, the control, the button, and the place where the answer appears."""
+        if os.environ.get(ANSWERS):
+            return ipywidgets.HTML(self.asked() + rich(self.told, self.because))
         control, read, prompt = self.control()
         beside, reveal = ipywidgets.Label(prompt, layout={"margin": "2px 12px"}), ipywidgets.HTML()
         button = ipywidgets.Button(description="Commit", disabled=True)

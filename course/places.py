@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+from course.build import HOME, ROOT
+
 CELL = re.compile(r"^# %%(.*)\n((?:(?!# %%).*\n?)*)", re.MULTILINE)
 HEADING = re.compile(r"^# (#{2,3}) (.*)$", re.MULTILINE)
 
@@ -74,13 +75,16 @@ class Place(NamedTuple):
 
 
 def places(root=ROOT):
-    """The Place of every name that the notebooks export, those in classes too, in the order of the course."""
-    found = []
+    """The Place of every name that the notebooks export, those in classes too, in the order of the course.
+
+    Its lines are those of the `levels` that this kernel runs, the reader's own maybe.
+    """
+    found, home = [], HOME[0] if root == ROOT else root
     for path in sorted(root.glob("notebooks/text/*.py")):
         level, heading = path.stem.split("_", 1)[1], ["", ""]
         for sort, source in CELL.findall(path.read_text(encoding="utf-8")):
             if marker := re.match(r"#\| export (\w+)", source):
-                built = root / "levels" / level / f"{marker[1]}.py"
+                built = home / "levels" / level / f"{marker[1]}.py"
                 text = built.read_text(encoding="utf-8") if built.exists() else ""
                 for name, around, start, end in named(source):
                     begin = text[: text.find(around)].count("\n") if around in text else None

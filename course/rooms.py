@@ -108,7 +108,7 @@ def export(notebook, name: str) -> dict[str, File]:
         for statement in cell.body:
             if not is_import(statement):
                 needs[cell.room] |= namespace.imports_for(statement, cell)
-    note = f"# Built from notebooks/{name}.ipynb: edit there, then run its last cell."
+    note = f"# Built from {name}.ipynb: edit there, then run its last cell."
     lazy = {cell.room for cell in exported if cell.lazy}
     files = {"__init__.py": front(notebook, note, {n: namespace.homes[n].room for n in namespace.public}, lazy)}
     for room in needs:

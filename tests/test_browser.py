@@ -5,14 +5,13 @@ Screenshots are kept in .course/screenshots.
 """
 
 import itertools
-import os
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from course import browser, build
+from course import browser, build, desk
 
 pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs all its cells
 
@@ -52,14 +51,32 @@ def chromium(launched):
 
 
 @pytest.fixture(scope="module")
-def address(chromium, tmp_path_factory):
-    """From a notebook's name to its address in a JupyterLab, which runs on a copy: the reader's own stay as they are."""
-    folder = tmp_path_factory.mktemp("lab")
-    root = build.copy_project(build.ROOT, folder / "copy", [build.level_of(name) for name in NAMES])
-    shutil.copy(build.ROOT / "jupytext.toml", root)
-    for name in NAMES:
-        os.utime(root / "notebooks" / "text" / f"{name}.py", (0, 0))  # older, as a `git pull` of new outputs leaves it
-    with browser.jupyterlab(root, folder) as address:
+def clone(tmp_path_factory):
+    """The course as a class has it: a clone, from which `git pull` fetches what is new."""
+    folder = tmp_path_factory.mktemp("class")
+    upstream = build.copy_project(build.ROOT, folder / "upstream", [build.level_of(name) for name in NAMES])
+    for file in (".gitignore", ".gitattributes"):
+        shutil.copy(build.ROOT / file, upstream)
+    git(upstream, "init", "-q")
+    commit(upstream)
+    git(folder, "clone", "-q", str(upstream), "clone")
+    return folder / "clone"
+
+
+def git(root, *arguments):
+    command = ["git", "-C", str(root), "-c", "user.name=Teacher", "-c", "user.email=teacher@example.org", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def commit(root):
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "the course of today")
+
+
+@pytest.fixture(scope="module")
+def address(chromium, clone, tmp_path_factory):
+    """From a notebook's name to its address in the JupyterLab of a reader."""
+    with browser.jupyterlab(clone, tmp_path_factory.mktemp("lab")) as address:
         yield address
 
 
@@ -106,6 +123,16 @@ class Page:
 def page(chromium, address, name):
     tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
     yield Page(tab, address(name), name)
+    tab.close()
+
+
+def test_a_copy_shows_no_answer_before_it_runs(chromium, address, name):
+    """Asked before `page` runs it. The answers stand in the course's own notebook."""
+    tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
+    tab.goto(address(name))
+    tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
+    tab.get_by_text("checks.predict(").first.wait_for(state="attached")
+    assert tab.locator(".jp-OutputArea-output").count() == 0
     tab.close()
 
 
@@ -204,3 +231,33 @@ def by_keys(question, commit):
         question.get_by_role("textbox").focus()
         question.page.keyboard.type("2")
     question.locator("button:enabled").press("Enter")
+
+
+NEWS = "# %% [markdown]\n# ## News\n#\n# The course has a new section.\n"
+
+
+def test_the_course_stays_as_it_is_and_its_news_arrive(page, clone, name):
+    """A reader writes a cell, saves, and pulls: no file of the course has changed, and the cell is still there."""
+    tab, copy = page.tab, clone / "mine" / f"{name}.ipynb"
+    tab.locator(".jp-Notebook .jp-CodeCell").last.click()
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("b")
+    tab.keyboard.press("Enter")
+    tab.keyboard.type("my_own = 6 * 7")
+    tab.keyboard.press("ControlOrMeta+s")
+    for _ in range(100):
+        if "my_own = 6 * 7" in copy.read_text(encoding="utf-8"):
+            break
+        tab.wait_for_timeout(100)
+    assert git(clone, "status", "--porcelain") == ""
+
+    upstream = clone.parent / "upstream"
+    text = upstream / "notebooks" / "text" / f"{name}.py"
+    text.write_text(text.read_text(encoding="utf-8") + "\n" + NEWS, encoding="utf-8", newline="\n")
+    commit(upstream)
+    git(clone, "pull", "-q")
+    assert [line for line in desk.open_desk(clone) if line.startswith(name)]
+    cells = build.read_notebook(clone, name, "mine").cells
+    assert [cell.source for cell in cells[-2:]] == ["my_own = 6 * 7", "## News\n\nThe course has a new section."]
+    assert any(cell.get("outputs") for cell in cells)  # what ran, has run
+    assert git(clone, "status", "--porcelain") == ""

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jupyter_client.manager import start_new_kernel
-from jupytext import TextFileContentsManager
 
 from course import build, rooms
 from course.rooms import BuildError
@@ -36,7 +35,7 @@ def exported(*cells: str) -> dict[str, str]:
     return {name: file.text for name, file in files.items()}
 
 
-NOTE = "# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell."
+NOTE = "# Built from 03_low_level.ipynb: edit there, then run its last cell."
 
 # What the exporter writes.
 
@@ -487,40 +486,17 @@ def test_a_change_makes_stale_the_notebooks_that_use_what_changed(project):
     assert found == {file: stale for file, (_, stale) in SUPPLIES.items()}
 
 
-def test_a_text_is_made_as_new_as_its_notebook_where_both_say_the_same(project):
-    texts = [project / "notebooks" / "text" / f"{name}.py" for name in build.names_in(project)]
-    texts[1].write_text(texts[1].read_text() + "\n# %%\n1 + 1\n")
-    for text in texts:
-        os.utime(text, (0, 0))  # as a `git pull` leaves it that brings new outputs only
-    build.make_openable(project)
-    assert texts[0].stat().st_mtime > time.time() - 60 and texts[1].stat().st_mtime == 0
-
-
-def test_a_hidden_input_is_collapsed_and_leaves_no_mark_in_the_text(project, capsys):
-    path, saved = project / "notebooks" / "text" / "01_hardware.py", "notebooks/01_hardware.ipynb"
-    edit(path, "# %%\nalloc(2)", '# %% tags=["hide-input"]\nalloc(2)')
-    shutil.copy(build.ROOT / "jupytext.toml", project)
+def test_a_hidden_input_is_collapsed(project):
+    edit(project / "notebooks/text/01_hardware.py", "# %%\nalloc(2)", '# %% tags=["hide-input"]\nalloc(2)')
     assert build.main(["01_hardware"], project) == 0
-    cells = build.read_notebook(project, "01_hardware").cells
     hidden = {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
+    cells = build.read_notebook(project, "01_hardware").cells
     assert [cell.metadata for cell in cells] == [hidden if cell.source == "alloc(2)" else {} for cell in cells]
 
-    later = time.time() + 1000  # what Lab opens then is the text, which it lays out its own way when it saves
-    os.utime(path, (later, later))
-    lab = TextFileContentsManager(root_dir=str(project))
-    model = lab.get(saved)
-    lab.save(model, saved)
-    text = path.read_text(encoding="utf-8")
-    assert '# %% tags=["hide-input"]\nalloc(2)\n' in text
-    first, second = model["content"]["cells"][4:6]
-    assert first["metadata"]["jupyter"] == hidden["jupyter"]
-    first["metadata"]["jupyter"] = {"outputs_hidden": True}  # a reader opens the one and closes the other
-    second["metadata"]["jupyter"] = {"source_hidden": True}
-    lab.save(model, saved)
-    assert build.read_notebook(project, "01_hardware").cells[5].metadata["jupyter"] == {"source_hidden": True}
-    assert path.read_text(encoding="utf-8") == text and build.check(project, ["01_hardware"]) == []
-    capsys.readouterr()
-    assert build.main([], project) == 0 and capsys.readouterr().out.count("is up to date") == 2
+
+@pytest.mark.parametrize("given", ["2", "02", "02_kernels", "kernels", "notebooks/02_kernels.ipynb", "levels/kernels"])
+def test_a_notebook_has_many_names(project, given):
+    assert build.named(project, given) == "02_kernels"
 
 
 def test_a_notebook_with_work_in_it_is_set_aside(project, capsys):

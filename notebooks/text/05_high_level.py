@@ -1479,7 +1479,9 @@ def nothing_drawn(most):
 #| export saving lazy
 from levels import low_level
 
-MODELS = Path(low_level.__file__).parents[2] / "data" / "models"
+# beside the course's `levels`, or a folder further up from a reader's own
+ABOVE = [folder / "data" / "models" for folder in Path(low_level.__file__).parents]
+MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
 
 
 def load_model(path, custom_objects=None):
