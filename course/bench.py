@@ -6,6 +6,7 @@ computes the same. Then all take turns; medians are compared. What is not there,
 
 import datetime
 import functools
+import hashlib
 import itertools
 import json
 import math
@@ -504,6 +505,13 @@ def machine():
     return f"{name}, {os.cpu_count()} CPUs ({speed}), {platform.system()}, Python {platform.python_version()}{busy}"
 
 
+def made_by():
+    """A line that names the scripts that measure, by a hash: a test asks for new results once they have changed."""
+    scripts = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.py"))
+    texts = [[name, (FOLDER / name).read_text(encoding="utf-8")] for name in scripts]
+    return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
+
+
 def report(results, began, here, versions, start_rows=(), notebooks=None):
     """The whole page in Markdown."""
     parts = ["# Results", f"{began}. {here}.\n\n{versions}.", "What is measured, and how: see [README.md](README.md)."]
@@ -522,6 +530,7 @@ def report(results, began, here, versions, start_rows=(), notebooks=None):
         parts += ["## The course", table(("notebook", "s"), rows)]
     if skipped := not_timed(results):
         parts += ["## Not timed", "\n".join(skipped)]
+    parts.append(made_by())
     return "\n\n".join(parts) + "\n"
 
 

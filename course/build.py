@@ -6,8 +6,10 @@ everything from nothing. Content decides what is stale, never a modification tim
 first written aside, whole, and then replaces the old file in one step.
 """
 
+import ast
 import contextlib
 import difflib
+import functools
 import hashlib
 import importlib.util
 import json
@@ -24,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from course.rooms import LEVELS, BuildError, File, code_lines, export, read_text, title
+from course.rooms import LEVELS, BuildError, File, code_lines, export, read, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
 # first cell of every notebook imports this module.
@@ -258,7 +260,9 @@ def environment(*roots: Path) -> dict[str, str]:
     Whatever else is installed does not count. Notebooks in the last folder write its `levels`.
     """
     path = os.pathsep.join(filter(None, [*map(str, roots), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path, "IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
+    own = {"IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    return os.environ | {"PYTHONPATH": path} | own | plain
 
 
 # Notebooks: made from their text, executed, compared.
@@ -307,16 +311,81 @@ def hash_of(*parts) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+# What a notebook may import besides the levels beneath it. `data` lies beside them, and holds no modules.
+PACKAGES = ("course", "solutions", "levels_more")
+
+
 def inputs_of(root: Path, name: str, text) -> str:
-    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, `course/`, `data/`."""
-    beneath = [other for other in names_in(root) if other < name]
-    texts = [(root / "notebooks" / "text" / f"{other}.py").read_text(encoding="utf-8") for other in beneath]
-    headings = [re.findall(r"^# #+ .*$", part, re.MULTILINE) for part in texts]  # `where` names them
-    paths = [path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")]
-    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle", ".html", ".css")]
-    paths += [path for path in root.glob("data/**/*") if path.is_file() and not path.name.startswith(".")]
+    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, and what it uses."""
+    texts = {other: source_of(root / "notebooks" / "text" / f"{other}.py") for other in names_in(root)}
+    beneath = [other for other in texts if other < name]
+    headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
+    cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
+    modules = {path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")}
+    modules |= imported_by(root, ast.Module([statement for cell in cells for statement in cell.body], []), modules)
+    sources = [*(cell.source for cell in cells), *map(source_of, modules)]
+    paths = modules | named_by(root, sources, list(texts.values()))
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
     return hash_of(essence(text), headings, sorted(files))
+
+
+def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
+    """The modules of PACKAGES that this tree and these modules import, inside functions too, and those import in turn."""
+    found, waiting = set(), [*imports_in(tree, "")]
+    waiting += [module for path in modules for module in imports_of(root, path)]
+    while waiting:
+        package, *rest = waiting.pop().split(".")
+        places = [root.joinpath(package, *rest[:depth]) for depth in range(len(rest) + 1) if package in PACKAGES]
+        files = {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
+        new = {file for file in files - found if file.is_file()}  # else a name in a module
+        found |= new
+        waiting += [module for path in new for module in imports_of(root, path)]
+    return found
+
+
+def imports_of(root: Path, path: Path) -> set[str]:
+    return imports_in(parsed(source_of(path)), ".".join(path.relative_to(root).parent.parts))
+
+
+def imports_in(tree: ast.AST, package: str) -> set[str]:
+    """The modules, and names in modules, that a tree in this package imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            home = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            found |= {f"{home}.{alias.name}" for alias in node.names}
+    return found
+
+
+def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
+    """The files of data/ and beside the modules that these sources name, themselves or their folder, in quotes.
+
+    What no source of the project names, nor a text, may be read by any.
+    """
+    every = [source_of(path) for package in (*PACKAGES, "levels") for path in root.glob(f"{package}/**/*.py")] + texts
+    found = set()
+    for folder in (root / part for part in ("data", *PACKAGES)):
+        for path in folder.rglob("*"):
+            within = path.relative_to(folder).parts
+            if path.is_file() and path.suffix != ".py" and not any(part.startswith((".", "__")) for part in within):
+                name = re.compile("|".join(rf"""["'/]{re.escape(part)}["'/]""" for part in (within[0], within[-1])))
+                if any(map(name.search, sources)) or not any(map(name.search, every)):
+                    found.add(path)
+    return found
+
+
+def source_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+@functools.cache
+def parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SyntaxError:  # perhaps of a reader's own level: whoever imports it is told
+        return ast.Module([], [])
 
 
 def stale(root: Path, name: str, text, notebook) -> str:
@@ -324,7 +393,7 @@ def stale(root: Path, name: str, text, notebook) -> str:
     if essence(notebook) != essence(text):
         return "its cells differ from its text"
     if notebook.metadata.get("course", {}).get("inputs") != inputs_of(root, name, text):
-        return "its text, a level beneath, course/ or data/ changed since it ran"
+        return "its text, a level beneath, or what it uses of course/ or data/ changed since it ran"
     return ""
 
 

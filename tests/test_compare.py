@@ -24,6 +24,8 @@ from course.rooms import code_of
 from levels.hardware import exp, host_lanes, log, pool
 from levels.kernels import counted
 
+pytestmark = pytest.mark.versions
+
 NAMES = ["0 plain Python", "1 scalar", "1 SIMD", "2", "3 eager", "3 compiled", "4", "5"]
 
 

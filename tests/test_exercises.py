@@ -33,6 +33,8 @@ from levels.low_level import (  # noqa: F401
 from levels.mid_level import SGD, BinaryAccuracy, Dense, Layer, Loss, Optimizer  # noqa: F401
 from solutions import hardware, high_level, kernels, low_level, mid_level
 
+pytestmark = pytest.mark.versions
+
 MODULES = {
     "01_hardware": hardware,
     "02_kernels": kernels,

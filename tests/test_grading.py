@@ -11,6 +11,8 @@ import pytest
 from course import build, exercises, grading
 from solutions import hardware, kernels
 
+pytestmark = pytest.mark.versions
+
 NAMES = build.names_in(build.ROOT)
 
 

@@ -26,6 +26,8 @@ from jupytext.config import load_jupytext_config
 from course import __main__ as the_door
 from course.arguments import checked
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCKS = ("requirements.lock", "requirements-test.lock")
@@ -376,6 +378,21 @@ def test_exit_status_is_passed_on(copy, system):
     handed = "sys.exit(door.hand_over([sys.executable, '-c', 'raise SystemExit(7)']))"
     done = open_door(copy, change=f"os.name = {system!r}; {handed}")
     assert done.returncode == 7
+
+
+GIVEN = {  # what a reader gives to `test`, and whether the tests then run in one process
+    "nothing": ([], False),
+    "words": (["-k", "tape", "-x"], False),
+    "a test": ([f"{__file__}::test_it", "-v"], True),
+    "no other processes": (["-p", "no:xdist"], True),
+}
+
+
+@pytest.mark.parametrize("given, alone", GIVEN.values(), ids=GIVEN)
+def test_the_tests_run_side_by_side_unless_some_are_named(copy, given, alone):
+    done = open_door(copy, change=f"door.hand_over = lambda command: print(*command); door.test({given}); sys.exit()")
+    assert done.stdout.rstrip().endswith(" ".join(["-m pytest", *given] if alone else given)), done
+    assert ("--numprocesses" in done.stdout) != alone
 
 
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="the tests run in no environment")
