@@ -5,6 +5,8 @@ import inspect
 import json
 import pickle
 import re
+import subprocess
+import sys
 import threading
 import types
 
@@ -13,8 +15,7 @@ import numba
 import numpy as np
 import pytest
 
-from course import build, exercises, progress
-from course.exercises import trying
+from course import asking, build, exercises, progress
 from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
 from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
@@ -261,7 +262,7 @@ ODD = [
 @pytest.mark.parametrize("key", SOLUTIONS)
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: getattr(odd, "__name__", str(odd)))
 def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
-    monkeypatch.setattr(trying, "SECONDS", 0.1)
+    monkeypatch.setattr(asking, "SECONDS", 0.1)
     found = exercises.verdict(key, odd)
     assert found.state == ("still blank" if odd is half_filled else "not yet") and len(found.text) < 700, found
     if odd is forever:
@@ -269,7 +270,7 @@ def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
 
 
 def test_the_time_limit_leaves_nothing_behind(monkeypatch):
-    monkeypatch.setattr(trying, "SECONDS", 0.02)
+    monkeypatch.setattr(asking, "SECONDS", 0.02)
     before = threading.active_count()
     for pause in np.linspace(0.015, 0.025, 20):  # about as long as the limit
         found = exercises.verdict("01-3", lambda *arguments, pause=pause: threading.Event().wait(pause))
@@ -277,13 +278,44 @@ def test_the_time_limit_leaves_nothing_behind(monkeypatch):
     assert threading.active_count() <= before + 3
 
 
-def test_an_interrupt_that_is_on_its_way_is_waited_for(monkeypatch):
-    interrupt = trying.interrupt_main
-    monkeypatch.setattr(trying, "SECONDS", 0.02)
-    monkeypatch.setattr(trying, "interrupt_main", lambda: threading.Timer(0.1, interrupt).start())
-    found = exercises.verdict("01-3", lambda *arguments: threading.Event().wait(0.05))
-    assert found.state == "not yet"
-    threading.Event().wait(0.15)  # an interrupt that nobody waited for would come here
+LIMITED = """
+import signal, sys, threading, time
+from course import asking, exercises
+
+IGNORED
+asking.SECONDS = 0.2
+exec("def stubborn(count, step, itemsize):\\n    " + sys.argv[1])
+
+
+def check():
+    print(exercises.verdict("01-3", stubborn).text)
+    for _ in range(20):
+        time.sleep(0.01)  # what is raised too late would come here
+
+
+RUN
+"""
+STUBBORN = {
+    "an endless loop": "while True: pass",
+    "one that goes on after an exception": "while True:\n        try: x = 1\n        except Exception: pass",
+    "one that goes on after everything": "while True:\n        try: x = 1\n        except: pass",
+    "one that gives an answer in the end": "try:\n        while True: pass\n    except: return 0",
+    "what cannot be stopped": "import time; time.sleep(100)",
+}
+
+
+@pytest.mark.parametrize("code", STUBBORN.values(), ids=STUBBORN)
+@pytest.mark.parametrize("place", ["started with nohup", "in another thread"])
+def test_the_time_limit_holds_whatever_it_stops(code, place):
+    """In a process of its own: what cannot be stopped ends with it."""
+    ignored, run = "signal.signal(signal.SIGINT, signal.SIG_IGN)", "check()"
+    if place == "in another thread":
+        ignored, run = "", "thread = threading.Thread(target=check); thread.start(); thread.join()"
+    program = LIMITED.replace("IGNORED", ignored).replace("RUN", run)
+    options = {"env": build.environment(build.ROOT), "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([sys.executable, "-c", program, code], **options)
+    assert done.stdout == "stubborn(0, 1, 4) takes more than 0.2 s: does its loop come to an end?\n", done.stderr
+    assert not done.stderr
 
 
 def test_the_readers_own_interrupt_passes():
@@ -324,7 +356,7 @@ def test_a_method_that_never_ends_is_stopped(monkeypatch):
             while True:
                 pass
 
-    monkeypatch.setattr(trying, "SECONDS", 0.1)
+    monkeypatch.setattr(asking, "SECONDS", 0.1)
     assert "takes more than 0.1 s" in exercises.verdict("04-1", Scale).text
 
 
@@ -373,5 +405,5 @@ def test_solutions_stand_by_themselves():
             if isinstance(node, ast.FunctionDef | ast.ClassDef)
         }
         for function in module.SOLUTIONS.values():
-            for part in trying.written(function):
+            for part in asking.written(function):
                 assert not defined & set(part.__code__.co_names) - {function.__name__}
