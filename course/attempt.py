@@ -37,9 +37,8 @@ class Shell(InteractiveShell):
 
 def main(level: str) -> None:
     requests, answers = pipes()
-    handed, exercises = {}, types.ModuleType("course.exercises", "All that is left of them here.")
-    exercises.check = lambda key, function: handed.update({key: function})
-    sys.modules["course.exercises"] = exercises
+    handed = {}
+    sys.modules["course.exercises"] = types.ModuleType("course.exercises", "All that is left of them here: `check`.")
     importlib.import_module(f"course.asking.{level}")  # which enters its questions
     shell = Shell.instance()
     shell.run_cell(f"from levels.{level} import *\nfrom course import exercises")
@@ -60,6 +59,7 @@ def pipes():
 
 def cell(shell: Shell, handed: dict, source: str) -> tuple:
     handed.clear()
+    sys.modules["course.exercises"].check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)
     failed = done.error_before_exec or done.error_in_exec
     return [*map(str, handed)], failed and f"{type(failed).__name__}: {failed}"[:1000]

@@ -14,15 +14,15 @@ import signal
 import sys
 from pathlib import Path
 
-DISK, FILE, MEMORY, SECONDS = 256 << 20, 64 << 20, 8 << 30, 600  # bytes in all, in a file, of memory; CPU time
-NETWORK, PROCESSES = "no network", "no process outlives it"
-FILES, SPACE = "no access to your files", f"at most {DISK >> 20} MB of disk"
-LIMITS = f"at most {MEMORY >> 30} GB of memory, {FILE >> 20} MB in a file, {SECONDS} s of computing"
-PROTECTIONS = (NETWORK, FILES, SPACE, PROCESSES, LIMITS)
+DISK, FILE, MEMORY, SECONDS = 256 << 20, 64 << 20, 4 << 30, 600  # bytes: in all files, in one, of memory; and CPU time
+NETWORK, FILES, PROCESSES = "the network", "your files", "going on when it is over"
+SPACE = f"filling more than {DISK >> 20} MB of disk"
+LIMITS = f"more than {MEMORY >> 30} GB of memory, {FILE >> 20} MB in a file and {SECONDS} s of computing in one process"
+PROTECTIONS = (NETWORK, FILES, PROCESSES, SPACE, LIMITS)
 
 
 def confine(home: str, readable: list[str]) -> list[str]:
-    """Give up what an attempt does not need, for good, and for all that it starts. Returns which PROTECTIONS are on.
+    """Give up what an attempt does not need, for good, and for all that it starts. Returns which PROTECTIONS that makes.
 
     On Linux it returns in a new process, a descendant, and others wait for its end.
     """
@@ -43,7 +43,8 @@ def confine(home: str, readable: list[str]) -> list[str]:
     with contextlib.suppress(ImportError):
         import resource
 
-        limits = {"AS": MEMORY, "FSIZE": FILE, "CPU": SECONDS, "CORE": 0} | ({"NPROC": 512} if NETWORK in found else {})
+        limits = {"DATA": MEMORY, "FSIZE": FILE, "CPU": SECONDS, "CORE": 0}
+        limits |= {"NPROC": 4096} if NETWORK in found else {}  # else the user's other processes count
         for name, most in limits.items():
             with contextlib.suppress(ValueError, OSError):  # a lower one holds already, or the system has none
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
@@ -73,6 +74,7 @@ def guard() -> None:
     if not child:
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    os.closerange(0, 2)  # the pipes are the child's: when it closes them, they are closed
     status, pid = 0, 0
     try:
         while pid != child:

@@ -311,7 +311,10 @@ def main(argv: list[str], root: Path = ROOT) -> int:
         # "x": what somebody wrote into an older table is not lost
         form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
         with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
-            print(protection(root, options.folder))
+            kept = protections(root, options.folder)
+            print(f"Students' code is kept from {', '.join(kept) or 'nothing: use an account that holds nothing'}.")
+            if lacking := [each for each in PROTECTIONS if each not in kept]:
+                print(f"This system cannot keep it from {', '.join(lacking)}.")
             writer = csv.writer(table)
             writer.writerow(Row._fields)
             for student, theirs in students.items():
@@ -333,11 +336,9 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     return 0
 
 
-def protection(root: Path, folder: Path) -> str:
-    """What this system keeps a student's code from, in a sentence."""
-    with tempfile.TemporaryDirectory(prefix="course-grade-") as place:
-        process = Process(level_of(names_in(root)[0]), copied(root, Path(place).resolve()), folder)
+def protections(root: Path, hidden: Path) -> list[str]:
+    """What this system keeps a student's code from: some of PROTECTIONS."""
+    with tempfile.TemporaryDirectory(prefix="course-grade-") as folder:
+        process = Process(level_of(names_in(root)[0]), copied(root, Path(folder).resolve()), hidden)
         process.end()
-    lacking = [each for each in PROTECTIONS if each not in process.protections]
-    on = f"Students' code has {', '.join(process.protections) or 'a process of its own, and no more'}."
-    return on + (f" This system does not give: {', '.join(lacking)}." if lacking else "")
+    return process.protections

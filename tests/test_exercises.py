@@ -1,8 +1,10 @@
 """The exercises: each check takes its solution, rejects plausible wrong ones, and survives whatever it is handed."""
 
 import ast
+import functools
 import inspect
 import json
+import math
 import pickle
 import re
 import subprocess
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 from course import asking, build, exercises, progress
+from course.exercises.trying import judged
 from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
 from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
@@ -187,6 +190,57 @@ def test_answers_learned_by_heart_fail_for_other_inputs(key):
     assert exercises.verdict(key, learns, seed=0).state == "right"
     assert exercises.verdict(key, recites, seed=0).state == "right"
     assert exercises.verdict(key, recites, seed=1).state == "not yet"
+
+
+NO_ANSWERS = [
+    *(None, True, 0, 1, -1, 10**400, 1.5, math.nan, math.inf, "", "a float", [], (), [[]], [[], []], [[], [], []]),
+    *(
+        [None] * 4,
+        [0] * 27,
+        list(range(27)),
+        [[]] * 4,
+        [([], [])] * 4,
+        ([], [0]),
+        ([("input", [], 0)], [0]),
+        [[], [(2,)]],
+    ),
+    *(np.zeros(0), np.zeros((0, 3)), np.zeros((3, 2)), np.float32(1), [np.zeros(0)] * 4, [np.zeros((0, 3))] * 4),
+    *([(np.zeros(0), True)] * 3, [1.0, [np.zeros(2)]], (0.5, []), "x" * (asking.TEXT + 1), [0] * (asking.ITEMS + 1)),
+]
+NO_DATA = [
+    *(
+        None,
+        5,
+        "x",
+        [],
+        ["plain"],
+        ["plain", {}],
+        ["plain", [1]],
+        ["list", None],
+        ["other", "a float"],
+        ["call", "exit"],
+    ),
+    *(["array", ["|O", [1], "AAAA"]], ["array", ["<f8", [-1], ""]], ["array", ["<f8", [0, 10**18], ""]]),
+    *(["array", ["<f8", [10**30], ""]], ["number", ["<f8", [], "!!"]], ["array", ["<f8", "3", ""]]),
+    functools.reduce(lambda inner, _: ["list", [inner]], range(asking.DEPTH + 1), ["plain", 1]),
+]
+
+
+@pytest.mark.parametrize("key", SOLUTIONS)
+def test_nothing_is_right_but_the_right_answer(key):
+    """Who answers may be a student's process, which says whatever it likes."""
+    for answer in [*map(asking.pack, NO_ANSWERS), *NO_DATA]:
+        assert judged(key, lambda name, inputs, answer=answer: answer, 0).state == "not yet"
+    for which in range(-4, 4):  # what it was asked, or a part of it
+
+        def echo(name, inputs, which=which):
+            return inputs[1][which] if len(inputs[1]) > abs(which) else inputs
+
+        def echo_in_a_list(name, inputs):
+            return ["list", [echo(name, inputs), ["list", inputs[1][1:]]]]
+
+        for answer in (echo, echo_in_a_list):
+            assert judged(key, answer, 0).state == "not yet"
 
 
 # What readers do.

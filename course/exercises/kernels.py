@@ -161,8 +161,8 @@ def cache_key(mine, draw):
     """A key that is another one whenever the program could be another one, and the same otherwise."""
     number = round(float(draw.normal()), 6)
     drawn = {"a constant ": (f"def f(x): return x - {number}", f"def f(x): return x - {number + 1e-6}")}
-    texts = [each for text, changed in (CHANGES | drawn).values() for each in (text, changed, text)]
-    order = draw.permutation(len(texts))  # so that nobody can say which two are equal without a look at them
+    texts = [each for text, changed in (CHANGES | drawn).values() for each in (text, changed, f"{text}  # again")]
+    order = draw.permutation(len(texts))  # which two are equal shall be seen in the functions, not in a place or a text
     kinds = mine.ask(kinds_of_keys, [texts[k] for k in order])
     kinds = [kinds[at] for at in np.argsort(order)]
     for k, (what, (text, changed)) in enumerate((CHANGES | drawn).items()):
