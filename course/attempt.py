@@ -62,7 +62,8 @@ def cell(shell: Shell, handed: dict, source: str) -> tuple:
     sys.modules["course.exercises"].check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)
     failed = done.error_before_exec or done.error_in_exec
-    return [*map(str, handed)], failed and f"{type(failed).__name__}: {failed}"[:1000]
+    kind = next(kind.__name__ for kind in type(failed).mro() if kind.__name__[0] != "_")  # Python 3.13 has private ones
+    return [*map(str, handed)], failed and f"{kind}: {failed}"[:1000]
 
 
 def imports(shell: Shell, handed: dict, sources: list[str]) -> None:

@@ -276,7 +276,7 @@ class Process:
 
 
 def readable(hidden: Path) -> list[str]:
-    """What may be read: Python and its packages, and all that lies beside the course, the hidden folder and the home."""
+    """What may be read, on Linux: Python and its packages, and all that lies beside the course, `hidden` and the home."""
     away = [Path(each).resolve() for each in (ROOT, hidden, Path.home(), tempfile.gettempdir())]
 
     def beside(folder: Path):
@@ -287,7 +287,8 @@ def readable(hidden: Path) -> list[str]:
                 elif path not in away and not path.is_symlink():  # it may lead back
                     yield str(path)
 
-    return [sys.prefix, sys.base_prefix, site.getusersitepackages(), *beside(Path(ROOT.anchor))]
+    own = [sys.prefix, sys.base_prefix, site.getusersitepackages()]
+    return [*own, *beside(Path("/"))] if sys.platform == "linux" else []
 
 
 # On the command line.
