@@ -153,10 +153,12 @@ def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, 
             try:
                 process.ask(START, "imports", imports)
                 for at, source in list(tried.items()):
-                    handed, failed = process.ask(seconds, "cell", source)
-                    for key in dict.fromkeys([*CHECK.findall(source), *handed]) if at not in done else ():
-                        if key in keys:
-                            found[key] = told(process, seconds, key, key in handed, failed, seed)
+                    match process.ask(seconds, "cell", source):
+                        case [list() as handed, None | str() as failed] if at not in done:
+                            for key in (key for key in keys if key in handed or key in CHECK.findall(source)):
+                                found[key] = told(process, seconds, key, key in handed, failed, seed)
+                        case _ if at not in done:
+                            raise Ended(UNASKED)
                     done.add(at)  # if it is started again, this cell only runs for the sake of those after it
                 return found
             except Ended as why:
@@ -223,7 +225,9 @@ class Process:
         kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
         self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
         self.talk = None
-        self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
+        self.protections = []
+        with contextlib.suppress(Ended):  # else the first request tells why
+            self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
 
     def ask(self, seconds: float, *what, limit: float = 0):
         """The answer to a request (`course.attempt`). Raises Ended."""

@@ -431,6 +431,15 @@ def test_no_answer_harms_who_asks(tmp_path):
     assert "it takes more than 3 s" in told["01-4"][1] and "it says no more" in told["01-5"][1]
 
 
+@pytest.mark.parametrize("answer", [5, [[[]], 3], [5, None]])
+def test_no_report_of_a_cell_harms_who_asks(answer, tmp_path):
+    cells = ["from course import exercises\nfrom course import attempt", f"attempt.cell = lambda *_: {answer}"]
+    cells += ["def lines_touched(*_):\n    return 0\n\nexercises.check('01-3', lines_touched)"]
+    path = tmp_path / "01_hardware.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
+    assert graded(path)["01-3"][3:5] == ("no answer", "it answers what was not asked")
+
+
 @pytest.mark.skipif(not shutil.which("unshare"), reason="no namespaces to try it in")
 def test_where_the_system_refuses_namespaces_the_rest_holds(tmp_path):
     """As in most containers."""
