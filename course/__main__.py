@@ -65,7 +65,7 @@ def test(arguments):
 
     Where the reader names a test, one process is sooner ready; options of his own have the last word.
     """
-    named = any(os.path.exists(argument.split("::")[0]) for argument in arguments)
+    named = any(argument.split("::")[0].endswith(".py") for argument in arguments)
     alone = named or any(argument.endswith("no:xdist") for argument in arguments)
     side_by_side = ["--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal"]
     return hand_over([sys.executable, "-m", "pytest"] + ([] if alone else side_by_side) + arguments)

@@ -382,7 +382,7 @@ def test_exit_status_is_passed_on(copy, system):
 
 GIVEN = {  # what a reader gives to `test`, and whether the tests then run in one process
     "nothing": ([], False),
-    "words": (["-k", "tape", "-x"], False),
+    "a word": (["-k", "course", "-x"], False),  # which is a folder, too
     "a test": ([f"{__file__}::test_it", "-v"], True),
     "no other processes": (["-p", "no:xdist"], True),
 }
