@@ -80,7 +80,7 @@ def test_the_notebooks_own_names_stay_and_are_not_mixed_with_others(capsys):
 def test_whoever_ran_half_of_the_notebook_is_told_to_run_the_rest(capsys):
     """No tape of the built level is asked about tensors of the notebook: the verdict on a right solution would be wrong."""
     run("class Tensor:\n    pass", solved(CELLS["03-3"][-1], SOLUTIONS["03-3"]))
-    assert "tried with the notebook's own `constant`: run the cell that defines it" in capsys.readouterr().out
+    assert "tried with the notebook's own `reduce_sum`: run the cell that defines it" in capsys.readouterr().out
 
 
 def test_numbers_of_the_reader_are_kept_and_hinder_nothing(capsys):
