@@ -4,19 +4,32 @@ It starts with the standard library alone, on whatever Python the reader has (it
 makes `.venv`, says plainly what is missing where it cannot, and runs itself again inside. Packages exist only there.
 """
 
+import os
+import sys
+
+if __name__ == "__main__":
+    # Python looked first where the reader stands, or in course/ itself. A file there may be called like any module.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) not in (here, os.getcwd())]
+    sys.path.insert(0, os.path.dirname(here))
+
+import contextlib
 import difflib
 import hashlib
 import importlib.util
 import json
-import os
 import platform
 import re
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
+import tempfile
 import threading
 import time
+
+from course.arguments import COMMANDS as HELP
+from course.arguments import HANDED_ON, checked, parser
 
 PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
 MEGABYTES = 1300  # what .venv takes, the tests' packages included, with some air
@@ -34,17 +47,28 @@ CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contain
 
 def lab(arguments):
     from course import build, desk
+    from course.rooms import BuildError
 
     if "--answers" in arguments:
         arguments = [each for each in arguments if each != "--answers"]
         os.environ["COURSE_ANSWERS"] = "1"
-    for line in desk.open_desk(build.ROOT):
-        print(line, flush=True)
+    try:
+        for line in desk.open_desk(build.ROOT):
+            print(line, flush=True)
+    except BuildError as error:
+        fail(str(error))
     return hand_over(desk.lab_command(build.ROOT, arguments))
 
 
 def test(arguments):
-    return hand_over([sys.executable, "-m", "pytest"] + arguments)
+    """Every test, side by side: half of them wait for a program. A process that runs out of tests takes over another's.
+
+    Where the reader names a test, one process is sooner ready; options of his own have the last word.
+    """
+    named = any(argument.split("::")[0].endswith(".py") for argument in arguments)
+    alone = named or any(argument.endswith("no:xdist") for argument in arguments)
+    side_by_side = ["--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal"]
+    return hand_over([sys.executable, "-m", "pytest"] + ([] if alone else side_by_side) + arguments)
 
 
 def browser_test(arguments):
@@ -72,8 +96,12 @@ def run(arguments):
 
 def progress(arguments):
     from course.progress import table
+    from course.rooms import BuildError
 
-    print(table())
+    try:
+        print(table())
+    except BuildError as error:
+        fail(str(error))
     return 0
 
 
@@ -100,11 +128,7 @@ def bench(arguments):
 
 def wheelhouse(arguments):
     """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
-    if len(arguments) > 1 or "".join(arguments).startswith("-"):
-        fail(
-            "usage: python3 -m course wheelhouse [FOLDER]   (FOLDER is `wheelhouse`, in the course's own, if not given)"
-        )
-    folder = os.path.abspath(arguments[0]) if arguments else os.path.join(ROOT, "wheelhouse")
+    folder = os.path.abspath(parser("wheelhouse").parse_args(arguments).folder or os.path.join(ROOT, "wheelhouse"))
     uv = shutil.which("uv")
     if importlib.util.find_spec("pip"):
         pip = [sys.executable, "-m", "pip"]
@@ -125,29 +149,30 @@ def wheelhouse(arguments):
     return 0
 
 
-COMMANDS = {  # name: (what it does, the lock it needs, a line of help)
-    "lab": (lab, CORE, "open JupyterLab on your copies of the notebooks, in mine/ (--answers shows all answers)"),
-    "test": (test, TEST, "run every test (arguments go to pytest)"),
-    "browser-test": (browser_test, TEST, "run all notebooks in JupyterLab in this system's browser"),
-    "setup": (setup, TEST, "install everything, run nothing"),
-    "build": (build, TEST, "text -> executed notebooks -> levels/ (--check only compares)"),
-    "run": (run, CORE, "run all notebooks from top to bottom, into a temporary folder"),
-    "bench": (bench, CORE, "time levels beside NumPy, PyTorch, JAX and others (--quick takes two minutes)"),
-    "progress": (progress, CORE, "how many predictions were right, and which exercises are done"),
-    "reset": (keeping("reset"), CORE, "put back a notebook (02_kernels) or a level (kernels); yours is kept"),
-    "catch-up": (keeping("catch-up"), CORE, "install the course's own levels beneath a notebook (03); yours are kept"),
-    "undo": (keeping("undo"), CORE, "put back what the last reset or catch-up replaced"),
-    "grade": (grade, CORE, "try the exercises of every student in a folder (--csv FILE: a row for each)"),
-    "wheelhouse": (wheelhouse, TEST, "download all packages, for computers without a network"),
+COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in course/arguments.py
+    "lab": (lab, CORE),
+    "test": (test, TEST),
+    "browser-test": (browser_test, TEST),
+    "setup": (setup, TEST),
+    "build": (build, TEST),
+    "run": (run, CORE),
+    "bench": (bench, CORE),
+    "progress": (progress, CORE),
+    "reset": (keeping("reset"), CORE),
+    "catch-up": (keeping("catch-up"), CORE),
+    "undo": (keeping("undo"), CORE),
+    "grade": (grade, CORE),
+    "wheelhouse": (wheelhouse, TEST),
 }
 
 
 def help_text():
-    commands = "\n".join(f"  {name:13} {line}" for name, (_, _, line) in COMMANDS.items())
+    commands = "\n".join(f"  {name:13} {HELP[name][0]}" for name in COMMANDS)
     return f"""usage: python3 -m course COMMAND [ARGUMENT ...]
 
 {commands}
 
+`python3 -m course COMMAND --help` tells what a command takes. It works from any folder: `python3 path/to/course COMMAND`.
 The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
 {MEGABYTES} MB, once. Later ones start at once. Deleting .venv is always safe.
 An activated environment (conda or venv) that already has every package of pyproject.toml is used as it is."""
@@ -227,6 +252,38 @@ def within(version, requirement):
 # Making one -----------------------------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def one_at_a_time():
+    """Of two commands that want to make `.venv`, the second waits. The system frees the lock of a process that ends."""
+    folder = os.path.join(ROOT, ".course")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "setup.lock"), "a") as file:
+        if not held(file):
+            print("Another command is setting up .venv: waiting until it is done", flush=True)
+        while not held(file):
+            time.sleep(0.2)
+        os.set_inheritable(file.fileno(), True)  # an installer may outlive a command that is killed, and still write
+        yield
+
+
+def held(file):
+    """Whether this process now has the lock on an open file."""
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # another process has it: POSIX says so in one way, Windows in the other
+        return False
+    except OSError:
+        pass  # a disk that knows no locks, on a network maybe
+    return True
+
+
 def make(lock):
     """Make `.venv`, or bring a finished one up to its lock. The stamp goes first and comes back last."""
     uv, stamp = shutil.which("uv"), finished()
@@ -249,7 +306,7 @@ def make(lock):
         by_uv = [uv, "venv", "--no-project", "--python", python if fitting() else any_fitting, VENV]
         stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV])
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
-    version, packages = subprocess.check_output([PYTHON, "-c", question], text=True).splitlines()
+    version, packages = subprocess.check_output([PYTHON, "-c", question], text=True, cwd=ROOT).splitlines()
     # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
     install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
     install += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
@@ -301,20 +358,52 @@ def check_machine(uv):
         fail(wrong_python())
     if not uv and importlib.util.find_spec("ensurepip") is None:
         fail("This Python cannot make environments: its module ensurepip is missing.\nInstall it:  " + ensurepip_cure())
-    if not os.access(ROOT, os.W_OK):
-        fail(f"This folder cannot be written to: {ROOT}")
     free = shutil.disk_usage(ROOT).free // 10**6
     if free < MEGABYTES:
         fail(f"Not enough disk space: .venv needs about {MEGABYTES} MB, and {free} MB are free in {ROOT}")
 
 
+def check_writable():
+    """Whatever would be written later on, it is told now where nothing can be."""
+    try:
+        with tempfile.TemporaryFile(dir=ROOT):
+            pass
+    except OSError as error:
+        cure = "Copy the course to one that can be, and start it there."
+        fail(f"This folder cannot be written to ({error.strerror}): {ROOT}\n{cure}")
+
+
 def wrong_python():
     low, high = map(version_text, PYTHONS)
     fault = "old" if sys.version_info[:2] < PYTHONS[0] else "new: some packages have no build for it yet"
-    names = [f"python3.{minor}" for minor in range(PYTHONS[1][1], PYTHONS[0][1] - 1, -1)]
-    here = [name for name in names if shutil.which(name)]
-    cure = f"Run it with  {here[0]} -m course" if here else "Install one of them, or uv, which fetches one by itself"
+    python = fitting_command()
+    cure = f"Run it with  {again(python)}" if python else "Install one of them, or uv, which fetches one by itself"
     return f"Python {platform.python_version()} is too {fault}.\nThe course runs on Python {low} to {high}. {cure}"
+
+
+def fitting_command():
+    """The newest Python that the course runs on, as a command, such as ["python3.12"]; None where there is none.
+
+    Each is tried: that a command is there does not mean that it runs (pyenv has one for every Python it knows of).
+    """
+    versions = [f"3.{minor}" for minor in range(PYTHONS[1][1], PYTHONS[0][1] - 1, -1)]
+    commands = [["py", "-" + version] for version in versions] if os.name == "nt" else []
+    commands += [["python" + version] for version in versions] + [["python3"], ["python"]]
+    question = ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10, "text": True}
+    for name, *more in commands:
+        program = shutil.which(name)
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            if program and subprocess.check_output([program] + more + question, **pipes).strip() in versions:
+                return [name] + more
+    return None
+
+
+def again(python):
+    """The command that the reader gave, with another Python."""
+    course = ["-m", "course"] if __package__ else sys.argv[:1]
+    words = python + course + sys.argv[1:]
+    return subprocess.list2cmdline(words) if os.name == "nt" else " ".join(map(shlex.quote, words))
 
 
 def ensurepip_cure():
@@ -336,7 +425,9 @@ def stage(title, command):
     # Nothing may be asked, and nothing may go past .venv, however the reader's pip is set.
     quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    process = subprocess.Popen(command, env={**os.environ, **quiet}, text=True, errors="replace", **pipes)
+    # In the course's folder: `-m pip` would import what lies where the reader stands. With the lock, which is a file.
+    place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
+    process = subprocess.Popen(command, text=True, errors="replace", **place, **pipes)
     lines, started, shown = [], time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
@@ -409,8 +500,10 @@ def main(arguments):
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.4)
         hint = f"Did you mean  python3 -m course {near[0]}" if near else f"There are: {', '.join(COMMANDS)}"
         fail(f"There is no command {name!r}. {hint}")
-    command, lock, _ = COMMANDS[name]
-    os.chdir(ROOT)
+    rest = checked(name, rest)  # help, and arguments that it does not take, end here
+    command, lock = COMMANDS[name]
+    if name != "progress":  # which only reads
+        check_writable()
     for variable, folder in (
         ("NUMBA_CACHE_DIR", "kernels"),
         ("LEVELS_CACHE", "programs"),
@@ -418,13 +511,26 @@ def main(arguments):
         os.environ.setdefault(variable, os.path.join(ROOT, ".course", folder))
     if active_and_complete(lock):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
-        return command(rest)
-    complete = ready(lock)
-    if not complete:
-        make(lock)
-    if not complete or not inside():
-        return hand_over([PYTHON, "-m", "course"] + arguments)
+    else:
+        complete = ready(lock)
+        if not complete:
+            check_writable()
+            with one_at_a_time():
+                if not ready(lock):  # else somebody else has made it
+                    make(lock)
+        if not complete or not inside():
+            return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
+    if name in HANDED_ON:
+        rest = [whole(argument) for argument in rest]
+        os.chdir(ROOT)
     return command(rest)
+
+
+def whole(argument):
+    """A path as the reader gave it, from where he stands, for a program that is started in the course's folder."""
+    path, colons, test = argument.partition("::")
+    is_path = os.path.basename(path) != path or os.path.splitext(path)[1]
+    return os.path.abspath(path) + colons + test if is_path and os.path.exists(path) else argument
 
 
 if __name__ == "__main__":

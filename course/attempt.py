@@ -1,48 +1,27 @@
-"""One student's notebook, in a process of its own: its exercises are run and tried, and each verdict is written down.
+"""One student's notebook, in a process of its own: it runs cells, answers questions, and never learns what is right.
 
-`course.grading` starts it, in a copy of the project, as `python -m course.attempt NOTEBOOK SEED RESULTS [CELL ...]`. It
-runs the cells of the section Exercises (but not those whose numbers are given), with the names of the built level and
-the notebook's imports at hand, so that a mistake elsewhere in the notebook costs no exercise. Each line of RESULTS is a
-JSON object: all is ready, a cell begins, a verdict, or the end. Whatever the student's code does, what is written stays.
+`course.grading` starts it by `course.confined`, in a copy of the project that holds neither checks nor solutions. Each line
+that comes in is a request in JSON, [number, what, ...], and is answered by one line, [the same number, ...]:
+
+    cell SOURCE              -> the keys of the exercises that the cell hands to `exercises.check`, and how it failed, or null
+    imports SOURCES          -> null; of these cells only the imports are run
+    ask KEY QUESTION INPUTS  -> how a question of `course.asking` was answered, and the answer
+
+What is written here can be written by a student's code as well. So nothing of it is believed but the data of an answer,
+which the other process compares.
 """
 
 import ast
+import contextlib
+import importlib
 import json
-import re
+import os
 import sys
-from pathlib import Path
+import types
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from course import exercises
-from course.build import level_of
-from course.exercises import verdict  # held here, whatever a student's code does to the module
-
-SECTION = re.compile(r"^(## Exercises|from course import exercises|exercises\.check\()", re.MULTILINE)
-CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\d+)["']""", re.MULTILINE)
-
-
-def main(notebook: str, seed: str, results: str, *skipped: str) -> None:
-    with open(results, "w", encoding="utf-8") as file:
-
-        def say(**what) -> None:
-            file.write(json.dumps(what) + "\n")
-            file.flush()
-
-        try:
-            cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]  # nbformat takes 2 s to load
-            cells = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
-        except Exception as error:  # whatever a damaged file does to its reader
-            say(unreadable=f"the notebook cannot be read ({type(error).__name__}: {error})")
-            return
-        begin = next((n for n, (_, source) in enumerate(cells) if SECTION.search(source)), len(cells))
-        code = [(n, source) for n, (kind, source) in enumerate(cells) if kind == "code"]
-        shell = prepared([source for n, source in code if n < begin], level_of(Path(notebook).stem))
-        say(ready=True)
-        for n, source in code:
-            if n >= begin and str(n) not in skipped and "build.level(" not in source:
-                run(shell, n, source, int(seed), say)
-        say(end=True)
+from course import asking
 
 
 class Shell(InteractiveShell):
@@ -56,41 +35,55 @@ class Shell(InteractiveShell):
         raise SystemExit
 
 
-def prepared(sources: list[str], level: str) -> Shell:
-    """A notebook's Python with the names of a built level, and with what these cells import."""
+def main(level: str) -> None:
+    requests, answers = pipes()
+    handed = {}
+    sys.modules["course.exercises"] = types.ModuleType("course.exercises", "All that is left of them here: `begin` and `check`.")
+    importlib.import_module(f"course.asking.{level}")  # which enters its questions
     shell = Shell.instance()
     shell.run_cell(f"from levels.{level} import *\nfrom course import exercises")
-    for source in sources:
-        try:
-            statements = ast.parse(shell.transform_cell(source)).body
-        except SyntaxError:
-            continue
-        for statement in statements:
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                shell.run_cell(ast.unparse(statement))
-    return shell
+    for line in requests:
+        number, what, *rest = json.loads(line)
+        answer = {"cell": cell, "imports": imports, "ask": ask}[what](shell, handed, *rest)
+        print(json.dumps([number, answer]), file=answers, flush=True)
 
 
-def run(shell: Shell, number: int, source: str, seed: int, say) -> None:
-    """Run one cell, and try each function that it hands to a check."""
-    named = CHECK.findall(source)
-    say(cell=number, keys=named)
-    handed = {}
+def pipes():
+    """What comes in and goes out, moved to where a cell that prints or asks for input does not meet it."""
+    requests, answers = (os.fdopen(os.dup(number), how, encoding="utf-8") for number, how in ((0, "r"), (1, "w")))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    return requests, answers
+
+
+def cell(shell: Shell, handed: dict, source: str) -> tuple:
+    handed.clear()
+    exercises = sys.modules["course.exercises"]
+    exercises.begin = lambda key: None  # the level's names are at hand
     exercises.check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)
     failed = done.error_before_exec or done.error_in_exec
-    for key in dict.fromkeys([*named, *handed]):
-        if key in handed:
-            try:
-                state, text = verdict(key, handed[key], seed)
-            except BaseException as error:
-                state, text = "error", f"{type(error).__name__}: {error}"
-        elif failed:
-            state, text = "error", f"the cell raises {type(failed).__name__}: {failed}"
-        else:
-            state, text = "error", "the check is not run"
-        say(key=key, state=state, text=text)
+    kind = next(kind.__name__ for kind in type(failed).mro() if kind.__name__[0] != "_")  # Python 3.13 has private ones
+    return [*map(str, handed)], failed and f"{kind}: {failed}"[:1000]
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def imports(shell: Shell, handed: dict, sources: list[str]) -> None:
+    """Run what these cells import, one by one: a mistake elsewhere in the notebook costs no exercise."""
+    for source in sources:
+        with contextlib.suppress(SyntaxError):
+            for statement in ast.parse(shell.transform_cell(source)).body:
+                if isinstance(statement, ast.Import | ast.ImportFrom):
+                    shell.run_cell(ast.unparse(statement))
+
+
+def ask(shell: Shell, handed: dict, key: str, question: str, inputs) -> tuple:
+    """("answer", packed data), ("wrong", what is wrong) or ("blank", null)"""
+    try:
+        return "answer", asking.pack(asking.answer(handed[key], question, asking.unpack(inputs)))
+    except asking.Blank:
+        return "blank", None
+    except asking.Wrong as wrong:
+        return "wrong", str(wrong)[:1000]
+    except BaseException as error:
+        return "wrong", f"what it gives cannot be told ({type(error).__name__}: {error})"[:1000]

@@ -4,9 +4,9 @@ Each library works in a process of its own, run by the Python that has it (`benc
 computes the same. Then all take turns; medians are compared. What is not there, or does something else, is told, not timed.
 """
 
-import argparse
 import datetime
 import functools
+import hashlib
 import itertools
 import json
 import math
@@ -26,6 +26,7 @@ import numpy as np
 
 from benchmarks.worker import Work
 from course import tasks
+from course.arguments import SECTIONS, parser
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, PEERS = ROOT / "benchmarks", ROOT / ".course" / "peers"
@@ -262,10 +263,10 @@ def install(library):
     folder, uv = str(PEERS / library), shutil.which("uv")
     python = python_of(library, {}) if (PEERS / library).exists() else None
     if python is None:
-        subprocess.run([uv, "venv", folder] if uv else [sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([uv, "venv", folder] if uv else [sys.executable, "-m", "venv", folder], check=True, cwd=ROOT)
         python = python_of(library, {})
     pip = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
-    subprocess.run([*pip, *LIBRARIES[library]], check=True)
+    subprocess.run([*pip, *LIBRARIES[library]], check=True, cwd=ROOT)
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------
@@ -504,6 +505,13 @@ def machine():
     return f"{name}, {os.cpu_count()} CPUs ({speed}), {platform.system()}, Python {platform.python_version()}{busy}"
 
 
+def made_by():
+    """A line that names the scripts that measure, by a hash: a test asks for new results once they have changed."""
+    scripts = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.py"))
+    texts = [[name, (FOLDER / name).read_text(encoding="utf-8")] for name in scripts]
+    return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
+
+
 def report(results, began, here, versions, start_rows=(), notebooks=None):
     """The whole page in Markdown."""
     parts = ["# Results", f"{began}. {here}.\n\n{versions}.", "What is measured, and how: see [README.md](README.md)."]
@@ -522,6 +530,7 @@ def report(results, began, here, versions, start_rows=(), notebooks=None):
         parts += ["## The course", table(("notebook", "s"), rows)]
     if skipped := not_timed(results):
         parts += ["## Not timed", "\n".join(skipped)]
+    parts.append(made_by())
     return "\n\n".join(parts) + "\n"
 
 
@@ -536,8 +545,6 @@ def not_timed(results):
 
 
 # The command ----------------------------------------------------------------------------------------------------------
-
-SECTIONS = "training", "kernels", "start", "growth", "course"
 
 
 def open_peers(libraries, given, threads, heard):
@@ -555,19 +562,13 @@ def open_peers(libraries, given, threads, heard):
 
 def main(argv):
     """`python3 -m course bench`: levels beside NumPy, PyTorch, TensorFlow, JAX and others, each where it is installed."""
-    parser = argparse.ArgumentParser(prog="python3 -m course bench", description=main.__doc__.split(": ")[1])
-    parser.add_argument("sections", metavar="SECTION", nargs="*", help=f"{', '.join(SECTIONS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="training, short rounds, nothing written: two minutes")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only what has this in its name, such as rings")
-    parser.add_argument("--peer", metavar="LIBRARY", help="install one from PyPI into .course/peers, and stop")
-    parser.add_argument("--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has it")
-    options = parser.parse_args(argv)
+    options = parser("bench").parse_args(argv)
     if options.peer:
         return install(options.peer)
     given = dict(text.partition("=")[::2] for text in options.python)
-    for name in (*options.sections, *given):
-        if name not in (*SECTIONS, *LIBRARIES):
-            parser.error(f"there is no {name}; sections are {', '.join(SECTIONS)}, libraries {', '.join(LIBRARIES)}")
+    for name in given:
+        if name not in LIBRARIES:
+            raise SystemExit(f"--python {name}: there are {', '.join(LIBRARIES)}")
     wanted = options.sections or (["training"] if options.quick else SECTIONS)
     with tempfile.TemporaryDirectory() as folder:
         page, results = run(wanted, options, given, folder)

@@ -6,9 +6,10 @@ everything from nothing. Content decides what is stale, never a modification tim
 first written aside, whole, and then replaces the old file in one step.
 """
 
-import argparse
+import ast
 import contextlib
 import difflib
+import functools
 import hashlib
 import importlib.util
 import json
@@ -25,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from course.rooms import LEVELS, BuildError, File, code_lines, export, title
+from course.rooms import LEVELS, BuildError, File, code_lines, export, read, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
 # first cell of every notebook imports this module.
@@ -56,13 +57,18 @@ def watch(name: str) -> None:
     if name not in names_in(ROOT):
         raise BuildError(f"no notebook is called {name}: there are {', '.join(names_in(ROOT))}")
     WATCHED[:] = [name]
-    here = Path.cwd().resolve()
-    if ROOT / MINE in (here, *here.parents):
-        HOME[:] = [ROOT / MINE]
-        sys.path.insert(0, str(ROOT / MINE))
+    find_home()
     get_ipython().events.register("post_run_cell", remember)
     if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
         sys.meta_path.append(NotBuilt())
+
+
+def find_home() -> None:
+    """Let a notebook in the reader's folder import the `levels` that the reader built."""
+    here = Path.cwd().resolve()
+    if HOME[0] == ROOT and ROOT / MINE in (here, *here.parents):
+        HOME[:] = [ROOT / MINE]
+        sys.path.insert(0, str(ROOT / MINE))
 
 
 def remember(result) -> None:
@@ -187,19 +193,23 @@ def names_in(root: Path) -> list[str]:
     return sorted(path.stem for path in root.glob("notebooks/text/[0-9][0-9]_*.py"))
 
 
+def level_of(name: str) -> str:
+    return name.split("_", 1)[1]
+
+
 def named(root: Path, given: str) -> str:
     """The notebook that is meant by 02, 2, kernels, 02_kernels or a path. Raises BuildError, with the nearest names."""
     known, stem = names_in(root), Path(given).stem
     for name in known:
-        if stem in (name, level_of(name), name[:2]) or stem.isdecimal() and int(stem) == int(name[:2]):
+        number, level = name.split("_", 1)
+        if stem in (name, level) or stem.isdecimal() and stem.lstrip("0") == number.lstrip("0"):
             return name
-    near = [name for name in known if stem and stem in name] or difflib.get_close_matches(stem, known, 3)
+    near = [name for name in known if stem and stem in name]
+    if not near:
+        words = {word: name for name in known for word in (name, level_of(name))}
+        near = list(dict.fromkeys(words[word] for word in difflib.get_close_matches(stem, words, 3)))
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     raise BuildError(f"no notebook is called {given!r}: {hint}")
-
-
-def level_of(name: str) -> str:
-    return name.split("_", 1)[1]
 
 
 def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
@@ -250,7 +260,9 @@ def environment(*roots: Path) -> dict[str, str]:
     Whatever else is installed does not count. Notebooks in the last folder write its `levels`.
     """
     path = os.pathsep.join(filter(None, [*map(str, roots), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path, "IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
+    own = {"IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    return os.environ | {"PYTHONPATH": path} | own | plain
 
 
 # Notebooks: made from their text, executed, compared.
@@ -276,7 +288,7 @@ def from_text(root: Path, name: str):
     """The notebook that a text describes, not executed. A cell's id is a hash of its source, so it stays when others go."""
     import jupytext
 
-    notebook = jupytext.read(root / "notebooks" / "text" / f"{name}.py", fmt="py:percent")
+    notebook = jupytext.reads(read_text(root / "notebooks" / "text" / f"{name}.py"), fmt="py:percent")
     notebook.metadata, notebook.nbformat_minor = dict(METADATA), 5
     ids = set()
     for cell in notebook.cells:
@@ -299,16 +311,81 @@ def hash_of(*parts) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+# What a notebook may import besides the levels beneath it. `data` lies beside them, and holds no modules.
+PACKAGES = ("course", "solutions", "levels_more")
+
+
 def inputs_of(root: Path, name: str, text) -> str:
-    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, `course/`, `data/`."""
-    beneath = [other for other in names_in(root) if other < name]
-    texts = [(root / "notebooks" / "text" / f"{other}.py").read_text(encoding="utf-8") for other in beneath]
-    headings = [re.findall(r"^# #+ .*$", part, re.MULTILINE) for part in texts]  # `where` names them
-    paths = [path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")]
-    paths += [path for path in root.glob("course/**/*") if path.suffix in (".py", ".mplstyle", ".html")]
-    paths += [path for path in root.glob("data/**/*") if path.is_file() and not path.name.startswith(".")]
+    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, and what it uses."""
+    texts = {other: source_of(root / "notebooks" / "text" / f"{other}.py") for other in names_in(root)}
+    beneath = [other for other in texts if other < name]
+    headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
+    cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
+    modules = {path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")}
+    modules |= imported_by(root, ast.Module([statement for cell in cells for statement in cell.body], []), modules)
+    sources = [*(cell.source for cell in cells), *map(source_of, modules)]
+    paths = modules | named_by(root, sources, list(texts.values()))
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
     return hash_of(essence(text), headings, sorted(files))
+
+
+def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
+    """The modules of PACKAGES that this tree and these modules import, inside functions too, and those import in turn."""
+    found, waiting = set(), [*imports_in(tree, "")]
+    waiting += [module for path in modules for module in imports_of(root, path)]
+    while waiting:
+        package, *rest = waiting.pop().split(".")
+        places = [root.joinpath(package, *rest[:depth]) for depth in range(len(rest) + 1) if package in PACKAGES]
+        files = {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
+        new = {file for file in files - found if file.is_file()}  # else a name in a module
+        found |= new
+        waiting += [module for path in new for module in imports_of(root, path)]
+    return found
+
+
+def imports_of(root: Path, path: Path) -> set[str]:
+    return imports_in(parsed(source_of(path)), ".".join(path.relative_to(root).parent.parts))
+
+
+def imports_in(tree: ast.AST, package: str) -> set[str]:
+    """The modules, and names in modules, that a tree in this package imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            home = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            found |= {f"{home}.{alias.name}" for alias in node.names}
+    return found
+
+
+def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
+    """The files of data/ and beside the modules that these sources name, themselves or their folder, in quotes.
+
+    What no source of the project names, nor a text, may be read by any.
+    """
+    every = [source_of(path) for package in (*PACKAGES, "levels") for path in root.glob(f"{package}/**/*.py")] + texts
+    found = set()
+    for folder in (root / part for part in ("data", *PACKAGES)):
+        for path in folder.rglob("*"):
+            within = path.relative_to(folder).parts
+            if path.is_file() and path.suffix != ".py" and not any(part.startswith((".", "__")) for part in within):
+                name = re.compile("|".join(rf"""["'/]{re.escape(part)}["'/]""" for part in (within[0], within[-1])))
+                if any(map(name.search, sources)) or not any(map(name.search, every)):
+                    found.add(path)
+    return found
+
+
+def source_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+@functools.cache
+def parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SyntaxError:  # perhaps of a reader's own level: whoever imports it is told
+        return ast.Module([], [])
 
 
 def stale(root: Path, name: str, text, notebook) -> str:
@@ -316,7 +393,7 @@ def stale(root: Path, name: str, text, notebook) -> str:
     if essence(notebook) != essence(text):
         return "its cells differ from its text"
     if notebook.metadata.get("course", {}).get("inputs") != inputs_of(root, name, text):
-        return "its text, a level beneath, course/ or data/ changed since it ran"
+        return "its text, a level beneath, or what it uses of course/ or data/ changed since it ran"
     return ""
 
 
@@ -453,16 +530,11 @@ def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> li
 
 def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course build`: bring notebooks and levels up to date with the texts."""
-    parser = argparse.ArgumentParser(prog="python3 -m course build", description=main.__doc__.split(": ")[1])
-    parser.add_argument("names", metavar="NAME", nargs="*", help="a notebook, such as 02_kernels (default: all)")
-    parser.add_argument("--check", action="store_true", help="only compare; exit 1 naming file and cell")
-    options = parser.parse_args(argv)
-    known, found = names_in(root), []
-    names = [name for name in known if name in options.names or not options.names]
+    from course.arguments import parser  # a notebook, which imports this module, has no use for it
+
+    options, found = parser("build").parse_args(argv), []
     try:
-        for name in options.names:
-            if name not in known:
-                raise BuildError(f"no notebook is called {name}: there are {', '.join(known)}")
+        names = sorted({named(root, given) for given in options.names}) or names_in(root)
         if options.check:
             found = check(root, names)
             print("\n".join(found) or "text, notebooks and levels agree")
@@ -477,7 +549,9 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 
 def run(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course run`: execute all notebooks from nothing, in a copy of the project that is kept."""
-    argparse.ArgumentParser(prog="python3 -m course run", description=run.__doc__.split(": ")[1]).parse_args(argv)
+    from course.arguments import parser
+
+    parser("run").parse_args(argv)
     copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])
     print(f"The executed notebooks go to {copy / 'notebooks'}")
     try:

@@ -1,11 +1,10 @@
-"""The levels beside each other: the same task's code in columns, and what each level costs for the same answer."""
+"""The levels beside each other: what each takes to write and to run for the same answer, and the code, as bands."""
 
-import ast
-import html
 import importlib
 import inspect
 import re
 import statistics
+import sys
 import textwrap
 import time
 import timeit
@@ -13,105 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import build, reference
-from course.figures import HUES, LEVELS, accuracy, r_squared, short
-from course.rooms import MARKER, code_lines
-
-MARKS = ("forward", "loss", "backward", "update")
-COLUMNS = ("plain Python", *LEVELS)
-MARK = re.compile(rf"\s*# ((?:{'|'.join(MARKS)})(?:, (?:{'|'.join(MARKS)}))*)$")
-
-
-def functions_of(task):
-    """The source of a task function, and of the functions of its room that it names, as {name: source}."""
-    module, sources, waiting = inspect.getmodule(task), {}, [task.__name__]
-    while waiting:
-        name = waiting.pop()
-        if name not in sources:
-            sources[name] = inspect.getsource(getattr(module, name))
-            named = {n: inspect.unwrap(getattr(module, n, print)) for n in sorted(names_read(sources[name]))}
-            waiting += [n for n, f in named.items() if inspect.isfunction(f) and room_of(f) == room_of(task)]
-    return sources
-
-
-def room_of(function):
-    """The module of a function; in a notebook the room that its cell names, and "" where the cell names none."""
-    if function.__module__ != "__main__":
-        return function.__module__
-    try:
-        marker = MARKER.match(inspect.findsource(function)[0][0])
-    except OSError:  # made by a program, in no cell
-        return None
-    return marker[1] if marker else ""
-
-
-def names_read(source):
-    """The names that this source reads and does not bind itself."""
-    nodes = list(ast.walk(ast.parse(textwrap.dedent(source))))
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    return {node.id for node in names} - bound
-
-
-def parts(task):
-    """{mark: the lines from that mark to the next}; a mark that one line shares with others holds it once, first."""
-    found = {}
-    for source in functions_of(task).values():
-        current, depth = None, 0
-        for line in source.splitlines():
-            mark, indent = MARK.search(line), len(line) - len(line.lstrip())
-            if mark:
-                current, depth = mark[1].split(", ")[0], indent
-                for name in mark[1].split(", "):
-                    if name in found:
-                        raise ValueError(f"{task.__module__}: the mark # {name} stands twice")
-                    found[name] = []
-            elif not line.strip() or indent < depth:
-                current = None
-            if current:
-                found[current].append(MARK.sub("", line))
-    return {mark: textwrap.dedent("\n".join(found[mark])) for mark in found}
-
-
-class Columns:
-    """A table of code: a row for each mark, a column for each level. What else a column holds stands beneath its code."""
-
-    def __init__(self, columns):
-        self.columns = columns  # {level: {mark or number: text}}
-        self.rows = list(dict.fromkeys([*MARKS, *(row for column in columns.values() for row in column)]))
-
-    def __repr__(self):
-        lines = []
-        for row in self.rows:
-            for level, column in self.columns.items():
-                if text := column.get(row, ""):
-                    lines += [f"{row} · {level}", textwrap.indent(text, "    ")]
-        return "\n".join(lines)
-
-    def _repr_html_(self):
-        style = "text-align:left;vertical-align:top;border-top:1px solid #ccc;padding:2px 8px"
-        pre = "font-size:11px;margin:0;background:none;white-space:pre"
-        hues = dict(zip(LEVELS, HUES, strict=True))
-        head = "".join(
-            f"<th style='{style};border-top:4px solid {hues.get(level, '#444444')}'>{level}</th>"
-            for level in self.columns
-        )
-        rows = "".join(
-            f"<tr><th style='{style}'>{row}</th>"
-            + "".join(
-                f"<td style='{style}'><pre style='{pre}'>{html.escape(column.get(row, ''))}</pre></td>"
-                for column in self.columns.values()
-            )
-            + "</tr>"
-            for row in self.rows
-        )
-        return f"<div style='overflow-x:auto'><table><tr><th style='{style}'></th>{head}</tr>{rows}</table></div>"
-
-
-def side_by_side(*tasks):
-    """The lines that matter of one task on several levels, aligned by their marks: pass each level's task function."""
-    return Columns({COLUMNS[level]: parts(task) for level, task in by_level(tasks).items()})
+from course import bands, build, reference
+from course.figures import LEVELS, accuracy, r_squared, short
+from course.marks import functions_of, read
+from course.rooms import code_lines
 
 
 def by_level(tasks):
@@ -167,7 +71,7 @@ class Row(NamedTuple):
 
     name: str  # "3 eager"
     level: int  # 0 is plain Python
-    code: dict  # {mark: its lines}
+    code: dict  # {mark: its steps}, as `marks.read` finds them
     lines: int
     launches: float  # a step
     nbytes: float  # a step
@@ -179,43 +83,46 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """All versions of one task. It prints as a table of what is the same on every machine: no time stands in it."""
+    """All versions of one task. It shows as bands (course/bands.py); its text has no time in it."""
 
     title: str
     rows: list
 
-    def cells(self):
-        yield "", "lines", "launches a step", "bytes a step", "last loss", "test rows"
-        for row in self.rows:
-            yield row.name, str(row.lines), launches_of(row), f"{row.nbytes:,.0f}", loss_of(row), row.score
+    def counts(self):
+        """{what is counted: a text for each row}: the same on every machine."""
+        return {
+            "numbers": [str(row.losses.dtype) for row in self.rows],
+            "lines": [str(row.lines) for row in self.rows],
+            "launches a step": [launches_of(row) for row in self.rows],
+            "bytes a step": [f"{row.nbytes:,.0f}" for row in self.rows],
+        }
 
-    def columns(self):
-        """The code of each level, and beneath it what was counted and measured of its versions."""
-        columns, ((_, *heads), *cells) = {}, self.cells()
-        for row, (name, *texts) in zip(self.rows, cells, strict=True):
-            numbers = {"version": name, **dict(zip(heads, texts, strict=True))}
-            numbers["µs predicted"], numbers["µs measured"] = short(1e6 * row.predicted), short(1e6 * row.measured)
-            column = columns.setdefault(COLUMNS[row.level], dict(row.code))
-            for head, text in numbers.items():
-                column[head] = f"{column[head]}\n{text}" if head in column else text
-        return Columns(columns)
+    def times(self):
+        """{what is timed: a text for each row}"""
+        return {
+            "predicted a step": [micro(row.predicted) for row in self.rows],
+            "measured a step": [micro(row.measured) for row in self.rows],
+        }
+
+    def answers(self):
+        """(what is asked, an answer, the names of the rows that give it), for each answer that differs."""
+        for head, answer_of in (("last loss", loss_of), ("test rows", lambda row: row.score)):
+            names = {}
+            for row in self.rows:
+                names.setdefault(answer_of(row), []).append(row.name)
+            for answer, those in names.items():
+                yield head, answer, ", ".join(those)
 
     def __repr__(self):
-        cells = list(self.cells())
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        rule = ["-" * width for width in widths]
-        texts = [
-            [text.ljust(width) for text, width in zip(row, widths, strict=True)] for row in (cells[0], rule, *cells[1:])
-        ]
-        return "\n".join(f"| {' | '.join(row)} |" for row in texts)
+        return bands.as_text(self)
 
     def _repr_html_(self):
-        head, *rows = ([html.escape(text) for text in row] for row in self.cells())
-        lines = [f"<tr>{''.join(f'<th>{text}</th>' for text in head)}</tr>"]
-        for name, *numbers, loss, score in rows:
-            right = "".join(f'<td align="right">{text}</td>' for text in numbers)
-            lines.append(f'<tr><th align="left">{name}</th>{right}<td><code>{loss}</code></td><td>{score}</td></tr>')
-        return f"<table>{''.join(lines)}</table>"
+        return bands.as_html(self)
+
+
+def micro(seconds):
+    """Microseconds, without a comma: tests/nbval_sanitize.cfg knows a time when it sees one."""
+    return f"{short(1e6 * seconds)} µs".replace(",", "")
 
 
 def launches_of(row):
@@ -249,11 +156,9 @@ def versions(task, functions, last):
     """The versions of these functions, and level 1's Fit of the steps before the `last` ones (None: there are none).
 
     Versions that go op by op take the last steps alone, from where level 1 has come by then."""
-    from levels import hardware
-
     way, end, before = len(task.batches) - last, task, None
     if way > 0:
-        machine_code = functions.get(1) or getattr(hardware.tasks, functions[max(functions)].__name__)
+        machine_code = functions.get(1) or ground(functions[max(functions)].__name__)
         before = Version("", 1, machine_code, machine_code, task).run(way)
         end = task._replace(weights=before.weights, batches=task.batches[-last:])
     kinds = {
@@ -278,6 +183,12 @@ def near(train, name):
     return getattr(module if hasattr(module, name) else importlib.import_module(module.__package__), name)
 
 
+def ground(name):
+    """A name of level 1: as it is built, or, in the notebook that builds it, of the notebook."""
+    here = build.WATCHED and build.level_of(build.WATCHED[0]) == LEVELS[0]
+    return getattr(sys.modules["__main__"] if here else importlib.import_module("levels.hardware"), name)
+
+
 def in_float32(task):
     """The same numbers, rounded to float32."""
     x, y, x_test, y_test = (array.astype("f4") for array in task[:4])
@@ -286,8 +197,7 @@ def in_float32(task):
 
 def in_plain_python(train):
     """A function of `reference` that is called like those of the levels, and has the course's own exp and log."""
-    from levels.hardware import Fit, exp, log
-
+    Fit, exp, log = map(ground, ("Fit", "exp", "log"))
     own = {"exp": exp, "log": log} if "exp" in inspect.signature(train).parameters else {}
 
     def answer(row, weights):
@@ -331,16 +241,14 @@ def measure(task, *functions, last=None, repeats=3):
         own = len(fit.losses)
         guess = predicted(version, launches, nbytes, small_launch(version) or one)
         losses = fit.losses if own == len(task.batches) else np.concatenate([before.losses, fit.losses])
-        what = name, version.level, parts(version.written), lines_of(version.written)
+        what = name, version.level, read(version.written), lines_of(version.written)
         rows.append(Row(*what, launches, nbytes, guess, whole / own, losses, own, score_of(version, fit)))
     return Comparison(task.title, rows)
 
 
 def run_in_turns(todo, repeats):
     """{name: Fit} of all versions, and {name: the median seconds of a run of one step, and of all}."""
-    from levels.hardware import seconds
-
-    fits, times = {}, {version.name: ([], []) for version in todo}
+    seconds, fits, times = ground("seconds"), {}, {version.name: ([], []) for version in todo}
     for _ in range(repeats):
         for version in todo:
             one, all_steps = times[version.name]
@@ -370,10 +278,8 @@ def traffic(version):
 
 def operations_a_row(version):
     """Additions, subtractions, multiplications and divisions of a row, as level 1's program writes them in its inner loop."""
-    from levels.hardware import tasks
-
-    program = {"linear_regression": tasks.linear_program, "dnn_classifier": tasks.dnn_program}[version.written.__name__]
-    text = program(np.dtype("f8"), version.task.x.shape[1]).text
+    program = {"linear_regression": "linear_program", "dnn_classifier": "dnn_program"}[version.written.__name__]
+    text = ground(program)(np.dtype("f8"), version.task.x.shape[1]).text
     return len(re.findall(r"= f(?:add|sub|mul|div) ", text.split("\nagain")[0].split("\nbody")[-1]))
 
 
@@ -383,9 +289,7 @@ def small_launch(version):
         two = [1.0, 1.0]
         run, launches = lambda: reference.dot(two, two), 4  # two products, two sums
     elif version.level == 2:
-        from levels.hardware import pool
-
-        launch, cpu = near(version.written, "launch"), pool()["cpu:0"]
+        launch, cpu = near(version.written, "launch"), ground("pool")()["cpu:0"]
         one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
         run, launches = lambda: launch("add", out, one, one), 1
     elif version.name == "3 eager":
@@ -402,11 +306,9 @@ def predicted(version, launches, nbytes, price):
     The price is that of a small launch, and of a program's only one that of a run of a single step: checks, tracing and
     assembling. The peak is that of float32; in float64 a row takes one lane of it.
     """
-    from levels.hardware import host_lanes, pool
-
-    x, lanes = version.task.x, host_lanes()
+    x, lanes = version.task.x, ground("host_lanes")()
     flops = version.task.batches.shape[1] * operations_a_row(version) * (lanes if x.dtype == np.float64 else 1)
-    return launches * price + pool()["cpu:0"].roofline(flops, nbytes)
+    return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)
 
 
 def score_of(version, fit):

@@ -1,32 +1,49 @@
 """`python3 -m course grade FOLDER`: the exercises of every student, tried again on numbers drawn for that student.
 
 In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
-(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`course.attempt`), in a copy of the project that is
-thrown away, on the built levels of this course: no mistake of an earlier notebook, no endless loop and no crash costs
-more than its own exercise. Student code is kept from doing harm by accident, not on purpose: grade in an account, or a
-container, that holds nothing of value.
+(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`course.attempt`), confined as far as the system can do
+it (`course.confined`), on the built levels of this course, in a copy of the project without checks and solutions. That
+process answers questions. This one asks and compares, and never runs a student's code: what is right is not known there,
+and what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
+more than its own exercise.
 """
 
-import argparse
 import contextlib
 import csv
 import hashlib
 import json
 import os
+import queue
 import re
+import secrets
+import shutil
 import signal
+import site
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import ROOT, copy_project, environment, level_of, names_in
+from course.arguments import parser
+from course.asking import Blank, Wrong
+from course.build import ROOT, level_of, names_in
+from course.confined import PROTECTIONS
+from course.exercises import EXERCISES
+from course.exercises.trying import judged
 from course.rooms import BuildError
 
-SECONDS = 60  # for one exercise
 START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
+LARGEST = 50 << 20  # bytes of a notebook
+ANSWER = 8 << 20  # bytes of an answer
+SECTION = re.compile(r"^(## Exercises|from course import exercises|exercises\.check\()", re.MULTILINE)
+CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\d+)["']""", re.MULTILINE)
+KEPT = re.compile(  # of the teacher's environment variables: no password is among these
+    r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
+    r"|PROCESSOR_\w+|NUMBER_OF_PROCESSORS|(OMP|OPENBLAS|MKL|NUMBA)_\w+"
+)
 
 
 class Row(NamedTuple):
@@ -79,86 +96,202 @@ def seed_of(student: str) -> int:
 # One notebook.
 
 
-def grade(student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path) -> list[Row]:
-    """Try these exercises of a student's notebook. Always returns, with a row for each."""
-    try:
-        found = attempt(name, path, seed_of(student), seconds, root) if path else {}
-    except OSError as error:  # a file that may not be read, say
-        found = {"all": ("unreadable", str(error))}
+class Unreadable(Exception):
+    """A file that is no notebook."""
+
+
+def grade(
+    student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path, hidden: Path
+) -> list[Row]:
+    """Try these exercises of a student's notebook, by code that cannot look into `hidden`. Always returns, a row for each."""
+    found, seed = {}, seed_of(student)
+    if path:
+        try:
+            found = attempt(name, sources_of(path), keys, seed, seconds, root, hidden)
+        except Unreadable as error:
+            found = {"all": ("unreadable", str(error))}
     missing = ("missing", "no cell checks it" if path else f"{name}.ipynb was not handed in")
     rows = [found.get(key) or found.get("all") or missing for key in keys]
-    told = [(state, plain(text)) for state, text in rows]
-    return [Row(student, name, key, *row, seed_of(student)) for key, row in zip(keys, told, strict=True)]
+    return [Row(student, name, key, state, plain(text), seed) for key, (state, text) in zip(keys, rows, strict=True)]
 
 
 def plain(text: str) -> str:
-    """A message on one line, without what no table can show."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:500]
+    """A message on one line, without what no table can show, nor what a spreadsheet would compute."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split()).lstrip("=+-@")[:500]
 
 
-def attempt(name: str, path: Path, seed: int, seconds: float, root: Path) -> dict[str, tuple[str, str]]:
-    """{exercise: (state, text)} of a notebook, and under "all" what holds for exercises that were not come to.
-
-    A process that ends or hangs in a cell is started again without that cell.
-    """
-    with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
-        copy = copy_project(root, Path(folder).resolve() / "course", [level_of(each) for each in names_in(root)])
-        notebook, results = copy / "notebooks" / f"{name}.ipynb", Path(folder) / "results"
-        found, skipped = {}, []
-        while True:
-            notebook.write_bytes(path.read_bytes())
-            why = run(["-m", "course.attempt", notebook, seed, results, *skipped], results, seconds, copy)
-            cell, keys, lines = None, [], said(results)
-            for line in lines:
-                if "key" in line:
-                    found[line["key"]] = line["state"], line["text"]  # of two cells, the later counts
-                elif "cell" in line:
-                    cell, keys = line["cell"], line["keys"]
-                elif "unreadable" in line:
-                    return {"all": ("unreadable", line["unreadable"])}
-            if "end" in (lines or [{}])[-1]:
-                return found
-            found |= {key: ("no answer", why) for key in keys if key not in found}
-            if cell is None or cell in skipped:
-                return found | {"all": ("no answer", f"{why}, before the first exercise")}
-            skipped.append(cell)
-
-
-def run(command: list, results: Path, seconds: float, copy: Path) -> str:
-    """Run Python until it ends or says nothing new for so many seconds (START, before it has begun): how, in words."""
-    results.write_text("")
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    alone = environment(copy) | {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"}
-    caches = {"NUMBA_CACHE_DIR": "kernels", "LEVELS_CACHE": "programs"}  # of compiled code: its own, not the teacher's
-    alone |= {variable: str(copy / ".course" / part) for variable, part in caches.items()}
-    process = subprocess.Popen(
-        [sys.executable, *map(str, command)], cwd=copy / "notebooks", env=alone, start_new_session=True, **options
-    )
-    heard, since = 0, time.monotonic()
+def sources_of(path: Path) -> list[tuple[str, str]]:
+    """Each cell's type and source. Raises Unreadable."""
     try:
-        while process.poll() is None:
-            if (size := results.stat().st_size) > heard:
-                heard, since = size, time.monotonic()
-                if "end" in (said(results) or [{}])[-1]:  # a thread of the student's may still run
-                    break
-            limit = seconds if heard else START
-            if time.monotonic() - since > limit:
-                return f"it takes more than {limit:g} s"
-            time.sleep(0.05)
-        return f"it ends the process (status {process.poll()})"
-    finally:
-        with contextlib.suppress(OSError):  # what it started goes with it
-            os.killpg(process.pid, signal.SIGKILL) if os.name == "posix" else process.kill()
-        process.wait()
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it has {path.stat().st_size:,} bytes")
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]  # nbformat takes 2 s to load
+        return [(str(cell["cell_type"]), "".join(cell["source"])) for cell in cells]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:  # whatever a damaged file does
+        raise Unreadable(f"the notebook cannot be read ({type(error).__name__}: {error})") from None
 
 
-def said(results: Path) -> list[dict]:
-    """The lines that are whole."""
-    lines = []
-    with contextlib.suppress(OSError, ValueError):
-        for line in results.read_text(encoding="utf-8").splitlines():
-            lines.append(json.loads(line))
-    return lines
+def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
+    """{exercise: (state, text)} of a notebook's cells, and under "all" what holds for exercises that were not come to.
+
+    Only the section Exercises is run, with the names of the built level and with the notebook's imports, so that a mistake
+    elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that cell.
+    """
+    begin = next((n for n, (_, source) in enumerate(cells) if SECTION.search(source)), len(cells))
+    code = {n: source for n, (kind, source) in enumerate(cells) if kind == "code"}
+    imports = [source for n, source in code.items() if n < begin]
+    tried = {n: source for n, source in code.items() if n >= begin and "build.level(" not in source}
+    if {source.strip() for source in tried.values()} <= stubs(root, name):
+        asked = {key for source in tried.values() for key in CHECK.findall(source)}
+        return {key: ("still blank", f"about {EXERCISES[key].lines} lines") for key in keys if key in asked}
+    found, done = {}, set()
+    with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
+        copy = copied(root, Path(folder).resolve())
+        while True:
+            process, at = Process(level_of(name), copy, hidden), None
+            try:
+                process.ask(START, "imports", imports)
+                for at, source in list(tried.items()):
+                    match process.ask(seconds, "cell", source):
+                        case [list() as handed, None | str() as failed] if at not in done:
+                            for key in (key for key in keys if key in handed or key in CHECK.findall(source)):
+                                found[key] = told(process, seconds, key, key in handed, failed, seed)
+                        case _ if at not in done:
+                            raise Ended(UNASKED)
+                    done.add(at)  # if it is started again, this cell only runs for the sake of those after it
+                return found
+            except Ended as why:
+                if at is None:
+                    return found | {"all": ("no answer", f"{why}, before the first exercise")}
+                found |= {key: ("no answer", str(why)) for key in CHECK.findall(tried.pop(at)) if key not in found}
+            finally:
+                process.end()
+
+
+def told(process, seconds: float, key: str, handed: bool, failed: str | None, seed: int) -> tuple[str, str]:
+    """The state of an exercise whose cell has just run, and a text."""
+    if not handed:
+        return "error", f"the cell raises {failed}" if failed else "the check is not run"
+    until = time.monotonic() + seconds
+
+    def answer(question: str, inputs):
+        match process.ask(until - time.monotonic(), "ask", key, question, inputs, limit=seconds):
+            case ["answer", packed]:
+                return packed
+            case ["blank", _]:
+                raise Blank
+            case ["wrong", str() as text]:
+                raise Wrong(text)
+        raise Ended(UNASKED)
+
+    return judged(key, answer, seed)
+
+
+def stubs(root: Path, name: str) -> set[str]:
+    """The cells of the course's own notebook."""
+    text = (root / "notebooks" / "text" / f"{name}.py").read_text(encoding="utf-8")
+    return {cell.strip() for cell in re.split(r"^# %%.*$", text, flags=re.MULTILINE)}
+
+
+def copied(root: Path, folder: Path) -> Path:
+    """A copy of the project as students' code may see it: nothing in it knows what is right."""
+    copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
+    for part in ("course", "data", "levels", "notebooks/text"):
+        shutil.copytree(root / part, copy / part, ignore=unseen)
+    return copy
+
+
+# The process that a student's code runs in.
+
+UNASKED = "it answers what was not asked"
+
+
+class Ended(BaseException):  # no Exception: a check that asks does not take it for a result that cannot be compared
+    """A process that says no more, or nothing that can be heeded; the text says why."""
+
+
+class Process:
+    """A student's code, at the other end of two pipes. Nothing that comes from there is believed to be more than data."""
+
+    def __init__(self, level: str, copy: Path, hidden: Path):
+        home = copy.parent / "home"
+        home.mkdir(exist_ok=True)
+        places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "IPYTHONDIR"), home)
+        places |= {"PYTHONPATH": copy, "NUMBA_CACHE_DIR": home / "kernels", "LEVELS_CACHE": home / "programs"}
+        own = {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"} | {key: str(place) for key, place in places.items()}
+        command = [sys.executable, "-m", "course.confined", level, str(home), str(copy), *readable(hidden)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
+        self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
+        self.talk = None
+        self.protections = []
+        with contextlib.suppress(Ended):  # else the first request tells why
+            self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
+
+    def ask(self, seconds: float, *what, limit: float = 0):
+        """The answer to a request (`course.attempt`). Raises Ended."""
+        number = secrets.token_hex(8)  # nobody can answer before he is asked
+        match self.exchange(seconds, limit or seconds, json.dumps([number, *what]).encode() + b"\n"):
+            case [str() as said, answer] if said == number:
+                return answer
+        raise Ended(UNASKED)
+
+    def exchange(self, seconds: float, limit: float, line: bytes):
+        """Write a line, read a line, and wait no longer than so many seconds, whatever the other end does."""
+        answers = queue.Queue()
+
+        def talk():
+            try:
+                self.process.stdin.write(line)
+                self.process.stdin.flush()
+                answers.put(self.process.stdout.readline(ANSWER))
+            except (OSError, ValueError):
+                answers.put(b"")
+
+        self.talk = threading.Thread(target=talk, daemon=True)
+        self.talk.start()
+        try:
+            answer = answers.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            raise Ended(f"it takes more than {limit:g} s") from None
+        if not answer:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                raise Ended(f"it ends the process (status {self.process.wait(5)})")
+            raise Ended("it says no more")
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError):
+            raise Ended(UNASKED) from None
+
+    def end(self) -> None:
+        """End the process, and what it started."""
+        self.process.terminate()  # on Linux the guards of `course.confined` end all that is left
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL) if os.name == "posix" else self.process.kill()
+        self.process.wait()
+        self.talk.join(1)
+        if not self.talk.is_alive():  # else somebody who got away holds the pipe, and closing it would wait for him
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+            self.process.stdout.close()
+
+
+def readable(hidden: Path) -> list[str]:
+    """What may be read, on Linux: Python and its packages, and all that lies beside the course, `hidden` and the home."""
+    away = [Path(each).resolve() for each in (ROOT, hidden, Path.home(), tempfile.gettempdir())]
+
+    def beside(folder: Path):
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir():
+                if any(path in each.parents for each in away):
+                    yield from beside(path)
+                elif path not in away and not path.is_symlink():  # it may lead back
+                    yield str(path)
+
+    own = [sys.prefix, sys.base_prefix, site.getusersitepackages()]
+    return [*own, *beside(Path("/"))] if sys.platform == "linux" else []
 
 
 # On the command line.
@@ -166,13 +299,8 @@ def said(results: Path) -> list[dict]:
 
 def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course grade`: try the exercises of every student in a folder."""
-    from course.exercises import EXERCISES
-
-    parser = argparse.ArgumentParser(prog="python3 -m course grade", description=main.__doc__.split(": ")[1])
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="with a folder, or notebooks, of each student")
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="write a row for each student and exercise")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for one exercise (default: {SECONDS})")
-    options = parser.parse_args(argv)
+    options = parser("grade").parse_args(argv)
+    options.folder = Path(options.folder)
     names = names_in(root)
     try:
         if not options.folder.is_dir():
@@ -184,6 +312,10 @@ def main(argv: list[str], root: Path = ROOT) -> int:
         # "x": what somebody wrote into an older table is not lost
         form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
         with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
+            kept = protections(root, options.folder)
+            print(f"Students' code is kept from {', '.join(kept) or 'nothing: use an account that holds nothing'}.")
+            if lacking := [each for each in PROTECTIONS if each not in kept]:
+                print(f"This system cannot keep it from {', '.join(lacking)}.")
             writer = csv.writer(table)
             writer.writerow(Row._fields)
             for student, theirs in students.items():
@@ -191,7 +323,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
                     keys = [key for key in EXERCISES if key.startswith(name[:2])]
-                    rows += grade(student, name, theirs.get(name), keys, options.seconds, root)
+                    rows += grade(student, name, theirs.get(name), keys, options.seconds, root, options.folder)
                 writer.writerows(rows)
                 table.flush()
                 right = sum(row.state == "right" for row in rows)
@@ -203,3 +335,11 @@ def main(argv: list[str], root: Path = ROOT) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def protections(root: Path, hidden: Path) -> list[str]:
+    """What this system keeps a student's code from: some of PROTECTIONS."""
+    with tempfile.TemporaryDirectory(prefix="course-grade-") as folder:
+        process = Process(level_of(names_in(root)[0]), copied(root, Path(folder).resolve()), hidden)
+        process.end()
+    return process.protections

@@ -11,8 +11,9 @@ from matplotlib.ticker import LogLocator
 from matplotlib.transforms import Affine2D
 from PIL import Image, ImageDraw, ImageFont
 
-from course.compare import MARKS, launches_of, loss_of
+from course.compare import launches_of, loss_of, micro
 from course.figures import DATA, GREY, HUES, LEVELS, plain, short, styled
+from course.marks import MARKS
 
 WIDTH, HEIGHT, DEPTH = 900, 640, 520  # px of the great figure; the height of one level's picture, which is as wide
 PYTHON = "#444444"  # row 0 stands on no level
@@ -55,10 +56,6 @@ class Sheet:
 def mono(size):
     """Matplotlib's own fixed-width font."""
     return ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSansMono.ttf"), size)
-
-
-def micro(seconds):
-    return f"{short(1e6 * seconds)} µs"
 
 
 def times(axes, rows, chosen):
@@ -152,14 +149,18 @@ def five_levels(figure, comparison):
     return f"{comparison.title}: {ways}. A step, predicted and measured: {told}. {finding}."
 
 
+def lines_under(row, mark):
+    return [line for step in row.code.get(mark, ()) for line in step.text.splitlines()]
+
+
 def write_code(sheet, row, rows, room):
-    """The lines of a row under the marks of what they do, as large as the longest code of all rows allows."""
-    codes = [[each.code.get(mark, "").splitlines() for mark in MARKS] for each in rows]
+    """The lines of a row's step under the marks of what they do, as large as the longest code of all rows allows."""
+    codes = [[lines_under(each, mark) for mark in MARKS[1:]] for each in rows]
     longest = max(len(line) for code in codes for lines in code for line in lines)
     pitch = min(19, (room - 24) / max(sum(map(len, code)) for code in codes), 1700 / longest)
     y = 42
-    for mark in MARKS:
-        lines = row.code.get(mark, "").splitlines()
+    for mark in MARKS[1:]:
+        lines = lines_under(row, mark)
         sheet.write(22, y + pitch / 2, mark, weight="bold", color=PYTHON)
         if lines:
             sheet.bar(98, y, 3, pitch * len(lines), hue(row))

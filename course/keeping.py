@@ -1,10 +1,10 @@
 """`python3 -m course reset`, `catch-up` and `undo`: the course's own comes back to the reader's desk, and nothing is lost."""
 
-import argparse
 import sys
 from pathlib import Path
 
 from course import aside, desk
+from course.arguments import parser
 from course.build import MINE, ROOT, level_of, named, names_in
 from course.rooms import BuildError
 
@@ -55,12 +55,7 @@ COMMANDS = {"reset": reset, "catch-up": catch_up, "undo": undo}
 
 def main(command: str, argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course reset`, `catch-up` and `undo`."""
-    parser = argparse.ArgumentParser(prog=f"python3 -m course {command}", description=COMMANDS[command].__doc__)
-    if command != "undo":
-        parser.add_argument("name", metavar="NAME", help="a notebook: 02, kernels or 02_kernels")
-    if command == "reset":
-        parser.add_argument("--level", action="store_true", help="the level that it has built, not the notebook")
-    options = parser.parse_args(argv)
+    options = parser(command).parse_args(argv)
     try:
         COMMANDS[command](root, **vars(options))
     except (BuildError, OSError, ValueError) as error:

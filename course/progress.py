@@ -11,6 +11,8 @@ import time
 from datetime import date
 from pathlib import Path
 
+from course.rooms import read_text
+
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / ".course" / "progress.json"
 WAIT = 2  # seconds after which a lock is one that its owner left behind
@@ -77,7 +79,7 @@ def asked(path: Path) -> dict[str, list[str]]:
     """What a notebook's text asks: its questions, and the keys of its exercises."""
     found = {"predictions": [], "exercises": []}
     kinds = {"checks.predict": "predictions", "exercises.check": "exercises"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(read_text(path))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds:
             found[kinds[ast.unparse(node.func)]].append(" ".join(ast.literal_eval(node.args[0]).split()))
     return found

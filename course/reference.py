@@ -82,7 +82,7 @@ def dnn_step(x, y, weights, exp, log):
 def train(step, x, y, weights, batches, learning_rate):
     """Run `step` on every batch; return (losses, weights). Arrays are accepted and turned into lists."""
     x, y = ([[float(v) for v in row] for row in rows] for rows in (x, y))
-    weights, losses = [[[float(v) for v in row] for row in w] for w in weights], []
+    weights, losses = [[[float(v) for v in row] for row in w] for w in weights], []  # model
     for rows in batches:
         loss, gradients = step([x[i] for i in rows], [y[i] for i in rows], weights)
         weights = descend(weights, gradients, learning_rate)  # update

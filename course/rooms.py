@@ -15,6 +15,7 @@ import symtable
 import sys
 import textwrap
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 MARKER = re.compile(r"#\|\s*export\s+(\w+)(\s+lazy)?\s*")
@@ -48,6 +49,17 @@ class BuildError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         return [f"BuildError: {self}"]
+
+
+def read_text(path: Path) -> str:
+    """A notebook's text. Raises BuildError where a merge was not brought to an end, which would pass for odd code."""
+    text = path.read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"(<{7}|>{7}|[|]{7})( |$)", line):
+            raise BuildError(
+                f"{'/'.join(path.parts[-3:])}, line {number}: holds a merge conflict: resolve it, then try again"
+            )
+    return text
 
 
 class File(NamedTuple):
@@ -394,9 +406,13 @@ def member(name: str) -> tuple:
     return 0 if len(name) > 1 and name.isupper() else 1 if name[0].isupper() else 2, natural(name)
 
 
-def code_lines(text: str) -> int:
-    """The lines of code in a file: those neither blank nor comment nor docstring."""
+def code_of(text: str) -> dict[int, str]:
+    """The lines of code in a file by their numbers: those neither blank nor comment nor docstring."""
     texts = [node for node in ast.walk(ast.parse(text)) if is_text(node)]
     prose = {line for node in texts for line in range(node.lineno, node.end_lineno + 1)}
     lines = enumerate(text.split("\n"), 1)
-    return sum(n not in prose and line.strip()[:1] not in ("", "#") for n, line in lines)
+    return {n: line for n, line in lines if n not in prose and line.strip()[:1] not in ("", "#")}
+
+
+def code_lines(text: str) -> int:
+    return len(code_of(text))

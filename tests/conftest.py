@@ -1,5 +1,6 @@
 """What several tests share: a tiny project of two notebooks, nbval, and the count of notebook cells in the summary."""
 
+import random
 import re
 import shutil
 import subprocess
@@ -176,11 +177,20 @@ def nbval():
 
 
 @pytest.fixture(scope="session")
-def chromium():
-    """The browser of this system, which is in no lock."""
+def launched():
+    """A function that launches the browser of this system, which is in no lock, for a `with` block."""
     if not browser.find():
         pytest.skip(browser.MISSING)
-    with browser.launched() as running:
+    return browser.launched
+
+
+@pytest.fixture
+def chromium(launched):
+    """The browser, for one test: as long as it is open, Playwright's event loop runs in this thread, and no other can.
+
+    A module whose tests all want it may make this fixture its own, and keep one browser for them all.
+    """
+    with launched() as running:
         yield running
 
 
@@ -192,10 +202,32 @@ def tell(request):
 
 def pytest_addoption(parser) -> None:
     parser.addoption("--all-notebooks", action="store_true", help="open all five notebooks in the browser, not one")
+    parser.addoption("--programs", type=int, default=300, metavar="N", help="how many random programs (default: 300)")
+    parser.addoption("--seed", type=int, metavar="N", help="the first one's seed (default: another in each run)")
 
 
 def pytest_configure(config) -> None:
     config.told = {}  # section -> lines
+    if config.option.seed is None:
+        config.option.seed = getattr(config, "workerinput", {}).get("seed", random.randrange(10**6))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:
+    node.workerinput["seed"] = node.config.option.seed  # processes side by side have the same tests
+
+
+def pytest_report_header(config) -> str:
+    again = f"--programs={config.option.programs} --seed={config.option.seed}"
+    return f"random programs: {again} (with these, the same again)"
+
+
+def pytest_generate_tests(metafunc) -> None:
+    """`seeds`: the seeds of random programs, 50 to a test, so that each has a time limit and they run side by side."""
+    if "seeds" in metafunc.fixturenames:
+        first, count = metafunc.config.option.seed, metafunc.config.option.programs
+        seeds = [range(start, min(start + 50, first + count)) for start in range(first, first + count, 50)]
+        metafunc.parametrize("seeds", seeds, ids=[f"{each.start}-{each.stop - 1}" for each in seeds])
 
 
 def pytest_sessionfinish(session) -> None:

@@ -255,6 +255,11 @@ def rows_of(text):
 MEASURED = rows_of((bench.FOLDER / "results.md").read_text(encoding="utf-8"))
 
 
+def test_the_results_are_those_of_the_scripts_as_they_stand():
+    last = (bench.FOLDER / "results.md").read_text(encoding="utf-8").splitlines()[-1]
+    assert last == bench.made_by(), "benchmarks/*.py changed: measure anew, with all peers: python3 -m course bench"
+
+
 @pytest.mark.parametrize("page", ["README.md", "notebooks/text/05_high_level.py"])
 def test_the_headline_is_what_was_measured(page):
     text = (bench.ROOT / page).read_text(encoding="utf-8")

@@ -13,6 +13,8 @@ import pytest
 
 from course import browser, build, desk
 
+pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs all its cells
+
 NAMES = build.names_in(build.ROOT)
 
 # The milliseconds from the next key press to the new picture, told by the page itself: a promise, so nobody need ask
@@ -39,6 +41,13 @@ def pytest_generate_tests(metafunc):
     if "name" in metafunc.fixturenames:
         names = NAMES if metafunc.config.getoption("--all-notebooks") else NAMES[-1:]
         metafunc.parametrize("name", names, scope="module")
+
+
+@pytest.fixture(scope="module")
+def chromium(launched):
+    """One browser for all of these tests."""
+    with launched() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

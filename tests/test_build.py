@@ -19,6 +19,8 @@ from jupyter_client.manager import start_new_kernel
 from course import build, rooms
 from course.rooms import BuildError
 
+pytestmark = pytest.mark.versions
+
 
 def notebook(*cells: str):
     """A notebook of these cells: prose where a text begins with `# `, else code."""
@@ -439,6 +441,51 @@ def test_a_change_is_found_and_built(project, file, capsys):
         assert [name for name in texts if why[name]] == stale
 
 
+BOTH = ["01_hardware", "02_kernels"]
+SUPPLIES = {  # file: (its text, which notebooks a change of it makes stale)
+    "course/__main__.py": ("from course import near", []),
+    "course/alone.py": ("from course import far  # names 'unknown.csv'", []),
+    "course/near.py": ("def late():\n    from course import far", ["02_kernels"]),
+    "course/far.py": ("import course.kit.parts as p\nREAD = 'known.csv', 'style.css'", ["02_kernels"]),
+    "course/style.css": ("", ["02_kernels"]),
+    "course/kit/__init__.py": ("from .hidden import x", ["02_kernels"]),
+    "course/kit/hidden.py": ("from ..figures import *", ["02_kernels"]),
+    "course/kit/parts.py": ("import solutions, course.broken", ["02_kernels"]),
+    "course/broken.py": ("import course.alone (", ["02_kernels"]),
+    "course/kit/more.py": ("", []),
+    "course/figures.py": ("", BOTH),
+    "solutions/__init__.py": ("", ["02_kernels"]),
+    "levels_more/plug.py": ("", ["01_hardware"]),
+    "levels_more/other.py": ("", []),
+    "data/points.csv": ("named by no one", BOTH),
+    "data/known.csv": ("", ["02_kernels"]),
+    "data/unknown.csv": ("", []),
+    "data/nets/rings/weights": ("", ["01_hardware"]),
+    "data/.hidden": ("", []),
+}
+
+
+def test_a_change_makes_stale_the_notebooks_that_use_what_changed(project):
+    """Imported, in a function too; named, itself or its folder; or, where no source names it, perhaps read by any."""
+    for file, (text, _) in SUPPLIES.items():
+        (project / file).parent.mkdir(parents=True, exist_ok=True)
+        (project / file).write_text(text)
+    first, second = (project / "notebooks" / "text" / f"{name}.py" for name in BOTH)
+    edit(first, "import numpy as np", "from levels_more.plug import x\nopen('../data/nets/rings/weights')")
+    edit(second, "KERNELS = {}", "KERNELS = {}\n\n# %%\n%matplotlib inline\nimport course.near")
+    texts = {name: build.from_text(project, name) for name in BOTH}
+
+    def inputs():
+        return {name: build.inputs_of(project, name, texts[name]) for name in BOTH}
+
+    before, found = inputs(), {}
+    for file, (text, _) in SUPPLIES.items():
+        (project / file).write_text(text + "\n# changed")
+        found[file] = [name for name, now in inputs().items() if now != before[name]]
+        (project / file).write_text(text)
+    assert found == {file: stale for file, (_, stale) in SUPPLIES.items()}
+
+
 def test_a_hidden_input_is_collapsed(project):
     edit(project / "notebooks/text/01_hardware.py", "# %%\nalloc(2)", '# %% tags=["hide-input"]\nalloc(2)')
     assert build.main(["01_hardware"], project) == 0
@@ -535,7 +582,7 @@ def test_check_names_file_and_cell(project, capsys):
     assert capsys.readouterr().out.split("\n") == [
         "notebooks/01_hardware.ipynb, cell 5 (`alloc(2)`): differs from notebooks/text/01_hardware.py",
         "levels/hardware/memory.py: line 12 differs from notebooks/01_hardware.ipynb, cell 4 (`'''Memory, counted.'''`)",
-        "notebooks/02_kernels.ipynb is stale: its text, a level beneath, course/ or data/ changed since it ran",
+        "notebooks/02_kernels.ipynb is stale: its text, a level beneath, or what it uses of course/ or data/ changed since it ran",
         "levels/kernels/registry.py: line 1 differs from notebooks/02_kernels.ipynb, cell 3 (`KERNELS = {}`)",
         "levels/kernels/tasks.py: line 3 differs from notebooks/02_kernels.ipynb, cell 4 (`from levels.hardware import Fit, alloc`)",
         "levels/__init__.py is not the one that `python3 -m course build` writes",

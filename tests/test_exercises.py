@@ -1,10 +1,14 @@
 """The exercises: each check takes its solution, rejects plausible wrong ones, and survives whatever it is handed."""
 
 import ast
+import functools
 import inspect
 import json
+import math
 import pickle
 import re
+import subprocess
+import sys
 import threading
 import types
 
@@ -13,8 +17,8 @@ import numba
 import numpy as np
 import pytest
 
-from course import build, exercises, progress
-from course.exercises import trying
+from course import asking, build, exercises, progress
+from course.exercises.trying import judged
 from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
 from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
@@ -32,6 +36,8 @@ from levels.low_level import (  # noqa: F401
 )
 from levels.mid_level import SGD, BinaryAccuracy, Dense, Layer, Loss, Optimizer  # noqa: F401
 from solutions import hardware, high_level, kernels, low_level, mid_level
+
+pytestmark = pytest.mark.versions
 
 MODULES = {
     "01_hardware": hardware,
@@ -188,6 +194,57 @@ def test_answers_learned_by_heart_fail_for_other_inputs(key):
     assert exercises.verdict(key, recites, seed=1).state == "not yet"
 
 
+NO_ANSWERS = [
+    *(None, True, 0, 1, -1, 10**400, 1.5, math.nan, math.inf, "", "a float", [], (), [[]], [[], []], [[], [], []]),
+    *(
+        [None] * 4,
+        [0] * 27,
+        list(range(27)),
+        [[]] * 4,
+        [([], [])] * 4,
+        ([], [0]),
+        ([("input", [], 0)], [0]),
+        [[], [(2,)]],
+    ),
+    *(np.zeros(0), np.zeros((0, 3)), np.zeros((3, 2)), np.float32(1), [np.zeros(0)] * 4, [np.zeros((0, 3))] * 4),
+    *([(np.zeros(0), True)] * 3, [1.0, [np.zeros(2)]], (0.5, []), "x" * (asking.TEXT + 1), [0] * (asking.ITEMS + 1)),
+]
+NO_DATA = [
+    *(
+        None,
+        5,
+        "x",
+        [],
+        ["plain"],
+        ["plain", {}],
+        ["plain", [1]],
+        ["list", None],
+        ["other", "a float"],
+        ["call", "exit"],
+    ),
+    *(["array", ["|O", [1], "AAAA"]], ["array", ["<f8", [-1], ""]], ["array", ["<f8", [0, 10**18], ""]]),
+    *(["array", ["<f8", [10**30], ""]], ["number", ["<f8", [], "!!"]], ["array", ["<f8", "3", ""]]),
+    functools.reduce(lambda inner, _: ["list", [inner]], range(asking.DEPTH + 1), ["plain", 1]),
+]
+
+
+@pytest.mark.parametrize("key", SOLUTIONS)
+def test_nothing_is_right_but_the_right_answer(key):
+    """Who answers may be a student's process, which says whatever it likes."""
+    for answer in [*map(asking.pack, NO_ANSWERS), *NO_DATA]:
+        assert judged(key, lambda name, inputs, answer=answer: answer, 0).state == "not yet"
+    for which in range(-4, 4):  # what it was asked, or a part of it
+
+        def echo(name, inputs, which=which):
+            return inputs[1][which] if len(inputs[1]) > abs(which) else inputs
+
+        def echo_in_a_list(name, inputs):
+            return ["list", [echo(name, inputs), ["list", inputs[1][1:]]]]
+
+        for answer in (echo, echo_in_a_list):
+            assert judged(key, answer, 0).state == "not yet"
+
+
 # What readers do.
 
 
@@ -261,7 +318,7 @@ ODD = [
 @pytest.mark.parametrize("key", SOLUTIONS)
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: getattr(odd, "__name__", str(odd)))
 def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
-    monkeypatch.setattr(trying, "SECONDS", 0.1)
+    monkeypatch.setattr(asking, "SECONDS", 0.1)
     found = exercises.verdict(key, odd)
     assert found.state == ("still blank" if odd is half_filled else "not yet") and len(found.text) < 700, found
     if odd is forever:
@@ -269,7 +326,7 @@ def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
 
 
 def test_the_time_limit_leaves_nothing_behind(monkeypatch):
-    monkeypatch.setattr(trying, "SECONDS", 0.02)
+    monkeypatch.setattr(asking, "SECONDS", 0.02)
     before = threading.active_count()
     for pause in np.linspace(0.015, 0.025, 20):  # about as long as the limit
         found = exercises.verdict("01-3", lambda *arguments, pause=pause: threading.Event().wait(pause))
@@ -277,13 +334,44 @@ def test_the_time_limit_leaves_nothing_behind(monkeypatch):
     assert threading.active_count() <= before + 3
 
 
-def test_an_interrupt_that_is_on_its_way_is_waited_for(monkeypatch):
-    interrupt = trying.interrupt_main
-    monkeypatch.setattr(trying, "SECONDS", 0.02)
-    monkeypatch.setattr(trying, "interrupt_main", lambda: threading.Timer(0.1, interrupt).start())
-    found = exercises.verdict("01-3", lambda *arguments: threading.Event().wait(0.05))
-    assert found.state == "not yet"
-    threading.Event().wait(0.15)  # an interrupt that nobody waited for would come here
+LIMITED = """
+import signal, sys, threading, time
+from course import asking, exercises
+
+IGNORED
+asking.SECONDS = 0.2
+exec("def stubborn(count, step, itemsize):\\n    " + sys.argv[1])
+
+
+def check():
+    print(exercises.verdict("01-3", stubborn).text)
+    for _ in range(20):
+        time.sleep(0.01)  # what is raised too late would come here
+
+
+RUN
+"""
+STUBBORN = {
+    "an endless loop": "while True: pass",
+    "one that goes on after an exception": "while True:\n        try: x = 1\n        except Exception: pass",
+    "one that goes on after everything": "while True:\n        try: x = 1\n        except: pass",
+    "one that gives an answer in the end": "try:\n        while True: pass\n    except: return 0",
+    "what cannot be stopped": "import time; time.sleep(100)",
+}
+
+
+@pytest.mark.parametrize("code", STUBBORN.values(), ids=STUBBORN)
+@pytest.mark.parametrize("place", ["started with nohup", "in another thread"])
+def test_the_time_limit_holds_whatever_it_stops(code, place):
+    """In a process of its own: what cannot be stopped ends with it."""
+    ignored, run = "signal.signal(signal.SIGINT, signal.SIG_IGN)", "check()"
+    if place == "in another thread":
+        ignored, run = "", "thread = threading.Thread(target=check); thread.start(); thread.join()"
+    program = LIMITED.replace("IGNORED", ignored).replace("RUN", run)
+    options = {"env": build.environment(build.ROOT), "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([sys.executable, "-c", program, code], **options)
+    assert done.stdout == "stubborn(0, 1, 4) takes more than 0.2 s: does its loop come to an end?\n", done.stderr
+    assert not done.stderr
 
 
 def test_the_readers_own_interrupt_passes():
@@ -324,7 +412,7 @@ def test_a_method_that_never_ends_is_stopped(monkeypatch):
             while True:
                 pass
 
-    monkeypatch.setattr(trying, "SECONDS", 0.1)
+    monkeypatch.setattr(asking, "SECONDS", 0.1)
     assert "takes more than 0.1 s" in exercises.verdict("04-1", Scale).text
 
 
@@ -373,5 +461,5 @@ def test_solutions_stand_by_themselves():
             if isinstance(node, ast.FunctionDef | ast.ClassDef)
         }
         for function in module.SOLUTIONS.values():
-            for part in trying.written(function):
+            for part in asking.written(function):
                 assert not defined & set(part.__code__.co_names) - {function.__name__}

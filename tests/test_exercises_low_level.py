@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from course import exercises
+from course import asking, exercises
+from course.asking import low_level as questions
 from course.exercises import low_level as checks
-from course.exercises import trying
 from levels.hardware import pool
 from levels.kernels import COMPILERS, PLANS
 from levels.low_level import TAPES, GradientTape, Graph, Variable, constant, trace, walk_back
@@ -54,7 +54,7 @@ def test_walking_each_road_anew_takes_too_long(monkeypatch):
 
         return list({id(record): record for record in roads(target)}.values())
 
-    monkeypatch.setattr(trying, "SECONDS", 0.2)
+    monkeypatch.setattr(asking, "SECONDS", 0.2)
     found = exercises.verdict("03-5", every_road)
     assert "60 times u + u * 0.5 takes more than 0.2 s" in found.text
 
@@ -84,10 +84,18 @@ def test_a_check_leaves_the_level_as_it_was():
 
 
 def test_a_graph_is_computed_as_it_stands():
-    """A check's own reading of a graph: leaves, numbers, and what a result is."""
+    """A question's own reading of a graph, and a check's: leaves, numbers, and what a result is."""
     x, w = constant(np.array([[1.0, 2.0]])), Variable(np.array([[3.0, 4.0]]))
     graph = trace(lambda x: (x * w - 1.0, x + x), (pool()["cpu:0"].spec((1, 2), "f8"),))[0]
-    first, second = checks.values_of("", graph, [x], low_level.apply)
+    first, second = questions.values_of("", graph, [x], low_level.apply)
     assert first.tolist() == [[2.0, 7.0]] and second.tolist() == [[2.0, 4.0]]
-    with pytest.raises(trying.Wrong, match="reads a node that is not in the list"):
-        checks.values_of("", Graph(graph.nodes[::-1], graph.outputs, {}), [x], low_level.apply)
+    with pytest.raises(asking.Wrong, match="reads a node that is not in the list"):
+        questions.values_of("", Graph(graph.nodes[::-1], graph.outputs, {}), [x], low_level.apply)
+    nodes = [("input", [], 0), ("variable", [], None), ("multiply", [0, 1], None)]
+    nodes += [("constant", [], 1.0), ("subtract", [2, 3], None), ("add", [0, 0], None)]
+    told = checks.values_of("", (nodes, [4, 5]), [x.numpy()], w.numpy())
+    assert [[each.tolist() for each in told[0]], told[1]] == [[[[2.0, 7.0]], [[2.0, 4.0]]], 3]
+    for op, read in (("exp", [0]), ("add", [0, 1]), ("add", [1, 2])):  # none of the four, too large, not yet there
+        nodes = [("input", [], 0), ("constant", [], np.ones((200, 1))), (op, read, None)]
+        with pytest.raises((asking.Wrong, IndexError)):
+            checks.values_of("", (nodes, [2]), [x.numpy()], w.numpy())

@@ -1,15 +1,25 @@
 """`grade`: real notebooks in real processes; whatever a student hands in, there is a row that says what it was."""
 
 import csv
+import functools
 import inspect
 import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
 import time
 
 import nbformat
+import psutil
 import pytest
 
 from course import build, exercises, grading
+from course.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
+
+pytestmark = pytest.mark.versions
 
 NAMES = build.names_in(build.ROOT)
 
@@ -27,10 +37,10 @@ def notebook(path, solved):
     return path
 
 
-def graded(path, student="bob", seconds=20):
+def graded(path, student="bob", seconds=20, hidden=None):
     name = next(name for name in NAMES if name in path.stem)
     keys = [key for key in exercises.EXERCISES if key.startswith(name[:2])]
-    rows = grading.grade(student, name, path, keys, seconds, build.ROOT)
+    rows = grading.grade(student, name, path, keys, seconds, build.ROOT, hidden or path.parent)
     assert [row.exercise for row in rows] == keys and {row.student for row in rows} == {student}
     return {row.exercise: row for row in rows}
 
@@ -78,13 +88,14 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
 
 def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
     """One notebook in which every exercise goes wrong in another way."""
-    child = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)']).pid"
-    told = "'\\ud800\\n\\0' + f' {child} {build.ROOT} ' + os.environ['LEVELS_CACHE']"
+    mark = f"mark {time.time_ns()}"
+    child = f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)  # {mark}'])"
+    told = "'\\ud800\\n\\0' + f' {build.ROOT} ' + os.environ['LEVELS_CACHE']"
     wrong = {
         "01-1": "while True:\n    pass",
         "01-2": "import os\n\nos._exit(3)",
         "01-3": "def lines_touched(count, step, itemsize:",
-        "01-4": "print('x' * 10**7)\nopen('marker', 'w').close()\n(build.ROOT / 'marker').touch()\nexit()",
+        "01-4": "print('x' * 10**7)\nopen('marker', 'w').close()\nexit()",
         "01-5": f"import os, subprocess, sys\nchild = {child}\nraise ValueError({told})",
     }
     path = notebook(tmp_path / "01_hardware.ipynb", wrong)
@@ -96,12 +107,10 @@ def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
     assert rows["01-3"].state == "error" and "SyntaxError" in rows["01-3"].text
     assert rows["01-4"].state == "error" and "SystemExit" in rows["01-4"].text
     assert rows["01-5"].state == "error" and rows["01-5"].text.isprintable()
-    pid, root, cache = rows["01-5"].text.split()[-3:]
-    assert root != str(build.ROOT) and cache.startswith(root) and not os.path.exists(root)
+    root, cache = rows["01-5"].text.split()[-2:]
+    assert root != str(build.ROOT) and cache.startswith(os.path.dirname(root)) and not os.path.exists(root)
     assert not list(build.ROOT.rglob("marker"))
-    if os.name == "posix":
-        with open(f"/proc/{pid}/stat") if os.path.exists(f"/proc/{pid}/stat") else open(os.devnull) as file:
-            assert file.read().split()[2:3] in ([], ["Z"]), "the student's process still runs"
+    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in str(each.info["cmdline"])]
 
 
 def test_cells_of_a_notebook_without_headings_in_another_order(tmp_path):
@@ -184,3 +193,287 @@ def test_what_cannot_be_graded_is_one_clear_error(tmp_path, capsys, state, word)
     said = capsys.readouterr().err
     assert word in said and said.count("\n") == 1
     assert (table.read_text() == "anna,01-1,a good idea") if state == "marked" else not table.exists()
+
+
+# What a student forges. On the grading of old, which ran the checks beside a student's code, each of these was marked
+# right, or did its damage. ROOT is the course's folder.
+
+ZERO = "\ndef lines_touched(count, step, itemsize):\n    return 0\n"
+LIES = """
+import json, os, sys, time
+
+LIES = [["29", ["answer", ["plain", 1]]], {"key": "01-3", "state": "right", "text": "29 cases"}, {"end": True}]
+
+def lie(*files):
+    for file in files:
+        try:
+            os.write(file, "".join(json.dumps(line) + "\\n" for line in LIES).encode())
+        except OSError:
+            pass
+"""
+FORGED = {
+    "the results, written where the arguments say": LIES
+    + """
+for path in sys.argv:
+    try:
+        lie(os.open(path, os.O_WRONLY | os.O_APPEND))
+    except OSError:
+        pass
+os._exit(0)""",
+    "the results, written to whatever is open": LIES
+    + """
+def lines_touched(count, step, itemsize):
+    lie(*range(3, 40))
+    os._exit(0)""",
+    "the results, again and again, from a thread": LIES
+    + """
+import threading
+
+def insist():
+    LIES.pop()
+    while True:
+        time.sleep(0.01)
+        lie(*range(3, 40))
+
+threading.Thread(target=insist, daemon=True).start()
+
+def lines_touched(count, step, itemsize):
+    time.sleep(0.1)
+    return 0
+
+exercises.check("01-3", lines_touched)
+time.sleep(0.3)""",
+    "the results, from a fork that outlives the notebook": LIES
+    + """
+if os.fork():
+    os._exit(0)
+os.setsid()
+lie(*range(3, 40))
+"""
+    + ZERO,
+    "the answers of two processes": LIES
+    + """
+if not os.fork():
+    while True:
+        time.sleep(0.01)
+        lie(*range(3, 40))
+
+def lines_touched(count, step, itemsize):
+    time.sleep(0.3)
+    return 0""",
+    "a solution, imported": "from solutions.hardware import lines_touched",
+    "a solution, read": """
+from pathlib import Path
+source = Path("ROOT/solutions/hardware.py").read_text(encoding="utf-8")
+exec(source[source.index("# 01-3"):source.index("# 01-4")])""",
+    "what is expected, from the frames above": """
+import sys
+
+def lines_touched(count, step, itemsize):
+    frame = sys._getframe()
+    while frame and "expected" not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals["expected"]""",
+    "what is expected, by the check itself and the seed": """
+import sys
+import numpy as np
+from course.exercises import hardware
+
+class Spy:
+    name, known = "spy", {}
+
+    def gives(self, arguments, expected, mistakes):
+        self.known[arguments] = expected
+
+hardware.lines_touched(Spy(), np.random.default_rng(int(sys.argv[2])))
+
+def lines_touched(*arguments):
+    return Spy.known[arguments]""",
+    "what compares, replaced": """
+import sys
+import numpy as np
+
+np.array_equal = np.allclose = lambda *_, **__: True
+for module in [module for name, module in sys.modules.items() if name.startswith("course")]:
+    for name in ("equal", "agree", "form", "difference"):
+        setattr(module, name, lambda *_, **__: True)
+"""
+    + ZERO,
+    "the check, replaced": """
+from course import exercises
+
+for key, found in getattr(exercises, "EXERCISES", {}).items():
+    exercises.EXERCISES[key] = found._replace(check=lambda mine, draw: None)
+"""
+    + ZERO,
+    "an object that is equal to everything": """
+def lines_touched(count, step, itemsize):
+    return type("int", (), {"__eq__": lambda *_: True})()""",
+    "a float that is whatever suits": """
+class Rate(float):
+    def __rmul__(self, share):
+        return 1e-9 if share < 1 else 1e9
+
+def highest_rate(x):
+    return Rate(1.0)""",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_what_is_forged_is_not_right(forged, tmp_path):
+    """And what is honest beside it counts."""
+    if forged == "a solution, read" and FILES not in protections():
+        pytest.skip("this system cannot keep a process from reading")
+    key = "01-5" if "float" in forged else "01-3"
+    solved = {
+        "01-1": "from course import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
+        key: FORGED[forged].replace("ROOT", build.ROOT.as_posix()),
+        "01-6": inspect.getsource(hardware.turn),
+    }
+    rows = graded(notebook(tmp_path / "01_hardware.ipynb", solved), seconds=5)
+    assert rows[key].state in ("not yet", "error", "no answer"), rows[key]
+    assert rows["01-1"].state == rows["01-6"].state == "right"
+
+
+@functools.cache
+def protections():
+    return grading.protections(build.ROOT, build.ROOT)
+
+
+def left_behind(python):
+    """Code that starts this Python in a session of its own, whose parent is gone."""
+    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {python!r}], start_new_session=True)"
+    return f"import subprocess, sys\n\nsubprocess.run([sys.executable, '-c', {starts!r}], check=True)\n" + ZERO
+
+
+TELLS = "\n\ndef lines_touched(count, step, itemsize):\n    raise ValueError(f'told: {told}')"
+FILLS = """
+import os
+
+told = 0
+try:
+    while told < 400:
+        with open(NAME, "ab") as file:
+            file.write(os.urandom(1 << 20))
+        told += 1
+except OSError:
+    pass"""
+DAMAGE = {  # what is done: by which code, and what keeps it from that
+    "a process goes on": (left_behind("import time; time.sleep(100)  # MARK"), PROCESSES),
+    "a process goes on, its pipes closed": (
+        left_behind("import os, time; os.closerange(0, 99); time.sleep(100)  # MARK"),
+        PROCESSES,
+    ),
+    "a file is written": ('told = open("PLACE/written", "w").close()' + TELLS, FILES),
+    "a file of a classmate is read": ('told = open("PLACE/anna").read()' + TELLS, FILES),
+    "the course is changed": ('from course import build\ntold = (build.ROOT / "data" / "new").touch()' + TELLS, FILES),
+    "the disk is filled": (FILLS.replace("NAME", 'f"{told}"') + TELLS, SPACE),
+    "a file grows": (FILLS.replace("NAME", '"file"') + TELLS, LIMITS),
+    "the memory is taken": ("told = len(bytes(20 << 30))" + TELLS, LIMITS),
+    "somebody is called": ('import socket\ntold = socket.create_connection(("127.0.0.1", PORT), 5)' + TELLS, NETWORK),
+    "the grading is ended": ("import os, signal\ntold = os.kill(PID, signal.SIGUSR1)" + TELLS, NETWORK),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_no_damage_is_done(damage, tmp_path):
+    code, protection = DAMAGE[damage]
+    if protection not in protections():
+        pytest.skip(f"this system cannot keep a process from {protection}")
+    (tmp_path / "anna").write_text("a secret")
+    mark = f"mark {time.time_ns()}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        places = {"PLACE": tmp_path.as_posix(), "MARK": mark, "PORT": server.getsockname()[1], "PID": os.getpid()}
+        for place, what in places.items():
+            code = code.replace(place, str(what))
+        row = graded(notebook(tmp_path / "bob" / "01_hardware.ipynb", {"01-3": code}), hidden=tmp_path)["01-3"]
+    assert row.state in ("not yet", "error") and not (tmp_path / "written").exists()
+    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in str(each.info["cmdline"])]
+    told = re.search(r"told: (.*), in line", row.text)
+    if protection in (SPACE, LIMITS):
+        assert "MemoryError" in row.text or 10 < int(told[1]) < 300, row.text
+    else:
+        assert not told, row.text
+
+
+HOSTILE = {
+    "01-1": """
+from course import asking, exercises
+import base64, functools, os, pickle
+
+class Marker:
+    def __reduce__(self):
+        return os.mkdir, ("PLACE/unpickled",)
+
+pickled = base64.b64encode(pickle.dumps(Marker())).decode()
+asking.pack = lambda value: ["array", ["|O", [1], pickled]]
+""",
+    "01-2": 'asking.pack = lambda value: functools.reduce(lambda inner, _: ["list", [inner]], range(200), ["plain", 1])\n',
+    "01-3": 'asking.pack = lambda value: ["plain", "x" * (20 << 20)]\n',
+    "01-4": "import time\n\nasking.pack = lambda value: time.sleep(100)\n",
+    "01-5": "import os, time\n\nasking.pack = lambda value: (os.closerange(0, 99), time.sleep(100))\n",
+    "01-6": 'asking.pack = lambda value: ["plain", "=1+1 is right"]\n',
+}
+
+
+def test_no_answer_harms_who_asks(tmp_path):
+    """Pickled, too deep, too long, none, the pipe closed, and one that a spreadsheet would compute."""
+    solved = {}
+    for key, code in HOSTILE.items():
+        solved[key] = code.replace("PLACE", tmp_path.as_posix()) + inspect.getsource(hardware.SOLUTIONS[key])
+    rows = graded(notebook(tmp_path / "01_hardware.ipynb", solved), seconds=3)
+    told = {key: (row.state, row.text) for key, row in rows.items()}
+    assert not (tmp_path / "unpickled").exists()
+    assert {key: state for key, (state, _) in told.items()} == {
+        **{"01-1": "not yet", "01-2": "not yet", "01-6": "not yet"},
+        **{"01-3": "no answer", "01-4": "no answer", "01-5": "no answer"},
+    }, told
+    assert not any(text.startswith("=") for _, text in told.values())
+    assert "cannot be compared" in told["01-1"][1] and "it answers what was not asked" in told["01-3"][1]
+    assert "it takes more than 3 s" in told["01-4"][1] and "it says no more" in told["01-5"][1]
+
+
+@pytest.mark.parametrize("answer", [5, [[[]], 3], [5, None]])
+def test_no_report_of_a_cell_harms_who_asks(answer, tmp_path):
+    cells = ["from course import exercises\nfrom course import attempt", f"attempt.cell = lambda *_: {answer}"]
+    cells += ["def lines_touched(*_):\n    return 0\n\nexercises.check('01-3', lines_touched)"]
+    path = tmp_path / "01_hardware.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
+    assert graded(path)["01-3"][3:5] == ("no answer", "it answers what was not asked")
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="no namespaces to try it in")
+def test_where_the_system_refuses_namespaces_the_rest_holds(tmp_path):
+    """As in most containers."""
+    mark = f"mark {time.time_ns()}"
+    code = left_behind(f"import time; time.sleep(100)  # {mark}")
+    notebook(tmp_path / "bob" / "01_hardware.ipynb", {"01-3": code, "01-5": inspect.getsource(hardware.highest_rate)})
+    inside = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    command = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "sh",
+        "-c",
+        inside,
+        "sh",
+        sys.executable,
+        "-m",
+        "course",
+        "grade",
+    ]
+    done = subprocess.run(
+        [*command, str(tmp_path)], env=build.environment(build.ROOT), capture_output=True, text=True, timeout=120
+    )
+    if done.returncode and "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert "1 right of 6" in done.stdout and "cannot keep it from the network" in done.stdout, done
+    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in str(each.info["cmdline"])]
+
+
+def test_a_notebook_in_which_nothing_is_filled_in_starts_no_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(grading, "Process", None)
+    for name in NAMES:
+        rows = graded(notebook(tmp_path / f"{name}.ipynb", {}))
+        assert {row.state for row in rows.values()} == {"still blank"}
+        assert all(row.text == f"about {exercises.EXERCISES[key].lines} lines" for key, row in rows.items())

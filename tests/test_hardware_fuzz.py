@@ -435,13 +435,18 @@ def fuzz(seed, counts):
         assert (same | ours | np.isnan(arena) & np.isnan(mirror)).all(), "differs from the interpreter"
 
 
-def test_random_programs_and_calls_are_refused_or_right():
+def test_random_programs_and_calls_are_refused_or_right(seeds, tmp_path):
     done = subprocess.run(
-        [sys.executable, __file__, "0", "300"], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True
+        [sys.executable, __file__, str(seeds.start), str(seeds.stop)],
+        cwd=ROOT,
+        env=environment(ROOT) | {"LEVELS_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]} {done.stderr[-3000:]}"
     counts = dict(word.split("=") for word in done.stdout.splitlines()[-1].split())
-    assert int(counts["compared"]) > 250 and int(counts["refused"]) > 100
+    enough = int(counts["compared"]) > 15 and int(counts["refused"]) > 15  # of 50, about 60 calls and 45
+    assert len(seeds) < 50 or enough, counts
 
 
 def main(first, last):

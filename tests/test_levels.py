@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from course import compare, reference, tasks
+from course import marks, reference, tasks
 from course.figures import LEVELS, accuracy, best_radius, r_squared
 from levels.hardware import exp, log
 
@@ -173,5 +173,5 @@ def test_dnn_refuses_another_net(level, change):
 
 @pytest.mark.parametrize("task", ["linear_regression", "dnn_classifier"])
 def test_each_mark_stands_once(level, task):
-    """`# forward`, `# loss`, `# backward`, `# update`: compare aligns the five versions by them."""
-    assert set(compare.parts(getattr(level, task))) == set(compare.MARKS)
+    """`# model`, `# forward`, `# loss`, `# backward`, `# update`: by them the five versions are laid beside each other."""
+    assert [*marks.read(getattr(level, task))] == [*marks.MARKS, marks.AROUND]

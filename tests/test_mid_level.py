@@ -1,5 +1,6 @@
 """Level 4: each part against Keras and PyTorch on the same numbers, compiled against eager, and what readers rely on."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -76,6 +77,14 @@ def back_end(request, monkeypatch):
 
 
 # The same numbers as Keras and PyTorch.
+
+
+def test_the_golden_values_are_those_of_the_script_as_it_stands():
+    script = Path(__file__).parent / "golden" / "make_golden.py"
+    made_by = hashlib.sha256(script.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+    assert GOLDEN["script"] == made_by, (
+        "make golden.json anew, with Keras and PyTorch: python3 tests/golden/make_golden.py"
+    )
 
 
 def golden(kind):

@@ -1,4 +1,4 @@
-"""The course builds from nothing: one execution of all notebooks, each output compared, and `levels` rebuilt by it."""
+"""The course builds from nothing: one execution of each notebook, each output compared, and its level rebuilt by it."""
 
 import ast
 import configparser
@@ -18,48 +18,36 @@ NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]
 
 
-@pytest.fixture(scope="session")
-def from_nothing(tmp_path_factory, nbval, tell):
-    """A copy of the project without levels, and a function that runs its notebooks up to the one asked for."""
-    root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("from-nothing").resolve(), [])
-    results = {}
-
-    def run(name: str):
-        for each in NAMES[: NAMES.index(name) + 1]:
-            if each not in results:
-                results[each] = result = nbval(root, each)
-                told = f"{each:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s"
-                tell("notebooks, every output compared by nbval", told)
-        return results[name]
-
-    return root, run
-
-
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
-def test_notebook_gives_its_stored_outputs(from_nothing, name):
-    result = from_nothing[1](name)
+def test_notebook_gives_its_stored_outputs_and_rebuilds_its_level(name, tmp_path, nbval, tell):
+    """In a copy of the project that has the committed levels beneath it, and no others.
+
+    All five together are the run from nothing, 01 to 05 in order: the level that each finds beneath it is, byte for byte,
+    the one that the notebook before has built, since this very test holds that for each. So they can run side by side.
+    """
+    beneath = LEVELS[: NAMES.index(name)]
+    root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", beneath)
+    result = nbval(root, name)
+    told = f"{name:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s"
+    tell("notebooks, every output compared by nbval", told)
     tail = "\n".join(result.output.split("\n")[-60:])
     assert result.passed, f"notebooks/{name}.ipynb does not give its stored outputs:\n{tail}"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_notebook_rebuilds_its_level(from_nothing, name):
-    root, run = from_nothing
-    run(name)
-    level = build.level_of(name)
-    fresh, stored = files(root / "levels" / level), files(build.ROOT / "levels" / level)
-    assert fresh.keys() == stored.keys(), f"levels/{level} has other files than notebooks/{name}.ipynb builds"
-    for file in fresh:
-        assert fresh[file] == stored[file], f"levels/{level}/{file} is not what notebooks/{name}.ipynb builds"
+    assert {path.name for path in (root / "levels").glob("[a-z]*")} == {*beneath, build.level_of(name)}
+    for level in (*beneath, build.level_of(name)):
+        fresh, stored = files(root / "levels" / level), files(build.ROOT / "levels" / level)
+        assert fresh.keys() == stored.keys(), f"levels/{level} has other files than notebooks/{name}.ipynb leaves"
+        for file in fresh:
+            assert fresh[file] == stored[file], f"levels/{level}/{file} is not what notebooks/{name}.ipynb leaves"
 
 
 def files(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 
-def test_kernel_sees_only_the_copy(from_nothing, nbval):
+def test_kernel_sees_only_the_copy(tmp_path, nbval):
     """The packages a notebook imports lie beside it, whatever root the environment names besides."""
-    root, _ = from_nothing
+    root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", [])
     source = "import course, levels\nprint(course.__file__)\nprint(levels.__file__)"
     output = "".join(f"{root / package / '__init__.py'}\n" for package in ("course", "levels"))
     printed = nbformat.v4.new_output("stream", name="stdout", text=output)

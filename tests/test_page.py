@@ -10,6 +10,13 @@ from levels.mid_level import Dense, Dropout
 POINTS = np.concatenate([np.random.default_rng(0).uniform(-11, 11, (300, 2)), [[0, 0], [11, -11], [-0.0, 1e-300]]])
 
 
+@pytest.fixture(scope="module")
+def chromium(launched):
+    """One browser for all of these tests."""
+    with launched() as running:
+        yield running
+
+
 @pytest.fixture
 def opened(chromium, tmp_path):
     """A function that takes a model home and opens its page. The page asks for no other file, and reports no error."""

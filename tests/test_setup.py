@@ -24,6 +24,9 @@ import yaml
 from jupytext.config import load_jupytext_config
 
 from course import __main__ as the_door
+from course.arguments import checked
+
+pytestmark = pytest.mark.versions
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -37,7 +40,7 @@ def copy(tmp_path):
     """A small course: the door, and locks that name one wheel, which lies beside them."""
     root = tmp_path / "a course"  # a blank in the path is a trap of its own
     (root / "course").mkdir(parents=True)
-    for name in ("course/__init__.py", "course/__main__.py", "pyproject.toml"):
+    for name in ("course/__init__.py", "course/__main__.py", "course/arguments.py", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     with zipfile.ZipFile(root / "tiny-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("tiny.py", "answer = 42\n")
@@ -62,7 +65,11 @@ sys.exit(door.main({list(arguments)!r}))
     kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
     home = {"HOME": str(root.parent), "USERPROFILE": str(root.parent), "PATH": path, "PIP_CONFIG_FILE": os.devnull}
     return subprocess.run(
-        [python, *flags, "-c", program], env={**kept, **home, **environment}, capture_output=True, text=True
+        [python, *flags, "-c", program],
+        env={**kept, **home, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
@@ -86,7 +93,43 @@ def test_help_needs_the_standard_library_alone():
     assert done.stdout == open_door(ROOT).stdout  # no command at all asks for help
 
 
-@pytest.mark.parametrize("name", ["course/__init__.py", "course/__main__.py"])
+@pytest.mark.parametrize("name", the_door.COMMANDS)
+def test_help_shows_help_and_does_nothing_else(copy, name):
+    before = sorted(copy.rglob("*"))
+    for arguments in (["--help"], ["something", "-h"]):
+        done = open_door(copy, name, *arguments, flags=("-I", "-S", "-B"))
+        assert done.returncode == 0, done
+        assert done.stdout.startswith(f"usage: python3 -m course {name} [-h]") and done.stderr == ""
+    assert sorted(copy.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", [name for name in the_door.COMMANDS if not name.endswith("test")])
+def test_an_unknown_argument_is_refused_before_anything_is_made(copy, name):
+    before = sorted(copy.rglob("*"))
+    done = open_door(copy, name, *["here"] * (name in ("grade", "reset", "catch-up")), "--nonsense", flags=("-I", "-B"))
+    assert done.returncode == 2 and "unrecognized arguments: --nonsense" in done.stderr, done
+    assert sorted(copy.rglob("*")) == before
+
+
+def test_a_section_of_bench_that_is_none_is_refused():
+    done = open_door(ROOT, "bench", "numpy", flags=("-I", "-S", "-B"))
+    assert done.returncode == 2 and "there is no section numpy: there are training, kernels" in done.stderr, done
+
+
+def test_what_is_handed_on_to_another_program():
+    """`lab` hands on what it knows and what follows `--`; `test` everything, for pytest refuses what it does not know."""
+    assert checked("lab", ["--no-browser", "--port=9", "--", "--x=1", "--"]) == [
+        "--no-browser",
+        "--port=9",
+        "--x=1",
+        "--",
+    ]
+    for given in ([], ["tests/test_x.py", "-k", "y"], ["--numprocesses=2", "-x"]):
+        assert checked("test", given) == checked("browser-test", given) == given
+    assert checked("test", ["--", "--help"]) == ["--help"]
+
+
+@pytest.mark.parametrize("name", ["course/__init__.py", "course/__main__.py", "course/arguments.py"])
 def test_an_old_python_can_read_it(name):
     ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 7))
 
@@ -102,6 +145,36 @@ def test_wrong_python(copy, pythons, word):
     low, high = re.findall(r"\d+, \d+", pythons)
     assert_refused(done, word, low.replace(", ", "."), high.replace(", ", "."), "uv")
     assert not (copy / ".venv").exists()
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="scripts that stand for a Python")
+@pytest.mark.parametrize("called", [("-m", "course"), ("a course/course",)])
+def test_the_python_that_is_suggested_runs(copy, called):
+    """The newest that fits, tried, in the words that the reader used."""
+    door = copy / "course" / "__main__.py"
+    door.write_text(re.sub(r"^PYTHONS = .*", "PYTHONS = (3, 1), (3, 4)", door.read_text(), flags=re.MULTILINE))
+    commands = copy.parent / "commands"
+    commands.mkdir()
+    script(commands / "python3.4", "echo 'pyenv: python3.4: command not found' >&2; exit 127")
+    script(commands / "python3.3", "echo 3.14")  # it is not what it is called
+    script(commands / "python3.1", "echo 3.1")
+
+    def suggested():
+        environment = {"PATH": f"{commands}:/bin:/usr/bin", "PYTHONPATH": str(copy)}
+        command = [BASE_PYTHON, *called, "test", "tests/a b.py", "-k", "x"]
+        return subprocess.run(command, cwd=copy.parent, env=environment, capture_output=True, text=True)
+
+    course = "-m course" if called[0] == "-m" else "'a course/course'"
+    assert_refused(suggested(), "too new", f"Run it with  python3.1 {course} test 'tests/a b.py' -k x\n")
+    for name in ("python3.1", "python3.4"):
+        script(commands / name, "exit 127")
+    script(commands / "python3", "echo 3.14")
+    assert_refused(suggested(), "Install one of them")
 
 
 def test_missing_ensurepip_is_seen_before_anything_is_made(copy):
@@ -216,11 +289,110 @@ def test_the_whole_of_setup(copy, installer):
     assert done.returncode == 0 and not marker.exists(), done.stderr
 
 
+def begun(root):
+    """A setup that goes on by itself, once it has said that it began."""
+    program = f"import sys; sys.path.insert(0, {str(root)!r}); import course.__main__ as door; door.main(['setup'])"
+    process = subprocess.Popen(
+        [BASE_PYTHON, "-I", "-S", "-c", program],
+        env={name: value for name, value in os.environ.items() if name != "PATH"} | {"PIP_CONFIG_FILE": os.devnull},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline().startswith("Setting up")
+    return process
+
+
+def test_of_two_setups_the_second_waits_for_the_first(copy):
+    with begun(copy) as first:
+        second = open_door(copy, "setup")
+        assert first.wait() == second.returncode == 0, second
+    assert "waiting" in second.stdout and "Ready" in second.stdout
+    assert "Setting up" not in second.stdout, "it was made twice"
+
+
+def test_a_setup_that_was_killed_blocks_no_other(copy):
+    """The next one waits at most for the installer that was left, which would write into what is made anew."""
+    with begun(copy) as first:
+        first.kill()
+    second = open_door(copy, "setup")
+    assert second.returncode == 0 and "Setting up" in second.stdout, second
+
+
+# Dropping this right makes the system hold the one who runs the tests, where that is root, to what a folder allows.
+AS_A_USER = ["setpriv", "--bounding-set=-dac_override"] if os.name == "posix" and os.geteuid() == 0 else []
+
+
+@pytest.mark.skipif(os.name != "posix" or AS_A_USER and not shutil.which("setpriv"), reason="root may write anywhere")
+@pytest.mark.parametrize("name", ["lab", "setup", "build", "undo"])
+def test_a_folder_that_cannot_be_written_to(copy, name):
+    """It is said at once, where `.venv` is missing and where it is complete."""
+    core, test = ({lock: hashlib.sha256((copy / lock).read_bytes()).hexdigest()} for lock in LOCKS)
+    program = f"import sys; sys.path.insert(0, {str(copy)!r}); import course.__main__ as door; door.main([{name!r}])"
+    for locks in ({}, core | test):
+        stamp(copy, locks)
+        copy.chmod(0o555)
+        try:
+            command = [*AS_A_USER, BASE_PYTHON, "-I", "-S", "-B", "-c", program]
+            done = subprocess.run(command, capture_output=True, text=True)
+        finally:
+            copy.chmod(0o755)
+        assert_refused(done, "This folder cannot be written to", str(copy))
+
+
+@pytest.mark.parametrize("called", [("-m", "course"), ("a course/course",)])
+def test_it_works_from_a_folder_whose_files_are_called_like_modules(copy, called):
+    """Those of Python, which the door imports, and its own."""
+    reader = copy.parent
+    for name in ("json", "shutil", "difflib", "sysconfig", "pip", "venv", "argparse"):
+        (reader / f"{name}.py").write_text("raise SystemExit('the wrong module')")
+    if called[0] != "-m":
+        (reader / "course").mkdir()
+        (reader / "course" / "__init__.py").write_text("raise SystemExit('the wrong course')")
+        (copy / "course" / "difflib.py").write_text("raise SystemExit('the wrong module')")
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
+    environment = kept | {
+        "PATH": "",
+        "PYTHONPATH": str(copy) if called[0] == "-m" else "",
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+    done = subprocess.run([BASE_PYTHON, *called, "setup"], cwd=reader, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith(
+        f"Ready: Python {the_door.platform.python_version()} in {copy / '.venv'}\n"
+    ), done
+
+
+def test_paths_are_those_of_the_readers_folder(tmp_path, monkeypatch):
+    """They are made whole for pytest and JupyterLab, which are started in the course's folder."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_mine.py").touch()
+    (tmp_path / "words").touch()
+    monkeypatch.chdir(tmp_path)
+    path = str(tmp_path / "tests" / "test_mine.py")
+    assert the_door.whole("tests/test_mine.py::test_x") == path + "::test_x"
+    assert the_door.whole("tests/test_other.py") == "tests/test_other.py"  # maybe the course's own
+    assert the_door.whole("words") == "words"  # as in `-k words`
+
+
 @pytest.mark.parametrize("system", ["posix", "nt"])
 def test_exit_status_is_passed_on(copy, system):
     handed = "sys.exit(door.hand_over([sys.executable, '-c', 'raise SystemExit(7)']))"
     done = open_door(copy, change=f"os.name = {system!r}; {handed}")
     assert done.returncode == 7
+
+
+GIVEN = {  # what a reader gives to `test`, and whether the tests then run in one process
+    "nothing": ([], False),
+    "a word": (["-k", "course", "-x"], False),  # which is a folder, too
+    "a test": ([f"{__file__}::test_it", "-v"], True),
+    "no other processes": (["-p", "no:xdist"], True),
+}
+
+
+@pytest.mark.parametrize("given, alone", GIVEN.values(), ids=GIVEN)
+def test_the_tests_run_side_by_side_unless_some_are_named(copy, given, alone):
+    done = open_door(copy, change=f"door.hand_over = lambda command: print(*command); door.test({given}); sys.exit()")
+    assert done.stdout.rstrip().endswith(" ".join(["-m pytest", *given] if alone else given)), done
+    assert ("--numprocesses" in done.stdout) != alone
 
 
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="the tests run in no environment")

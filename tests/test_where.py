@@ -12,6 +12,8 @@ from course.places import ALIASES, place_of, places
 from levels.kernels import KERNELS
 from levels.mid_level import RANDOM
 
+pytestmark = pytest.mark.versions
+
 INDEX = places()
 
 

@@ -5,8 +5,11 @@ import base64
 import functools
 import html
 import itertools
+import os
 import re
 import shutil
+import subprocess
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -500,6 +503,27 @@ def test_a_reader_answers_and_explores_by_keyboard(chromium, address):
     assert after != before and new_address != address and image.evaluate("(now, then) => now === then", element)
     tab.get_by_role("status").get_by_text("A line of slope 2.").wait_for()
     assert errors == [] and tab.locator("[data-mime-type*=error], [data-mime-type*=stderr]").count() == 0
+
+
+BROWSER_FIRST = """
+import asyncio
+
+def test_with_a_browser(chromium):
+    assert chromium.is_connected()
+
+def test_with_a_loop_of_its_own():
+    asyncio.run(asyncio.sleep(0))
+"""
+
+
+def test_a_browser_leaves_no_event_loop_running(launched, tmp_path):
+    """Playwright's runs in the main thread, where the next test of the same process may want its own."""
+    (tmp_path / "test_both.py").write_text(BROWSER_FIRST)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "conftest", str(tmp_path)]
+    environment = build.environment(build.ROOT)
+    environment["PYTHONPATH"] += os.pathsep + str(build.ROOT / "tests")
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 def pixels(image):

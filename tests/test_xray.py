@@ -13,6 +13,8 @@ from levels.kernels import counted
 from levels.low_level import ENGINES, VARIABLES, built, device, eager
 from levels.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
 
+pytestmark = pytest.mark.versions
+
 LINE, NET = tasks.linear(), tasks.rings()
 TEN, HUNDRED = ((task.x[task.batches[0]], task.y[task.batches[0]]) for task in (LINE, NET))
 

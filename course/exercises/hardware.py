@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 
+from course.asking import Wrong, called
+from course.asking.hardware import centred, loss, nudged_slopes, turned
 from course.checks import brief
-from course.exercises.trying import Wrong, exercise
+from course.exercises.trying import exercise
 
 
 def added_in_pairs(x):
@@ -35,19 +37,14 @@ def sum_in_pairs(mine, draw):
 @exercise("01-2", lines=8)
 def centre(mine, draw):
     """A program that takes from each column its mean: two loops, one after the other."""
-    cpu = mine["pool"]()["cpu:0"]
     for rows, columns in ((3, 2), (4, 4), (7, 1), (10, 3), (1, 2), (49, 20)):
         said = f"{mine.name}, for x of shape ({rows}, {columns}),"
-        a = mine["Assembler"]("centre", "f8")
-        mine.call(said, mine.function, a, a.array("x", "rows", columns), a.array("y", "rows", columns))
-        program = mine.call(said, a.assemble)
-        x, y = cpu.put(draw.normal(size=(rows, columns))), cpu.put(np.full((rows, columns), np.nan))
-        given = x.numpy()
-        mine.call(said, program, x=x, y=y)
-        if not np.array_equal(x.numpy(), given):
+        given = draw.normal(size=(rows, columns))
+        x, y = mine.ask(centred, said, given)
+        if not np.array_equal(x, given):
             raise Wrong(f"{said} writes into x: store into y")
-        if np.isnan(y.numpy()).any():
-            raise Wrong(f"{said} leaves {np.isnan(y.numpy()).sum()} of the {y.numpy().size} places of y as they were")
+        if np.isnan(y).any():
+            raise Wrong(f"{said} leaves {np.isnan(y).sum()} of the {y.size} places of y as they were")
         total = np.cumsum(given, axis=0)[-1]  # in order, as the record wants it
         mistakes = {
             "it takes the mean of each row": given - np.cumsum(given, axis=1)[:, -1:] / columns,
@@ -57,7 +54,7 @@ def centre(mine, draw):
             "it takes the mean of the rows so far: the first loop must end before the second begins": given
             - np.cumsum(given, axis=0) / rows,
         }
-        mine.compare(said, y.numpy(), given - total / rows, mistakes)
+        mine.compare(said, y, given - total / rows, mistakes)
 
 
 @exercise("01-3", lines=2)
@@ -82,10 +79,6 @@ def slopes(mine, draw):
     """The slope of a loss in each weight, by nudging one weight at a time, up and down."""
     for shape in ((1, 1), (2, 2), (3, 2), (1, 4)):
         pull, w = draw.uniform(100, 1000, size=shape), draw.normal(size=shape)
-
-        def loss(w, pull=pull):
-            return float((pull * w * w).sum() + 3.0 * w[0, 0] * w[-1, -1])
-
         right = 2.0 * pull * w
         right[0, 0] += 3.0 * w[-1, -1]
         right[-1, -1] += 3.0 * w[0, 0]
@@ -95,7 +88,10 @@ def slopes(mine, draw):
             "it divides by two, and not by the nudge": right * 1e-6,
             "the sign is turned round: up minus down": -right,
         }
-        mine.gives((loss, w), right, mistakes, near=1e-7)
+        said = mine.spelled((loss, w))
+        result, after = mine.ask(nudged_slopes, said, pull, w)
+        mine.kept(said, (loss, w), (loss, after))
+        mine.compare(said, result, right, mistakes, near=1e-7)
 
 
 @exercise("01-5", lines=2)
@@ -103,10 +99,9 @@ def highest_rate(mine, draw):
     """The learning rate from which on a line with one weight diverges: trained with a little less and more."""
     for size in (1, 2, 5, 50):
         x = draw.normal(draw.normal(), draw.uniform(0.5, 10), size)
-        said, given = mine.spelled((x,)), x.copy()
-        rate = mine.call(said, mine.function, given)
-        if not np.array_equal(x, given):
-            raise Wrong(f"{said} changes x: work on a copy")
+        said = mine.spelled((x,))
+        rate, after = mine.ask(called, said, [x])
+        mine.kept(said, [x], after)
         if not isinstance(rate, float) or not 0 < rate < math.inf:
             raise Wrong(f"{said} gives {brief(rate)}, expected a positive float")
         for share, good in ((0.98, True), (1.02, False)):
@@ -130,17 +125,13 @@ def trained(x, rate):
 @exercise("01-6", lines=4)
 def turn(mine, draw):
     """Every block turns its numbers by one place, in place, whatever the order of its threads."""
-
-    def kernel(x):
-        mine.function(x)
-
     for blocks, threads, order in ((1, 1, None), (1, 8, None), (3, 32, None), (4, 5, 1), (2, 40, 2)):
         x = draw.normal(size=blocks * threads).astype("f4")
-        said, by_block = f"{mine.name}, launched as {blocks} x {threads} threads,", x.reshape(blocks, threads).copy()
-        mine.call(said, mine["launch_kernel"], kernel, blocks, threads, x, order=order)
+        said, by_block = f"{mine.name}, launched as {blocks} x {threads} threads,", x.reshape(blocks, threads)
         mistakes = {
             "it turns the other way": np.roll(by_block, 1, axis=1).ravel(),
             "the last number of each block stays": np.c_[by_block[:, 1:], by_block[:, -1]].ravel(),
             "it writes nothing": by_block.ravel(),
         }
-        mine.compare(said, x, np.roll(by_block, -1, axis=1).ravel(), mistakes)
+        found = mine.ask(turned, said, x, blocks, threads, order)
+        mine.compare(said, found, np.roll(by_block, -1, axis=1).ravel(), mistakes)

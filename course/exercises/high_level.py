@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from course.exercises.trying import Wrong, exercise
+from course.asking import Wrong, called, form
+from course.asking.high_level import callback_told, fitted, units_counted
+from course.exercises.trying import exercise
 
 
 @exercise("05-1", lines=5)
@@ -11,26 +13,15 @@ def fit_until(mine, draw):
     for rows, momentum in ((30, 0.0), (45, 0.5)):
         x = draw.uniform(0.5, 1.5, size=(rows, 1)) * draw.choice([-1.0, 1.0], size=(rows, 1))
         x[-5:] *= 0.01  # the last batch of an epoch has no loss to speak of
-        y, start = 3.0 * x, [np.zeros((1, 1))]
-
-        def new(momentum=momentum, start=start):
-            model = mine["Sequential"]([mine["Dense"](1, use_bias=False, dtype="float64")])
-            model.build((None, 1), "float64")
-            model.set_weights(start)
-            model.compile(mine["SGD"](0.02, momentum), "mse")
-            return model
-
-        model, losses, weights = new(), [], [start[0]]  # losses[k - 1] is that of epoch k, weights[k] stand after it
-        for _ in range(8):
-            losses += model.fit(x, y, batch_size=10, shuffle=False, verbose=0).history["loss"]
-            weights.append(model.get_weights()[0])
+        y = 3.0 * x
+        losses, weights = epochs_of(x, y, momentum)  # losses[k - 1] is that of epoch k, weights[k] stand after it
         for epochs, most in ((4, 8), (1, 8), (6, 6), (8, 3)):
             before = losses[epochs - 2] if epochs > 1 else 2 * losses[0]
             bound = float(before - 0.02 * (before - losses[epochs - 1]))  # nearly reached an epoch before
-            right, model = min(epochs, most), new()
+            right = min(epochs, most)
             listed = ", ".join(f"{loss:.4g}" for loss in losses[:6])
             said = f"{mine.name}(model, x, y, {bound:.5g}, {most}), where the losses would be {listed}, …,"
-            result = mine.call(said, mine.function, model, x.copy(), y.copy(), bound, most)
+            result, weight = mine.ask(fitted, said, x, y, momentum, bound, most)
             mistakes = {
                 "it stops too early: is it the mean loss of an epoch, as fit reports it?": weights[right - 1],
                 "it looks at the loss of the last step, not at the epoch's mean": weights[1],
@@ -38,35 +29,36 @@ def fit_until(mine, draw):
                 "it goes on when `most` epochs are over": weights[epochs],
                 "it trains on after the bound is reached": weights[most],
             }
-            mine.compare(
-                f"{said} and leaves a weight that", model.get_weights()[0], weights[right], mistakes, near=1e-9
-            )
+            mine.compare(f"{said} and leaves a weight that", weight, weights[right], mistakes, near=1e-9)
             mine.compare(said, result, right, {"it counts the epochs from 0": right - 1})
+
+
+def epochs_of(x, y, momentum):
+    """The mean losses of eight epochs of SGD at a rate of 0.02, and the weight before and after each: 0 at first."""
+    w, v, losses, weights = 0.0, 0.0, [], [np.zeros((1, 1))]
+    for _ in range(8):
+        total = 0.0
+        for k in range(0, len(x), 10):
+            error = w * x[k : k + 10] - y[k : k + 10]
+            total += np.sum(error**2)
+            v = momentum * v - 0.02 * 2.0 * np.mean(error * x[k : k + 10])
+            w += v
+        losses.append(total / len(x))
+        weights.append(np.full((1, 1), w))
+    return losses, weights
 
 
 @exercise("05-2", lines=9)
 def averaged(mine, draw):
     """A callback that gives the model, at the end, the means of the weights that it had after each epoch."""
-    model = mine["Sequential"]([mine["Dense"](3), mine["Dense"](1)])
-    model.build((None, 2))
-    model.compile(mine["SGD"](0.01), "mse")
-    shapes = [v.shape for v in model.variables]
-    callback = mine.made("Callback")
-    callback.model, ever = model, []
-    for epochs in (3, 1, 5, 0):  # one training after the other
-        seen, said = [weights_like(shapes, draw)], f"{mine.name}(), told of {epochs} epochs,"
-        model.set_weights(seen[0])
-        mine.call(said, callback.on_train_begin)
-        for epoch in range(epochs):
-            mine.call(said, callback.on_epoch_begin, epoch)
-            seen.append(weights_like(shapes, draw))
-            ever.append(seen[-1])
-            model.set_weights(seen[-1])
-            mine.call(said, callback.on_epoch_end, epoch, {"loss": float(draw.uniform())})
-            if not all(map(np.array_equal, model.get_weights(), seen[-1])):
-                raise Wrong(f"{said} changes the weights after epoch {epoch + 1}: the training must go on from its own")
-        mine.call(said, callback.on_train_end)
-        for k, (variable, *_) in enumerate(zip(model.get_weights(), shapes, strict=True)):
+    shapes, ever = ((2, 3), (1, 3), (3, 1), (1, 1)), []
+    trainings = [[weights_like(shapes, draw) for _ in range(1 + epochs)] for epochs in (3, 1, 5, 0)]
+    x, y = draw.normal(size=(2, 20, 2)).astype("f4")
+    found = mine.ask(callback_told, trainings, x, y[:, :1])
+    for seen, after_it in zip(trainings, found, strict=True):
+        said = f"{mine.name}(), told of {len(seen) - 1} epochs,"
+        ever += seen[1:]
+        for k, (variable, _) in enumerate(zip(after_it, shapes, strict=True)):
             after = [np.array(weights[k], "f8") for weights in seen[1:]] or [seen[0][k]]
             halves = after[0]
             for weight in after[1:]:
@@ -87,8 +79,6 @@ def averaged(mine, draw):
             mine.compare(
                 f"{said} variable {k} of the model", variable, np.mean(after, axis=0).astype("f4"), mistakes, 1e-5
             )
-    x, y = draw.normal(size=(2, 20, 2)).astype("f4")
-    mine.call(f"fit with {mine.name}()", model.fit, x, y[:, :1], 10, 2, 0, [mine.made("Callback")])
 
 
 def weights_like(shapes, draw):
@@ -105,10 +95,8 @@ def dead_units(mine, draw):
         (4, (4, 4, 4), "f8"),
     ):
         activations = ["relu"] * (len(sizes) - 2) + ["sigmoid"]
-        model = mine["Sequential"]([mine["Dense"](n, how) for n, how in zip(sizes[1:], activations, strict=True)])
         x = draw.uniform(0.5, 1.5, size=(rows, sizes[0])).astype(dtype)
         x[0] *= 0.01
-        model.build((None, sizes[0]), x.dtype.name)
         weights, values, right, for_one_row, zeros, rows_of_zeros = [], x, [], [], [], []
         for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False)):
             w = draw.uniform(0.1, 1.0, size=(inputs, units)).astype(dtype)  # so that a unit's bias decides
@@ -122,10 +110,9 @@ def dead_units(mine, draw):
             for_one_row.append(int((values == 0).any(axis=0).sum()))
             zeros.append(int((values == 0).sum()))
             rows_of_zeros.append(int((values == 0).all(axis=1).sum()))
-        model.set_weights(weights)
-        said, given = f"{mine.name}(model, x) for layers of {', '.join(map(str, sizes[1:]))} units", x.copy()
-        result = mine.call(said, mine.function, model, given)
-        if not np.array_equal(given, x):
+        said = f"{mine.name}(model, x) for layers of {', '.join(map(str, sizes[1:]))} units"
+        result, after = mine.ask(units_counted, said, activations, weights, x)
+        if not np.array_equal(after, x):
             raise Wrong(f"{said} changes x: work on a copy")
         mistakes = {
             "a unit counts that gives 0 for one row only": for_one_row,
@@ -145,11 +132,10 @@ def held_out(mine, draw):
         seed, said = int(draw.integers(1000)), f"{mine.name}(x, y, {share}, seed), x of {rows} rows,"
         runs = []
         for s in (seed, seed, seed + 1):
-            given = x.copy(), y.copy()
-            result = mine.call(said, mine.function, *given, share, s)
+            result, after = mine.ask(called, said, [x, y, share, s])
             if not isinstance(result, tuple | list) or len(result) != 4:
-                raise Wrong(f"{said} gives {type(result).__name__}, expected four arrays: x, y, x_test, y_test")
-            if not all(map(np.array_equal, given, (x, y))):
+                raise Wrong(f"{said} gives {form(result)}, expected four arrays: x, y, x_test, y_test")
+            if not all(map(np.array_equal, after, (x, y, share, s))):
                 raise Wrong(f"{said} changes its argument: work on a copy")
             check_parts(mine, said, result, rows, last)
             runs.append(result[3][:, 0])

@@ -2,23 +2,17 @@
 
 import numpy as np
 
-from course.exercises.trying import Wrong, exercise
-
-
-def numbers(result):
-    """A tensor as an array; anything else as it is."""
-    return result.numpy() if hasattr(result, "numpy") else result
-
-
-def slope(mine, said, variable, function, *arguments):
-    """The gradient of function(*arguments), by the notebook's own tape; of several numbers, that of their sum."""
-
-    def differentiated():
-        with mine["GradientTape"]() as tape:
-            y = function(*arguments)
-        return tape.gradient(y, variable)
-
-    return numbers(mine.call(f"the gradient of {said}", differentiated))
+from course.asking import Wrong, called, form
+from course.asking.mid_level import (
+    layer_at_first,
+    layer_with_weights,
+    loss_of,
+    metric_of,
+    slope_of_a_layer,
+    slope_of_a_loss,
+    steps_taken,
+)
+from course.exercises.trying import exercise
 
 
 @exercise("04-1", lines=5)
@@ -28,29 +22,27 @@ def scale(mine, draw):
         for rows, columns in ((3, 2), (4, 4), (1, 5), (7, 1)):
             x, more = (draw.normal(size=(n, columns)).astype(dtype) for n in (rows, rows + 2))
             w, said = draw.normal(size=columns).astype(dtype), f"{mine.name}() of x, {x.dtype}[{rows}, {columns}],"
-            layer, other = mine.made("Layer"), mine.made("Layer")
+            found, shapes = mine.ask(layer_at_first, said, x)
             mistakes = {"its numbers start at 0": 0.0 * x, "it adds its numbers": x + 1.0}
-            mine.compare(said, numbers(mine.call(said, layer.__call__, x)), x, mistakes)
-            shapes = [v.shape for v in layer.trainable_variables]
+            mine.compare(said, found, x, mistakes)
             if shapes not in ([(columns,)], [(1, columns)]):
                 has = f"variables of shapes {', '.join(map(str, shapes))}" if shapes else "no variable"
                 raise Wrong(f"{said} has {has} to train: expected one, with a number for each column")
-            layer.set_weights([np.reshape(w, shapes[0])])
             said = f"{said} its numbers set to others,"
-            for batch in (x, more):  # the next one may have more rows
+            *found, second = mine.ask(layer_with_weights, said, x, more, w.reshape(shapes[0]))
+            for batch, result in zip((x, more), found, strict=True):  # the next one may have more rows
                 mistakes = {"it makes its numbers anew in every call": batch, "it adds its numbers": batch + w}
-                mine.compare(said, numbers(mine.call(said, layer.__call__, batch)), batch * w, mistakes)
-            found = slope(mine, said, layer.trainable_variables[0], layer.__call__, x)
-            mine.compare(f"the gradient of {said}", np.ravel(found), np.sum(x, axis=0), near=1e-4)
+                mine.compare(said, result, batch * w, mistakes)
+            slope = mine.ask(slope_of_a_layer, said, x, w.reshape(shapes[0]))
+            mine.compare(f"the gradient of {said}", np.ravel(slope), np.sum(x, axis=0), near=1e-4)
             said = f"a second {mine.name}(), called first after the first one's numbers were set to others,"
             mistakes = {"two layers share their numbers: make them in build": x * w}
-            mine.compare(said, numbers(mine.call(said, other.__call__, x)), x, mistakes)
+            mine.compare(said, second, x, mistakes)
 
 
 @exercise("04-2", lines=4)
 def huber(mine, draw):
     """Half the squared error where the error is up to 1 in size, beyond that its size less one half."""
-    loss = mine.made("Loss")
     for dtype in ("f8", "f4"):
         for shape in ((6, 1), (3, 3), (1, 1), (50, 2)):
             true, errors = np.rint(4.0 * draw.normal(size=(2, *shape))).astype(dtype)
@@ -74,32 +66,27 @@ def huber(mine, draw):
             }
             said = f"{mine.name}() of y_true and y_pred, both {true.dtype}{list(shape)}"
             mistakes = {kind: each.mean() for kind, each in kinds.items()} | {"it is a sum, not a mean": right.sum()}
-            result = mine.call(said, loss.__call__, true, predicted)
-            mine.compare(said, numbers(result), right.mean(), mistakes, near)
-            result = mine.call(f"{said}, with weights", loss.__call__, true, predicted, weight)
-            mine.compare(f"{said}, with weights", numbers(result), (right * weight[:, None]).mean(), (), near)
-            variable = mine["Variable"](predicted)
-            found = slope(mine, said, variable, loss.__call__, true, variable)
-            mine.compare(f"the gradient of {said}", found, np.clip(error, -1, 1) / error.size, (), near)
+            mine.compare(said, mine.ask(loss_of, said, true, predicted), right.mean(), mistakes, near)
+            slope = mine.ask(slope_of_a_loss, said, true, predicted)
+            mine.compare(f"the gradient of {said}", slope, np.clip(error, -1, 1) / error.size, (), near)
+            said = f"{said}, with weights"
+            found = mine.ask(loss_of, said, true, predicted, weight)
+            mine.compare(said, found, (right * weight[:, None]).mean(), (), near)
 
 
 @exercise("04-3", lines=5)
 def sign_descent(mine, draw):
     """A step of the rate down or up, by the sign of m, a mean of the gradients so far: m ← 0.9·m + 0.1·dw."""
     for dtype, near in (("f8", 1e-12), ("f4", 1e-5)):
-        optimizer, rate = mine.made("Optimizer", 0.125), 0.125
-        shapes = ((3, 2), (1, 2), (4,))
+        shapes, steps = ((3, 2), (1, 2), (4,)), []
         w = [draw.normal(size=shape).astype(dtype) for shape in shapes]
-        m, variables = [np.zeros_like(x) for x in w], [mine["Variable"](x) for x in w]
         for step in range(1, 7):
-            if step == 5:
-                optimizer.learning_rate = rate = 0.5
             size = 10.0 ** draw.integers(-3, 3)
             dw = [(size * draw.normal(size=shape)).astype(dtype) for shape in shapes]
             dw[0][0] = 0.0  # in every step: here nothing may move
-            pairs = [(mine["constant"](x), variable) for x, variable in zip(dw, variables, strict=True)]
-            said = f"{mine.name}(0.125) in step {step}"
-            mine.call(said, optimizer.apply_gradients, pairs)
+            steps.append((f"{mine.name}(0.125) in step {step}", 0.125 if step < 5 else 0.5, dw))
+        m, found = [np.zeros_like(x) for x in w], mine.ask(steps_taken, 0.125, w, steps)
+        for (said, rate, dw), after in zip(steps, found, strict=True):
             for k, old in enumerate(m):
                 m[k] = np.asarray(0.9 * old + 0.1 * dw[k], dtype)
                 mistakes = {
@@ -113,28 +100,28 @@ def sign_descent(mine, draw):
                 }
                 w[k] = np.asarray(w[k] - rate * np.sign(m[k]), dtype)
                 said_of = f"{said}, for a variable of shape {shapes[k]},"
-                mine.compare(said_of, variables[k].numpy(), w[k], mistakes, near)
+                mine.compare(said_of, after[k], w[k], mistakes, near)
 
 
 @exercise("04-4", lines=5)
 def f1(mine, draw):
     """2·right / (called + true), of the sums over all batches."""
     for dtype, threshold in (("f8", 0.5), ("f4", 0.5), ("f4", 0.25)):
-        metric = mine.made("BinaryAccuracy", threshold)
+        rounds, expected = [], []
         for rare in (0.5, 0.1, 0.9, 0.0):  # each begins anew
-            metric.reset_state()
+            rounds.append([])
             sums, unweighted, batches = np.zeros(3), np.zeros(3), []
             for rows in (40, 3, 1, 10):
                 shape = (rows, 1) if rows > 1 else (rows,)
                 true = (draw.uniform(size=shape) < rare).astype(dtype)
                 p = (0.6 * draw.uniform(size=shape) + 0.4 * true).astype(dtype) if rare else np.zeros_like(true)
                 weight = draw.integers(1, 4, size=rows).astype(dtype) if dtype == "f8" else np.ones(rows, dtype)
-                called = p > threshold
-                parts = np.array([called, true, called * true], dtype="f8").reshape(3, rows)
+                said_so = p > threshold
+                parts = np.array([said_so, true, said_so * true], dtype="f8").reshape(3, rows)
                 sums, unweighted = sums + parts @ weight, unweighted + parts.sum(axis=1)
                 batches.append(f1_of(*(parts @ weight)))
                 said = f"{mine.name}({threshold}) after {len(batches)} batches, the last of {rows} rows,"
-                mine.call(said, metric.update_state, true, p, *([weight] if dtype == "f8" else []))
+                rounds[-1].append((said, true, p, weight) if dtype == "f8" else (said, true, p))
                 called, true, right = sums
                 mistakes = {
                     "it is the mean of the batches' F1: add up the three sums, and divide at the end": np.mean(batches),
@@ -146,7 +133,10 @@ def f1(mine, draw):
                     mistakes["it is the precision"] = right / called
                     mistakes["it is the recall"] = right / true
                     mistakes["it is the plain mean of precision and recall"] = (right / called + right / true) / 2
-                mine.compare(said, mine.call(said, metric.result), float(f1_of(*sums)), mistakes, near=1e-6)
+                expected.append((said, float(f1_of(*sums)), mistakes))
+        found = [result for results in mine.ask(metric_of, threshold, rounds) for result in results]
+        for result, (said, right, mistakes) in zip(found, expected, strict=True):
+            mine.compare(said, result, right, mistakes, near=1e-6)
 
 
 def f1_of(called, true, right):
@@ -164,11 +154,11 @@ def standardised(mine, draw):
                 x[:, -1], test[:, -1] = 4.0, 4.0
                 test[0, -1] = 5.0
             both = np.concatenate([x, test])
-            said, given = f"{mine.name}(x {list(x.shape)}, x_test {list(test.shape)})", (x.copy(), test.copy())
-            result = mine.call(said, mine.function, *given)
+            said = f"{mine.name}(x {list(x.shape)}, x_test {list(test.shape)})"
+            result, after = mine.ask(called, said, [x, test])
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise Wrong(f"{said} gives {type(result).__name__}, expected two arrays, x and x_test")
-            if not all(map(np.array_equal, given, (x, test))):
+                raise Wrong(f"{said} gives {form(result)}, expected two arrays, x and x_test")
+            if not all(map(np.array_equal, after, (x, test))):
                 raise Wrong(f"{said} changes its argument: work on a copy")
             for name, table, mine_gives in zip(("x", "x_test"), (x, test), result, strict=True):
                 mistakes = {

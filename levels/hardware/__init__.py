@@ -1,6 +1,6 @@
 """1 · Hardware."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 # fmt: off
 # isort: skip_file
 

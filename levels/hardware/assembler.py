@@ -1,6 +1,6 @@
 """A program is loads, arithmetic and stores: an assembler that writes one, instruction by instruction."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import ctypes
 import functools

@@ -1,6 +1,6 @@
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import math
 import os

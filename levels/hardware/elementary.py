@@ -1,6 +1,6 @@
 """exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import math
 import struct

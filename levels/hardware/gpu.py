@@ -1,6 +1,6 @@
 """A GPU: thousands of threads run one kernel. Where there is none, a simulator runs the same kernel and checks every access."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import ctypes
 import functools

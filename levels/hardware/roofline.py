@@ -1,6 +1,6 @@
 """Time has a floor: how fast this machine loads, computes and calls, measured by programs of our own."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import functools
 import statistics

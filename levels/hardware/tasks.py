@@ -1,6 +1,6 @@
 """The two tasks in machine code: one program, one call, any number of steps."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import functools
 from collections.abc import Callable
@@ -94,7 +94,7 @@ def linear_program(dtype, features):
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)
+        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)  # model
         loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
@@ -203,7 +203,7 @@ def dnn_program(dtype, features, lanes=None):
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     with a.loop("steps") as step:
-        weights = load_weights(a, arrays)
+        weights = load_weights(a, arrays)  # model
         loss, sums = a.sum(), [[[a.sum() for _ in range(w.shape[1])] for _ in range(w.shape[0])] for w in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)

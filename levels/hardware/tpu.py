@@ -1,6 +1,6 @@
 """A TPU, cycle by cycle: an array of cells that multiply and add, and the instructions that feed it."""
 
-# Built from notebooks/01_hardware.ipynb: edit there, then run its last cell.
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 from collections import Counter
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """5 · High-level API."""
 
-# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+# Built from 05_high_level.ipynb: edit there, then run its last cell.
 # fmt: off
 # isort: skip_file
 
@@ -21,8 +21,8 @@ from .models import (
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "CLASSES", "CONFIG", "FILES", "MODELS", "ONNX", "OPTIMIZER", "OPTIMIZERS", "PIECE", "RISING", "WEIGHTS", "Call",
-    "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping", "Estimator", "Functional", "History", "Input",
+    "ABOVE", "CLASSES", "CONFIG", "FILES", "MODELS", "ONNX", "OPTIMIZER", "OPTIMIZERS", "PIECE", "RISING", "WEIGHTS",
+    "Call", "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping", "Estimator", "Functional", "History", "Input",
     "LearningRateScheduler", "LinearRegressor", "Model", "ModelCheckpoint", "Monitor", "OnnxWriter", "Placeholder",
     "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN", "Training", "alone", "arg_max_row",
     "arrays_of", "attach", "attributes_of", "blamed", "both", "check_built", "check_targets", "compiled",
@@ -33,13 +33,14 @@ __all__ = [
 ]
 
 LAZY = {
-    "CLASSES": "saving", "CONFIG": "saving", "FILES": "saving", "MODELS": "saving", "ONNX": "exporting", "OPTIMIZER":
-    "saving", "WEIGHTS": "saving", "DNNClassifier": "estimators", "Estimator": "estimators", "LinearRegressor":
-    "estimators", "OnnxWriter": "exporting", "arg_max_row": "exporting", "attributes_of": "exporting", "blamed":
-    "saving", "both": "exporting", "check_built": "saving", "export": "exporting", "fill": "saving", "info":
-    "exporting", "load_model": "saving", "nothing_drawn": "saving", "onnx_graph": "exporting", "packed": "saving",
-    "reader": "saving", "reduction_row": "exporting", "replaced": "saving", "save": "saving", "slice_row": "exporting",
-    "sum_row": "exporting", "traced": "exporting", "write": "saving", "written": "saving", "written_part": "saving"
+    "ABOVE": "saving", "CLASSES": "saving", "CONFIG": "saving", "FILES": "saving", "MODELS": "saving", "ONNX":
+    "exporting", "OPTIMIZER": "saving", "WEIGHTS": "saving", "DNNClassifier": "estimators", "Estimator": "estimators",
+    "LinearRegressor": "estimators", "OnnxWriter": "exporting", "arg_max_row": "exporting", "attributes_of":
+    "exporting", "blamed": "saving", "both": "exporting", "check_built": "saving", "export": "exporting", "fill":
+    "saving", "info": "exporting", "load_model": "saving", "nothing_drawn": "saving", "onnx_graph": "exporting",
+    "packed": "saving", "reader": "saving", "reduction_row": "exporting", "replaced": "saving", "save": "saving",
+    "slice_row": "exporting", "sum_row": "exporting", "traced": "exporting", "write": "saving", "written": "saving",
+    "written_part": "saving"
 }
 
 

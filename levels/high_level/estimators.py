@@ -1,6 +1,6 @@
 """Models in the company of scikit-learn: estimators that make and fit a model."""
 
-# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+# Built from 05_high_level.ipynb: edit there, then run its last cell.
 
 import numpy as np
 from scipy.special import expit

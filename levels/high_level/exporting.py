@@ -1,6 +1,6 @@
 """A model for those who have no `levels`: ONNX."""
 
-# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+# Built from 05_high_level.ipynb: edit there, then run its last cell.
 
 from pathlib import Path
 

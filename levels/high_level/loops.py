@@ -1,6 +1,6 @@
 """The training loop, written once for all models."""
 
-# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+# Built from 05_high_level.ipynb: edit there, then run its last cell.
 
 import functools
 import math

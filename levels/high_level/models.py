@@ -1,6 +1,6 @@
 """Models that own their training loop."""
 
-# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+# Built from 05_high_level.ipynb: edit there, then run its last cell.
 
 import math
 import sys

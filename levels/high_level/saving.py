@@ -1,6 +1,6 @@
 """A model that leaves the house: a folder of data, without any code."""
 
-# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+# Built from 05_high_level.ipynb: edit there, then run its last cell.
 
 import json
 import math
@@ -182,7 +182,9 @@ def nothing_drawn(most):
         INITIALIZERS.update(before)
 
 
-MODELS = Path(low_level.__file__).parents[2] / "data" / "models"
+# beside the course's `levels`, or a folder further up from a reader's own
+ABOVE = [folder / "data" / "models" for folder in Path(low_level.__file__).parents]
+MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
 
 
 def load_model(path, custom_objects=None):

@@ -1,6 +1,6 @@
 """The two tasks as models: compile, fit."""
 
-# Built from notebooks/05_high_level.ipynb: edit there, then run its last cell.
+# Built from 05_high_level.ipynb: edit there, then run its last cell.
 
 from levels.hardware.tasks import Fit, check_inputs, check_task
 from levels.mid_level import SGD, Dataset, Dense
@@ -25,11 +25,11 @@ def train(model, loss, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)
+    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
     return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)

@@ -1,6 +1,6 @@
 """2 · Kernels."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 # fmt: off
 # isort: skip_file
 

@@ -1,6 +1,6 @@
 """Compiled programs are kept under a hash of everything they were made from."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import dis
 import functools

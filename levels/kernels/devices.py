@@ -1,6 +1,6 @@
 """Two more columns of the table: what a GPU and a TPU do for the same ops."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import functools
 import inspect

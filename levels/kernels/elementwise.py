@@ -1,6 +1,6 @@
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import inspect
 import math

@@ -1,6 +1,6 @@
 """The matrix product."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import functools
 import platform

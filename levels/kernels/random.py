@@ -1,6 +1,6 @@
 """Random numbers that are a function of a key and a counter: the same for any number of threads."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import math
 

@@ -1,6 +1,6 @@
 """Reductions: many numbers become one, along an axis."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import math
 import reprlib

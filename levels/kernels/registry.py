@@ -1,6 +1,6 @@
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import difflib
 import inspect

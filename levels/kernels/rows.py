@@ -1,6 +1,6 @@
 """Rows picked, and added to, by number."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import math
 from itertools import accumulate

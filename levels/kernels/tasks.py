@@ -1,6 +1,6 @@
 """The two tasks as launches: every op on a whole batch, gradients by hand."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     place, dtype, (batch, features), losses = DEVICES[-1], x.dtype, (len(batches[0]), x.shape[1]), []
-    x_, y_, w, b = map(place.put, (x, y, *weights))
+    x_, y_, w, b = map(place.put, (x, y, *weights))  # model
     n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
     rows, target, xw, prediction, error, squared, ge, de = (
         place.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
@@ -80,7 +80,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
-    x_, y_, *weights = map(place.put, (x, y, *weights))
+    x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)

@@ -1,6 +1,6 @@
 """A kernel of your own: tried on hard inputs first, then run by every level above."""
 
-# Built from notebooks/02_kernels.ipynb: edit there, then run its last cell.
+# Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import functools
 from contextlib import contextmanager

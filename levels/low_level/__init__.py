@@ -1,6 +1,6 @@
 """3 · Low-level API."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 # fmt: off
 # isort: skip_file
 

@@ -1,6 +1,6 @@
 """The tape: a list of what passed the door, read backwards it gives the gradient."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import math
 

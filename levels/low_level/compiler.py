@@ -1,6 +1,6 @@
 """A graph becomes a program: by rows where it splits so, else loop by loop, else launch by launch."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import ctypes
 import functools

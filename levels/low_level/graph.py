@@ -1,6 +1,6 @@
 """A function of tensors, run once on symbols, becomes a graph; passes make the graph smaller."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
 import weakref

@@ -1,6 +1,6 @@
 """A module finds its variables."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import math
 import reprlib

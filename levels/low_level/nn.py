@@ -1,6 +1,6 @@
 """The functions of neural nets."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from .tensors import apply
 

@@ -1,6 +1,6 @@
 """The two tasks as tensors: the formula forward, the tape backward, all steps in one program."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
@@ -13,7 +13,7 @@ from .tensors import Variable, clip, constant, log, reduce_mean
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    w, b = map(Variable, weights)
+    w, b = map(Variable, weights)  # model
 
     @function
     def step(rows, target):
@@ -46,7 +46,7 @@ def dnn(x, weights):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    weights = [Variable(w) for w in weights]
+    weights = [Variable(w) for w in weights]  # model
 
     @function
     def step(rows, target):

@@ -1,6 +1,6 @@
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
-# Built from notebooks/03_low_level.ipynb: edit there, then run its last cell.
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
 import math

@@ -1,6 +1,6 @@
 """4 · Mid-level API."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 # fmt: off
 # isort: skip_file
 

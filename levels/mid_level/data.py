@@ -1,6 +1,6 @@
 """Data that arrives in batches: a dataset is a recipe for iterators."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 import csv
 import functools

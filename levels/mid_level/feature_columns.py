@@ -1,6 +1,6 @@
 """Feature columns: a dict of numbers, words and gaps becomes one matrix."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 import hashlib
 import reprlib

@@ -1,6 +1,6 @@
 """A part owns its variables: layers."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 import difflib
 import functools

@@ -1,6 +1,6 @@
 """Losses: one number that says how wrong a prediction is."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 from levels.low_level import (
     Symbol,

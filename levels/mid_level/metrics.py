@@ -1,6 +1,6 @@
 """Metrics: how good a model is, over all batches so far."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 import functools
 import re

@@ -1,6 +1,6 @@
 """Optimizers: how a variable changes, given its gradient."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 import functools
 import math

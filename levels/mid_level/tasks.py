@@ -1,6 +1,6 @@
 """The two tasks as layers, a loss, an optimizer and a dataset."""
 
-# Built from notebooks/04_mid_level.ipynb: edit there, then run its last cell.
+# Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 from levels.hardware.tasks import Fit, check_inputs, check_task
 from levels.low_level import GradientTape, function
@@ -47,11 +47,11 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)
+    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)

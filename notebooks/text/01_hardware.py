@@ -2067,7 +2067,7 @@ def linear_program(dtype, features):
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)
+        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)  # model
         loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
@@ -2331,7 +2331,7 @@ def dnn_program(dtype, features, lanes=None):
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     with a.loop("steps") as step:
-        weights = load_weights(a, arrays)
+        weights = load_weights(a, arrays)  # model
         loss, sums = a.sum(), [[[a.sum() for _ in range(w.shape[1])] for _ in range(w.shape[0])] for w in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
@@ -2555,6 +2555,27 @@ widgets.explore(
 # With fifty launches and a batch of a hundred, nearly all the time is calling. Large batches hide it, and so does one large
 # program. The first is what people do when they raise the batch to "fill the machine". The second is what a compiler
 # does, on level 3.
+#
+# ### The level below | here
+#
+# Each notebook lays the level below beside its own. Below this one there is no level, only plain Python, number 0:
+# `course/reference.py`. The lines stand under the part of a step that they are. **A line that calls functions says how many
+# lines they have: click on it, and they open.** What bears no mark, such as the loop, is folded at the end. Above it all stand
+# numbers, and the last loss once for all versions that give it.
+
+# %%
+compare.measure(task, reference.linear_regression, linear_regression, last=1000)
+
+# %% [markdown]
+# The formulas are the same, line by line. What differs is when they run: plain Python computes each line for each row, and
+# level 1 runs each line once, to write the instructions down. And the net. (Plain Python takes only its last ten steps, from where
+# level 1 has come by then.)
+
+# %%
+compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeats=1)
+
+# %% [markdown]
+# The **launches** of plain Python are its operations on two numbers, 42,000 for a step of the net. Here one launch takes all steps.
 
 # %% [markdown]
 # ## Another machine: the GPU (25 min, optional)
@@ -4310,6 +4331,8 @@ except IndexError as error:
 # what was expected, and, where it can tell, which mistake that looks like. The inputs are drawn at random, so an answer that
 # is right only for some of them does not pass. `python3 -m course progress` shows what you have solved.
 #
+# You may come here at any time, without the notebook before it: what is missing, `begin` takes from the level that is built.
+#
 # ### 01-1 · A sum that does not get stuck
 #
 # Add neighbours, then the sums of neighbours, and so on. An odd one at the end waits for the next round:
@@ -4326,9 +4349,10 @@ except IndexError as error:
 #
 # Each number passes through about log₂ n additions, not n, so less is rounded away. (About 5 lines.)
 
-
 # %%
 from course import exercises
+
+exercises.begin("01-1")
 
 
 def sum_in_pairs(x):
@@ -4345,8 +4369,12 @@ exercises.check("01-1", sum_in_pairs)
 # `[rows, columns]`, and write the program. A mean is a sum over the rows, divided by their number, as in the record. (About 8
 # lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `linear_program`; `x.shape[1]` is the number of columns.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("01-2")
+
+
 def centre(a, x, y):
     """Write a program that stores x[rows, columns] minus the mean of its columns into y."""
     ...
@@ -4367,8 +4395,12 @@ exercises.check("01-2", centre)
 #
 # (About 2 lines.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("01-3")
+
+
 def lines_touched(count, step, itemsize):
     """The lines of 64 bytes that hold `count` numbers of `itemsize` bytes, `step` numbers from one to the next."""
     return ...
@@ -4388,8 +4420,12 @@ exercises.check("01-3", lines_touched)
 #
 # (About 7 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("01-4")
+
+
 def slopes(loss, w):
     """The slope of loss(w), a float, in each number of the array w[inputs, units]. w itself stays as it is."""
     return ...
@@ -4403,6 +4439,11 @@ exercises.check("01-4", slopes)
 # Here is the line with four learning rates. The last two print a symptom that everybody meets one day:
 
 # %%
+from course import exercises, tasks
+
+exercises.begin("01-5")
+
+task = tasks.linear()
 for rate in (0.0005, 0.02, 0.03, 0.1):
     losses = linear_regression(task.x, task.y, task.weights, task.batches[:300], rate).losses
     print(f"rate {rate:<7}", *(f"{losses[step]:>10.3g}" for step in (0, 1, 10, 100, 299)))
@@ -4413,8 +4454,12 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
 # step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? When does that factor reach -1, so that w
 # jumps to and fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("01-5")
+
+
 def highest_rate(x):
     """The rate from which on training diverges, a float, for a line with one weight and the inputs x[n]."""
     return ...
@@ -4431,21 +4476,32 @@ exercises.check("01-5", highest_rate)
 # (For this one, read *Another machine: the GPU* first.) Every block shall turn its numbers by one place: each thread takes the
 # number of the next one, the last thread takes the first. Here is a kernel that does it in one line:
 
-
 # %%
+from course import exercises
+
+exercises.begin("01-6")
+
+
 def turn_in_a_hurry(x):
     i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
     x[i] = x[i - t + (t + 1) % n]
 
 
-tell(turn_in_a_hurry, 1, 8, np.arange(8, dtype="f4"))
+try:
+    launch_kernel(turn_in_a_hurry, 1, 8, np.arange(8, dtype="f4"))
+except GpuError as error:
+    print(type(error).__name__, "-", error)
 
 # %% [markdown]
 # On a real GPU nobody tells you. All is well as long as the threads go in step, and with more of them than a warp has, numbers
 # are lost now and then. Two threads are named, and the line. Which of the two came too early? (About 4 lines.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("01-6")
+
+
 def turn(x):
     """Every block turns its numbers by one place: x[i] becomes the number of the next thread of the block."""
     ...

@@ -2091,7 +2091,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     place, dtype, (batch, features), losses = DEVICES[-1], x.dtype, (len(batches[0]), x.shape[1]), []
-    x_, y_, w, b = map(place.put, (x, y, *weights))
+    x_, y_, w, b = map(place.put, (x, y, *weights))  # model
     n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
     rows, target, xw, prediction, error, squared, ge, de = (
         place.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
@@ -2197,7 +2197,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
-    x_, y_, *weights = map(place.put, (x, y, *weights))
+    x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
@@ -2293,15 +2293,24 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 # The arithmetic is lost in it, as the surprise at the top foretold. That is the price of calling ops by name, one after
 # the other. Level 3 will first add to it, and then win it back.
 #
-# Both levels beside each other: the same four parts of a step, and beneath them what they count and take.
+# ### The level below | here
+#
+# Both levels beside each other: what they count and take, and the same parts of a step. A click on a line opens what it calls.
 
-# %% tags=["nbval-ignore-output"]
-compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000).columns()
+# %%
+compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
 
 # %% [markdown]
-# Read the row of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
+# Read the band of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
 # other, and each reads and writes whole buffers. The lines of a step are about as many, the bytes are not. The last loss is
-# the same to the bit, except in float32.
+# the same to the bit, except in float32. And the net:
+
+# %%
+compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
+
+# %% [markdown]
+# Where level 1 opens eight helpers, level 2 opens two: loops over units have gone into the kernels. The last loss is one and
+# the same again.
 #
 # ## More of the same kind (optional)
 #
@@ -3396,9 +3405,10 @@ for kind in ("cpu", "gpu", "tpu"):
 #
 # (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0?)
 
-
 # %%
 from course import exercises
+
+exercises.begin("02-1")
 
 
 def hypotenuse(x, y):
@@ -3424,8 +3434,12 @@ exercises.check("02-1", hypotenuse)
 #
 # (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-2")
+
+
 def gradient_product(dw, x, dy):
     """dw[k, j] = Σᵢ x[i, k]·dy[i, j] for dw[inputs, units], x[rows, inputs], dy[rows, units]."""
     ...
@@ -3447,8 +3461,12 @@ exercises.check("02-2", gradient_product)
 #
 # (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-3")
+
+
 def steps_of(shape, common):
     """For each axis of `common`: how many numbers an array of `shape` steps on in memory, 0 where it is repeated."""
     return ...
@@ -3473,8 +3491,12 @@ exercises.check("02-3", steps_of)
 # A row need not be a multiple of four long. A kernel that reads past its end reads somebody else's memory, and says nothing.
 # (About 11 lines.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-4")
+
+
 def sum_by_fours(out, x):
     """out[i] = Σₖ x[i, k], in the order of the picture, for out[rows] and x[rows, n]."""
     ...
@@ -3488,6 +3510,10 @@ exercises.check("02-4", sum_by_fours)
 # Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
 
 # %%
+from course import exercises
+
+exercises.begin("02-5")
+
 KEPT = {}
 
 
@@ -3518,8 +3544,12 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # their programs are not), names, defaults, and the numbers and functions that it reads, with all that *those* read. (About 5 lines. Hint:
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("02-5")
+
+
 def cache_key(function):
     """A value that differs whenever the function's program could, and is equal when it is defined again unchanged."""
     return ...

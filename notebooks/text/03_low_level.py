@@ -3253,7 +3253,7 @@ from levels.hardware.tasks import Fit, check_inputs, check_task
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    w, b = map(Variable, weights)
+    w, b = map(Variable, weights)  # model
 
     @function
     def step(rows, target):
@@ -3318,7 +3318,7 @@ def dnn(x, weights):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    weights = [Variable(w) for w in weights]
+    weights = [Variable(w) for w in weights]  # model
 
     @function
     def step(rows, target):
@@ -3394,10 +3394,15 @@ print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as leve
 # part of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit` go the same way: trace, make smaller, fuse,
 # emit.
 #
-# What did that buy the writer? The net on the level beneath and on this one:
+# ### The level below | here
+#
+# What did that buy the writer? Both tasks on the level beneath and on this one:
 
-# %% tags=["nbval-ignore-output"]
-compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1).columns()
+# %%
+compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
+
+# %%
+compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 
 # %% [markdown]
 # Half the lines, and the whole backward pass is one of them. Op by op we pay for it; compiled, the step is several times as
@@ -3829,6 +3834,8 @@ print(
 # %%
 from course import exercises
 
+exercises.begin("03-1")
+
 
 def dense_rule(dy, y, x, w, b):
     """The gradients dx, dw, db of y = x[rows, inputs] @ w[inputs, units] + b, from the gradient dy[rows, units]."""
@@ -3852,8 +3859,12 @@ exercises.check("03-1", dense_rule)
 # Each number of a tensor takes its own branch, so one `if` cannot choose; while a function is traced, there is no
 # number to ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-2")
+
+
 def huber(error):
     """error²/2 where |error| ≤ 1, else |error| - 1/2: a tensor shaped like `error`."""
     return ...
@@ -3875,8 +3886,12 @@ exercises.check("03-2", huber)
 #
 # (About 4 lines. Hint: `y[k]` is an op as well. Who has to hear of it? And how often will the tape be read?)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-3")
+
+
 def jacobian(function, x):
     """J[i, j] = d y[i] / d x[j] of y[m] = function(x[n]), as an array of x's dtype."""
     return ...
@@ -3899,8 +3914,12 @@ exercises.check("03-3", jacobian)
 # (About 8 lines. Hint: `rebuilt`, as in `folded`. The tensor of a constant is `node.attrs["of"]`; equal shape and dtype
 # are one Spec, so `is` compares.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-4")
+
+
 def without_ones(graph):
     """The graph without the products that give back one of their factors because the other is a constant 1.0."""
     return ...
@@ -3917,8 +3936,12 @@ exercises.check("03-4", without_ones)
 # its maker (`grad_fn`), and who wants a gradient collects the makers, from the loss backwards. Here is a way to collect
 # that looks reasonable:
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-5")
+
+
 def collected(makers, target):
     """The maker of the target, the makers of its inputs, the makers of theirs, …; the target's comes last."""
     found, waiting = {}, [target]
@@ -3947,8 +3970,12 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 # inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
 # compare tensors.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-5")
+
+
 def in_order(makers, target):
     """The records that the target was made from, each once, after those that made its inputs.
 
@@ -3968,6 +3995,10 @@ exercises.check("03-5", in_order)
 # loss by 0.64:
 
 # %%
+from course import exercises
+
+exercises.begin("03-6")
+
 w = Variable(np.array(1.0))
 for _ in range(20):
     with GradientTape():
@@ -3992,8 +4023,12 @@ for _ in range(20):
 #
 # (About 8 lines. Each loss is a function without arguments, to be called while a tape is open.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("03-6")
+
+
 def train(losses, variables, rate, steps):
     """SGD: each step adds the gradients of all these losses, then moves each variable by -rate times its `grad`."""
     ...

@@ -2102,7 +2102,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #
 # The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for the
 # starting weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and
-# update.
+# update. The fifth mark, `model`, stands where the layers are named, in the tasks below.
 
 # %%
 #| export tasks
@@ -2153,7 +2153,7 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)
+    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
 
 
 # %%
@@ -2191,7 +2191,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
 
 
@@ -2267,6 +2267,18 @@ widgets.explore(
 # %% [markdown]
 # The loop, then the launches, then the gradients, then the names of the weights: each level takes something out of our hands.
 # The losses stay where they are.
+#
+# ### The level below | here
+
+# %%
+compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
+
+# %%
+compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
+
+# %% [markdown]
+# On level 3 the two tasks differ in every band. Here they differ in one, `model`: its layers and its loss. All the rest is
+# `train`, and it is the same for both.
 #
 # ## More of the same kind (optional)
 #
@@ -3142,9 +3154,10 @@ print(*METRICS, sep=", ")
 #
 # (About 5 lines. Hint: the shape that `build` gets is that of x; `"ones"` is an initializer from *More layers*.)
 
-
 # %%
 from course import exercises
+
+exercises.begin("04-1")
 
 
 class Scale(Layer):
@@ -3178,8 +3191,12 @@ exercises.check("04-1", Scale)
 # (About 4 lines. Hint: level 3 has `where(condition, a, b)`, and the size of an error is `where(error > 0.0, error, -error)`.
 # Who takes the mean, and who looks after the weights of the samples?)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-2")
+
+
 class Huber(Loss):
     """mean(½·error² where |error| ≤ 1, else |error| - ½), with error = y_pred - y_true"""
 
@@ -3208,8 +3225,12 @@ exercises.check("04-2", Huber)
 # Where m is 0, nothing moves. (About 5 lines. Hint: `cast(m > 0.0, m.dtype)` is 1 where m is positive, else 0; `memory` names
 # what is remembered, as in `RMSprop`.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-3")
+
+
 class SignDescent(Optimizer):
     """m ← 0.9·m + 0.1·dw; w ← w - rate·sign(m)"""
 
@@ -3242,8 +3263,12 @@ exercises.check("04-3", SignDescent)
 # A metric sees one batch at a time, and a batch may hold no spam at all. (About 5 lines. Hint: `BinaryAccuracy` has `said`, and
 # `ratio` gives 0 where there is nothing to divide by.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-4")
+
+
 class F1(BinaryAccuracy):
     """2·right / (called + true), over all batches; 0 where nothing is 1 and nothing was called 1."""
 
@@ -3263,9 +3288,14 @@ exercises.check("04-4", F1)
 # Here is a model of one line, from the flipper to the mass. It standardises whatever it is asked about, and looks reasonable:
 
 # %%
-named = tasks.read("penguins.csv", ("species", "body_mass_g"), (str, str))
-gentoo = np.array([name == "Gentoo" for name, mass in named if mass != "NA"])
-flipper, mass = millimetres[:, 2], kilograms[:, 0]
+from course import exercises, tasks
+
+exercises.begin("04-5")
+
+table = tasks.read("penguins.csv", ("species", "flipper_length_mm", "body_mass_g"), (str, str, str))
+table = [row for row in table if "NA" not in row]
+gentoo = np.array([name == "Gentoo" for name, _, _ in table])
+flipper, mass = np.array([(float(length), float(grams) / 1000) for _, length, grams in table]).T
 slope, level = np.polyfit((flipper - flipper.mean()) / flipper.std(), mass, 1)
 
 
@@ -3285,8 +3315,12 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
 # are standardised by *these*. They take no part in making them: a row that had a say in the model can no longer test it. (About 3
 # lines. A column that is constant in x has a deviation of 0: divide it by 1.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("04-5")
+
+
 def standardised(x, x_test):
     """Both tables [rows, columns], minus the mean of each column of x, divided by its standard deviation in x."""
     return ...

@@ -2035,7 +2035,7 @@ def train(model, loss, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)
+    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
 
 
 # %% tags=["hide-input"]
@@ -2078,7 +2078,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
     return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
 
 
@@ -2133,29 +2133,23 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## The five side by side (8 min)
 #
-# Here is the course on one page. The lines that matter of one task, on every level, under the marks of what they do. On
-# the left stands plain Python, `course/reference.py`, the arithmetic that every level has to equal; on the right
-# this notebook. Read a row from left to right: each level says the same in its own words, until one line says all
-# four.
+# Here is the course on one page: one task, on every level, in bands. A **band** is a part of a step, and in it stand the lines
+# of all levels, each led by the level's number. 0 is plain Python, `course/reference.py`, the arithmetic that every
+# level has to equal; 5 is this notebook.
+#
+# We train the line in eight versions. Level 1 has two of them, float64 one number at a time and float32 with lanes
+# (SIMD); level 3 has two, op by op and compiled.
 
 # %%
-from course import checks, great, reference, widgets
+from course import bands, checks, great, reference, widgets
 
 levels = (hardware, kernels, low_level, mid_level)
 line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels), linear_regression]
-compare.side_by_side(*line_on_all)
-
-# %%
 net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels), dnn_classifier]
-compare.side_by_side(*net_on_all)
-
-# %% [markdown]
-# Is it the same? We train the line in eight versions now. Level 1 has two of them,
-# float64 one number at a time and float32 with lanes (SIMD); level 3 has two, op by op and compiled.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "How many different last losses will the table show, for the eight versions?",
+    "How many different last losses will stand above the bands, for the eight versions?",
     2,
     slider=(1, 8, 1),
     because="""Seven compute in float64, the same operations in the same order: plain Python and `fit` end with the same bits. The
@@ -2168,12 +2162,17 @@ line = compare.measure(task, *line_on_all)
 line
 
 # %% [markdown]
-# Seven times the same number, in hexadecimal, where no digit is hidden. Only float32 says something else: with 24 bits
-# for the digits it cannot say this number at all. The other columns count what it takes. **Lines** are those of the task function
-# and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
+# Read a band from top to bottom: each level says the same in its own words. On level 5 one line says four bands at once, and
+# a bracket runs down from it. A line that calls functions says how many lines they have, so nothing looks shorter than it
+# is. Click on it, and they open. What bears no mark is folded at the end: every line of the eight versions stands here once. To lay two
+# levels beside each other, **choose them in the two menus**.
+#
+# Seven times the same number, in hexadecimal, where no digit is hidden, so it is printed once. Only float32 says something
+# else: with 24 bits for the digits it cannot say this number at all. The numbers above count what it takes. **Lines** are those of
+# the task function and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
 # operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at
 # work. Level 5 has a `few` of them: the pieces of `fit`, whose number depends on the clock. **Bytes** are what the launches read
-# and write.
+# and write. How the times are predicted comes further below.
 #
 # The net, too. Plain Python would take more than a minute for its 24,000 steps. So the versions that go op by op take
 # over from level 1 for the last hundred steps. They arrive at the same number.
@@ -2183,9 +2182,17 @@ net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 net
 
 # %% [markdown]
+# The bands of both tasks fit on paper, with all helpers open: two sides of A4, the line on the left and the net on the right.
+
+# %%
+bands.on_paper("side_by_side.html", line, net).name
+
+# %% [markdown]
+# The page lies beside this notebook. In Lab's file browser, right-click it and take *Open in New Browser Tab*, then print.
+#
 # ## One step, opened (6 min)
 #
-# The table counts launches. Which ones are they, and who asks for each? We take an X-ray of one step. No level is changed
+# The numbers above count launches. Which ones are they, and who asks for each? We take an X-ray of one step. No level is changed
 # for it: Python calls us whenever a function is called or returns
 # ([`sys.setprofile`](https://docs.python.org/3/library/sys.html#sys.setprofile)), and at the door of level 3 stands an engine
 # of ours, which does what the old one does and looks at the clock.
@@ -2786,9 +2793,10 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 #
 # (About 5 lines. Hint: `fit` goes on from the weights, and from the optimizer's memory, that the model has.)
 
-
 # %%
 from course import exercises
+
+exercises.begin("05-1")
 
 
 def fit_until(model, x, y, bound, most):
@@ -2816,8 +2824,12 @@ exercises.check("05-1", fit_until)
 # listens, the model must go on from its own weights. A callback may be used for a second training, and a training may end
 # before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("05-2")
+
+
 class Averaged(Callback):
     """Gives the model, when the training ends, the means of the weights that it had after each epoch."""
 
@@ -2836,6 +2848,10 @@ exercises.check("05-2", Averaged)
 # The two rings again, 20 epochs, at three learning rates. The last one prints a symptom:
 
 # %%
+from course import exercises, tasks
+
+exercises.begin("05-3")
+
 points = tasks.rings()
 
 
@@ -2873,8 +2889,12 @@ for rate in (0.1, 1.0):
 # **dead**: where it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5
 # lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("05-3")
+
+
 def dead_units(model, x):
     """For each layer of a Sequential: how many of its units give 0 for all rows of x[rows, inputs]; a list of ints."""
     return ...
@@ -2894,6 +2914,8 @@ exercises.check("05-3", dead_units)
 # `validation_split`.
 
 # %% tags=["hide-input"]
+from course import checks
+
 checks.predict(
     "After 20 epochs the model is right about all penguins that it was trained on. And about those held out?",
     choices=["about all", "about nine of ten", "about none"],
@@ -2904,6 +2926,10 @@ checks.predict(
 )
 
 # %%
+from course import exercises, tasks
+
+exercises.begin("05-4")
+
 table = [row[:3] for row in tasks.penguins() if None not in row[:4]]
 x = np.array(table)
 x = (x - x.mean(axis=0)) / x.std(axis=0)
@@ -2920,8 +2946,12 @@ print(f"right: {logs['accuracy'][-1]:.3f} of those it was trained on, {logs['val
 # each row in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same
 # seed. (About 3 lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
 
-
 # %%
+from course import exercises
+
+exercises.begin("05-4")
+
+
 def held_out(x, y, share, seed):
     """x, y, x_test, y_test: a share of the rows of x[rows, columns] and y[rows, 1], drawn at random, is for the test."""
     return ...

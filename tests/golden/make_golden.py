@@ -12,6 +12,7 @@ Where Keras rounds an argument to float32 on its way to a float64, the arguments
 PyTorch, so there is no case of that.
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -309,7 +310,8 @@ if __name__ == "__main__":
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
-    lines = [f'"versions": {json.dumps({**versions, "python": platform.python_version()})}']
+    script = hashlib.sha256(Path(__file__).read_bytes().replace(b"\r\n", b"\n")).hexdigest()  # a test compares
+    lines = [f'"script": "{script}"', f'"versions": {json.dumps({**versions, "python": platform.python_version()})}']
     lines.append(f'"problem": {json.dumps(plain(PROBLEM))}')
     for kind, (compute, cases) in KINDS.items():
         rows = []

@@ -1,0 +1,52 @@
+"""An exercise can be opened alone: its cell runs in a new kernel, without the notebook before it, on the built levels."""
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from course import build
+
+LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
+
+
+def begin(key):
+    """Give the notebook what the exercise stands on, if its cells have not: the names of the built levels.
+
+    But never half of them. Once the notebook has a function or a class of its level, all must be its own, and what came
+    from the built one is taken back: the tape of the one hears nothing of the other's tensors.
+    """
+    build.find_home()
+    notebook = sys._getframe(1).f_globals
+    *beneath, level = LEVELS[: int(key[:2])]
+    names = public(level)
+    homes = {name: getattr(notebook.get(name), "__module__", None) or "" for name in names}
+    if notebook.get("__name__") in homes.values():
+        for name in names:
+            if homes[name].startswith(f"levels.{level}."):
+                del notebook[name]
+    elif names:
+        for each in (level, *reversed(beneath)):
+            module = importlib.import_module(f"levels.{each}")
+            for name in public(each):
+                notebook.setdefault(name, getattr(module, name))
+        for name, library in libraries(level):
+            notebook.setdefault(name, library)
+
+
+def public(level):
+    """What a built level hands on, none where it is not built. Read from its file: to import it enters rows in tables."""
+    import levels
+
+    front = Path(levels.__file__).parent / level / "__init__.py"
+    statements = ast.parse(front.read_text(encoding="utf-8")).body if front.exists() else []
+    lists = [each.value for each in statements if ast.unparse(each).startswith("__all__ =")]
+    return [name for names in lists for name in ast.literal_eval(names)]
+
+
+def libraries(level):
+    """What the rooms of a level import, such as ("np", numpy): its notebook imports the same."""
+    rooms = [module for name, module in list(sys.modules.items()) if name.startswith(f"levels.{level}.")]
+    names = [(name, value) for room in rooms for name, value in vars(room).items() if isinstance(value, ModuleType)]
+    return [(name, value) for name, value in names if not value.__name__.startswith("levels")]
