@@ -203,7 +203,7 @@ def in_plain_python(train):
     def answer(row, weights):
         *hidden, w, b = weights
         for w_, b_ in zip(hidden[::2], hidden[1::2], strict=True):
-            row = [z if z > 0.0 else 0.0 for z in reference.layer(row, w_, b_)]
+            row = [0.0 if z <= 0.0 else z for z in reference.layer(row, w_, b_)]
         (z,) = reference.layer(row, w, b)
         return [1.0 / (1.0 + exp(0.0 - z)) if hidden else z]
 
