@@ -156,9 +156,9 @@ def test_figures_answer_keys_and_mouse(page, tell, name):
             handle = figure.locator("[role=slider]").nth(k)
             at, end = (float(handle.get_attribute(f"aria-value{each}")) for each in ("now", "max"))
             there, back = ("ArrowRight", "ArrowLeft") if at < end else ("ArrowLeft", "ArrowRight")
-            first = seen(figure)
-            handle.focus()
+            handle.focus()  # which brings it into view: what is out of it has no words
             page.tab.wait_for_timeout(300)  # Lab has a cell made the active one by then
+            first = changed(figure, ("", "", b""))
             element.evaluate(WATCH)
             page.tab.keyboard.press(there)
             took = element.evaluate("image => image.answer")
