@@ -175,5 +175,5 @@ def check_pattern(said, held, rows):
     apart = np.bincount((held[:, None] - held).ravel() % rows, minlength=rows)
     apart[0] = 0
     if apart.max() > expected + 8 * spread:
-        seen = f"{apart.max()} of the {len(held)} lie {apart.argmax()} rows after another one, about {expected:.0f} should"
+        seen = f"{apart.max()} of the {len(held)} have another one {apart.argmax()} further on, about {expected:.0f} should"
         raise Wrong(f"{said} holds out rows in a pattern, not drawn at random from all: {seen}")
