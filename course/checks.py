@@ -24,6 +24,7 @@ def predict(question, answer, because, *, choices=None, slider=None, unit=""):
     the two, and with neither it is a number that the reader types; `unit` follows it. A slider without a step goes in
     hundredths or, where 0 < 100 * low < high, in equal factors, 20 to a power of ten. Question and explanation may hold
     `code`, **bold** and paragraphs. All of it is stored and compared from run to run: no answer is a measured number.
+    To what each reader measures on a machine of their own, `answer=(low, high)` is the range that machines have.
     What is committed first counts in `python3 -m course progress`.
     A cell with the tag hide-input shows its first line all the same: break the line after `predict(`.
     Raises ValueError where the arguments do not fit together.
@@ -88,9 +89,11 @@ def agree(result, expected):
 
 
 def spelled(value, unit=""):
-    """A number with commas, whole or to six digits, and its unit; anything else as it is."""
+    """A number, or a range, with commas, whole or to six digits, and its unit; anything else as it is."""
     text = str(value)
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if isinstance(value, tuple):  # a range
+        text = " to ".join(map(spelled, value))
+    elif isinstance(value, Real) and not isinstance(value, bool):
         text = f"{int(value):,}" if abs(value) < 1e15 and value == int(value) else f"{value:,.6g}"
     return f"{text} {unit}".strip()
 
@@ -120,10 +123,13 @@ def misfit(answer, choices, slider):
     if choices is not None:
         good = answer in choices and len(set(map(spelled, choices))) == len(choices) > 1
         return "" if good else "two or more choices that differ, and the answer among them"
-    if not isinstance(answer, Real) or isinstance(answer, bool) or not math.isfinite(answer):
+    ends = answer if isinstance(answer, tuple) else (answer,)
+    if not all(isinstance(end, Real) and not isinstance(end, bool) and math.isfinite(end) for end in ends):
         return "choices, or a finite number as the answer"
+    if isinstance(answer, tuple) and not (len(ends) == 2 and ends[0] < ends[1]):
+        return "a range answer=(low, high), low < high"
     if slider is not None:
-        good = len(slider) in (2, 3) and slider[0] < slider[1] and slider[0] <= answer <= slider[1]
+        good = len(slider) in (2, 3) and slider[0] < slider[1] and slider[0] <= ends[0] and ends[-1] <= slider[1]
         good = good and all(step <= slider[1] - slider[0] <= 1000 * step for step in slider[2:])
         return "" if good else "slider=(low, high) or (low, high, step), low <= answer <= high, at most 1,000 steps"
 
@@ -214,15 +220,20 @@ class Prediction:
         return ipywidgets.Text(placeholder="a number"), lambda text: parsed(text, self.unit), self.unit
 
     def verdict(self, given):
-        if agree(given, self.answer):
-            return "**Right.**"
         said = f"You said {spelled(given, self.unit)}"
+        right = self.answer if self.choices is not None else self.nearest(given)
+        if agree(given, right):
+            return "**Right.**"
         if self.choices is not None:
             return f"**Not so.** {said}."
-        if self.slider and given == min(positions(*self.slider), key=lambda position: abs(position - self.answer)):
+        if self.slider and given == min(positions(*self.slider), key=lambda p: abs(p - self.nearest(p))):
             return f"**Right:** the slider comes no nearer. {said}."
-        way, low, high = "too high" if given > self.answer else "too low", *sorted((given, self.answer))
+        way, low, high = "too high" if given > right else "too low", *sorted((given, right))
         far = spelled(high - low, self.unit)
         if low > 0 and high >= 2 * low:
             far = f"a factor of {spelled(float(f'{high / low:.3g}'))}"
         return f"**{'Close' if 0 < high < 1.5 * low else 'Not so'}.** {said}, {far} {way}."
+
+    def nearest(self, given):
+        """The right answer: of a range, the one nearest to what is given."""
+        return sorted((given, *self.answer))[1] if isinstance(self.answer, tuple) else self.answer

@@ -1,5 +1,6 @@
-"""One solution of each exercise, and plausible wrong ones that its check must reject: one module a notebook.
+"""A solution of each exercise, others in another style, and plausible wrong ones that its check must reject.
 
-SOLUTIONS: "01-1" -> a function or a class; WRONG: "01-1" -> {what is wrong: a function or a class}.
+One module a notebook. SOLUTIONS: "01-1" -> a function or a class; ALSO_RIGHT: "01-1" -> {its style: a function or a class};
+WRONG: "01-1" -> {what is wrong: a function or a class}.
 `tests/test_exercises.py` holds them.
 """

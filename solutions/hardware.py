@@ -16,6 +16,13 @@ def sum_in_pairs(x):
     return x[0]
 
 
+def by_recursion(x):
+    if len(x) == 1:
+        return x[0]
+    even = len(x) // 2 * 2
+    return by_recursion(np.append(x[:even].reshape(-1, 2).sum(axis=1), x[even:]))
+
+
 def from_left_to_right(x):
     return np.cumsum(x)[-1]
 
@@ -55,6 +62,18 @@ def centre(a, x, y):
         mean = total.total() / a.count("rows")
         with a.loop("rows") as r:
             a.store(a.load(x, r, k) - mean, y, r, k)
+
+
+def columns_side_by_side(a, x, y):
+    columns = range(x.shape[1])
+    totals = [a.sum() for _ in columns]
+    with a.loop("rows") as r:
+        for k in columns:
+            totals[k] += a.load(x, r, k)
+    means = [total.total() / a.count("rows") for total in totals]
+    with a.loop("rows") as r:
+        for k in columns:
+            a.store(a.load(x, r, k) - means[k], y, r, k)
 
 
 def by_columns_count(a, x, y):
@@ -116,6 +135,10 @@ def lines_touched(count, step, itemsize):
     return len({k * step * itemsize // 64 for k in range(count)})
 
 
+def told_apart_by_numpy(count, step, itemsize):
+    return np.unique(np.arange(count) * (step * itemsize) // 64).size
+
+
 def without_step(count, step, itemsize):
     return math.ceil(count * itemsize / 64)
 
@@ -147,6 +170,19 @@ def slopes(loss, w):
         down[at] -= 1e-6
         found[at] = (loss(up) - loss(down)) / 2e-6
     return found
+
+
+def put_back(loss, w):
+    w, found = w.copy(), []
+    for k in range(w.shape[0]):
+        for j in range(w.shape[1]):
+            old, ends = w[k, j], []
+            for nudge in (1e-4, -1e-4):
+                w[k, j] = old + nudge
+                ends.append(loss(w))
+            w[k, j] = old
+            found.append((ends[0] - ends[1]) / 2e-4)
+    return np.array(found).reshape(w.shape)
 
 
 def upwards_only(loss, w):
@@ -194,6 +230,10 @@ def highest_rate(x):
     return 1.0 / np.mean(x * x)
 
 
+def in_plain_python(x):
+    return len(x) / sum(each * each for each in x.tolist())
+
+
 def twice_as_high(x):
     return float(2.0 / np.mean(x * x))
 
@@ -222,6 +262,14 @@ def turn(x):
     number = x[i - t + (t + 1) % n]
     cuda.syncthreads()
     x[i] = number
+
+
+def by_shared_memory(x):
+    i, t, n = cuda.grid(1), cuda.threadIdx.x, cuda.blockDim.x
+    block = cuda.shared.array(64, np.float32)
+    block[t] = x[i]
+    cuda.syncthreads()
+    x[i] = block[(t + 1) % n]
 
 
 def in_a_hurry(x):
@@ -272,6 +320,16 @@ SOLUTIONS = {
     "01-5": highest_rate,
     "01-6": turn,
 }
+ALSO_RIGHT = {
+    "01-1": {"by recursion": by_recursion},
+    "01-2": {"the columns side by side": columns_side_by_side},
+    "01-3": {"NumPy tells them apart": told_apart_by_numpy},
+    "01-4": {"two loops, and what was nudged is put back": put_back},
+    "01-5": {"in plain Python": in_plain_python},
+    "01-6": {"through shared memory": by_shared_memory},
+}
+
+
 WRONG = {
     "01-1": {
         "adds from left to right": from_left_to_right,

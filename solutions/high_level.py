@@ -1,5 +1,8 @@
 """Solutions to the exercises of notebook 05. The level's names are at hand, as in the notebook."""
 
+import itertools
+import random
+
 import numpy as np
 
 from levels.high_level import *
@@ -14,6 +17,15 @@ def fit_until(model, x, y, bound, most):
         if history.history["loss"][0] < bound:
             return epoch + 1
     return most
+
+
+def in_one_call(model, x, y, bound, most):
+    class Stop(Callback):
+        def on_epoch_end(self, epoch, logs):
+            self.model.stop_training = logs["loss"] < bound
+
+    history = model.fit(x, y, batch_size=10, epochs=most, shuffle=False, verbose=0, callbacks=[Stop()])
+    return len(history.history["loss"])
 
 
 def last_step(model, x, y, bound, most):
@@ -78,6 +90,19 @@ class Averaged(Callback):
             self.model.set_weights([np.mean(values, axis=0) for values in zip(*self.seen, strict=True)])
 
 
+class RunningMean(Callback):
+    def on_train_begin(self):
+        self.mean, self.count = None, 0
+
+    def on_epoch_end(self, epoch, logs):
+        now, self.count = self.model.get_weights(), self.count + 1
+        self.mean = [m + (w - m) / self.count for m, w in zip(self.mean or now, now, strict=True)]
+
+    def on_train_end(self):
+        if self.count:
+            self.model.set_weights(self.mean)
+
+
 class NeverForgets(Callback):
     def __init__(self):
         self.seen = []
@@ -137,6 +162,11 @@ def dead_units(model, x):
     return dead
 
 
+def counted_by_numpy(model, x):
+    passed = itertools.accumulate(model.layers, lambda values, layer: layer(values), initial=x)
+    return [values.shape[1] - np.count_nonzero(values.numpy().any(axis=0)) for values in list(passed)[1:]]
+
+
 def for_one_row(model, x):
     dead = []
     for layer in model.layers:
@@ -178,6 +208,36 @@ def without_the_last(model, x):
 
 def held_out(x, y, share, seed):
     rows = np.random.default_rng(seed).permutation(len(x))
+    test, train = np.split(rows, [int(len(x) * share)])
+    return x[train], y[train], x[test], y[test]
+
+
+def chosen(x, y, share, seed):
+    count, test = len(x), np.zeros(len(x), bool)
+    test[np.random.RandomState(seed).choice(count, int(count * share), replace=False)] = True
+    return [x[~test], y[~test], x[test], y[test]]
+
+
+def ranked(x, y, share, seed):
+    draw = random.Random(seed)
+    rows, last = sorted(range(len(x)), key=lambda row: draw.random()), int(len(x) * share)
+    return x[rows[last:]], y[rows[last:]], x[rows[:last]], y[rows[:last]]
+
+
+def a_block(x, y, share, seed):
+    last = int(len(x) * share)
+    rows = np.roll(np.arange(len(x)), np.random.default_rng(seed).integers(len(x)))
+    return x[rows[last:]], y[rows[last:]], x[rows[:last]], y[rows[:last]]
+
+
+def every_so_many_from_anywhere(x, y, share, seed):
+    begin = np.random.default_rng(seed).integers(len(x))
+    test = (begin + np.arange(int(len(x) * share)) * int(1 / share)) % len(x)
+    return np.delete(x, test, axis=0), np.delete(y, test, axis=0), x[test], y[test]
+
+
+def blocks_of_two(x, y, share, seed):
+    rows = np.random.default_rng(seed).permutation(np.arange(len(x)).reshape(-1, 2)).ravel()
     test, train = np.split(rows, [int(len(x) * share)])
     return x[train], y[train], x[test], y[test]
 
@@ -233,6 +293,14 @@ SOLUTIONS = {
     "05-3": dead_units,
     "05-4": held_out,
 }
+ALSO_RIGHT = {
+    "05-1": {"in one call": in_one_call},
+    "05-2": {"a running mean": RunningMean},
+    "05-3": {"counted by NumPy": counted_by_numpy},
+    "05-4": {"chosen without replacement": chosen, "ranked by draws": ranked},
+}
+
+
 WRONG = {
     "05-1": {
         "the last step's loss": last_step,
@@ -268,5 +336,8 @@ WRONG = {
         "the share is trained on": other_share,
         "changes its argument": in_place,
         "every so many": every_so_many,
+        "every so many, from anywhere": every_so_many_from_anywhere,
+        "a block": a_block,
+        "blocks of two": blocks_of_two,
     },
 }

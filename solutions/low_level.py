@@ -13,6 +13,16 @@ def dense_rule(dy, y, x, w, b):
     return dx, dw, unbroadcast(dy, b.shape)
 
 
+def by_ops(dy, y, x, w, b):
+    db = dy
+    while len(db.shape) > len(b.shape):
+        db = reduce_sum(db, axis=0)
+    for axis, size in enumerate(b.shape):
+        if size < db.shape[axis]:
+            db = reduce_sum(db, axis=axis, keepdims=True)
+    return [dy @ transpose(w), transpose(x) @ dy, db]
+
+
 def no_unbroadcast(dy, y, x, w, b):
     return dy @ transpose(w), transpose(x) @ dy, dy
 
@@ -55,6 +65,16 @@ def huber(error):
     size = maximum(error, -error)
     small = minimum(size, 1.0)
     return small * (size - 0.5 * small)
+
+
+def by_where(error):
+    size = where(error > 0.0, error, -error)
+    return where(size > 1.0, size - 0.5, error * error / 2.0)
+
+
+def by_clip(error):
+    small = clip(error, -1.0, 1.0)
+    return small * error - small * small * 0.5
 
 
 def with_if(error):
@@ -100,6 +120,15 @@ def jacobian(function, x):
         y = function(x)
         parts = [y[k] for k in range(len(y))]
     return np.stack([tape.gradient(part, x).numpy() for part in parts])
+
+
+def a_tape_for_each(function, x):
+    rows = []
+    for k in range(len(function(x))):
+        with GradientTape() as tape:
+            part = function(x)[k]
+        rows.append(tape.gradient(part, x).numpy())
+    return np.array(rows)
 
 
 def one_walk(function, x):
@@ -166,6 +195,24 @@ def without_ones(graph):
         return Node(node.op, inputs, node.attrs, node.spec)
 
     return rebuilt(graph, change)
+
+
+def by_hand(graph):
+    def is_one(node):
+        return node.op == "constant" and np.all(node.attrs["of"].numpy() == 1.0)
+
+    now = {}
+    for node in graph.nodes:
+        inputs = [now[x] for x in node.inputs]
+        now[node] = node if not inputs else Node(node.op, inputs, node.attrs, node.spec)
+        if node.op == "multiply":
+            x, y = inputs
+            if is_one(y) and (x.spec.shape, x.spec.dtype) == (node.spec.shape, node.spec.dtype):
+                now[node] = x
+            elif is_one(x) and (y.spec.shape, y.spec.dtype) == (node.spec.shape, node.spec.dtype):
+                now[node] = y
+    nodes = list(dict.fromkeys(now.values()))
+    return Graph(nodes, [now[x] for x in graph.outputs], {v: now[x] for v, x in graph.updates.items()})
 
 
 def only_at_the_right(graph):
@@ -253,6 +300,21 @@ def in_order(makers, target):
     return ordered
 
 
+def without_recursion(makers, target):
+    ordered, done, waiting = [], set(), [target]
+    while waiting:
+        tensor = waiting[-1]
+        missing = [x for x in makers[tensor][1] if x in makers and x not in done] if tensor in makers else []
+        if missing:
+            waiting += missing
+            continue
+        waiting.pop()
+        if tensor in makers and tensor not in done:
+            done.add(tensor)
+            ordered.append(makers[tensor])
+    return tuple(ordered)
+
+
 def breadth_first(makers, target):
     found, waiting = {}, [target]
     for tensor in waiting:
@@ -328,6 +390,29 @@ def train(losses, variables, rate, steps):
                 loss().backward()
         for variable in variables:
             variable.assign(variable - rate * variable.grad)
+
+
+def one_sum(losses, variables, rate, steps):
+    for _ in range(steps):
+        with GradientTape() as tape:
+            total = losses[0]()
+            for loss in losses[1:]:
+                total = total + loss()
+        for variable, slope in zip(variables, tape.gradient(total, variables), strict=True):
+            variable.assign(variable - rate * slope)
+
+
+def reset_after_the_update(losses, variables, rate, steps):
+    for variable in variables:
+        variable.grad = None
+    for _ in range(steps):
+        for loss in losses:
+            with GradientTape():
+                y = loss()
+                y.backward()
+        for variable in variables:
+            variable.assign(variable - variable.grad * rate)
+            variable.grad = None
 
 
 def never_reset(losses, variables, rate, steps):
@@ -412,6 +497,16 @@ SOLUTIONS = {
     "03-5": in_order,
     "03-6": train,
 }
+ALSO_RIGHT = {
+    "03-1": {"by ops": by_ops},
+    "03-2": {"by where": by_where, "by clip": by_clip},
+    "03-3": {"a tape for each": a_tape_for_each},
+    "03-4": {"by hand": by_hand},
+    "03-5": {"without recursion": without_recursion},
+    "03-6": {"one sum": one_sum, "reset after the update": reset_after_the_update},
+}
+
+
 WRONG = {
     "03-1": {
         "no unbroadcast": no_unbroadcast,

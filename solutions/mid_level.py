@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from levels.low_level import GradientTape, Variable, cast, constant, reduce_mean, reduce_sum, where  # noqa: F401
+from levels.low_level import (  # noqa: F401
+    GradientTape,
+    Variable,
+    cast,
+    constant,
+    maximum,
+    minimum,
+    reduce_mean,
+    reduce_sum,
+    where,
+)
 from levels.mid_level import *
 
 # 04-1
@@ -14,6 +24,18 @@ class Scale(Layer):
 
     def call(self, x):
         return x * self.scale
+
+
+class OneRow(Layer):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.row = None
+
+    def build(self, shape):
+        self.row = Variable(np.ones((1, shape[1]), self.dtype))
+
+    def call(self, x):
+        return self.row * x
 
 
 class NumberForEachRow(Layer):
@@ -93,6 +115,13 @@ class Huber(Loss):
         return where(size < 1.0, 0.5 * error * error, size - 0.5)
 
 
+class BySmallPart(Loss):
+    def call(self, y_true, y_pred):
+        size = maximum(y_true - y_pred, y_pred - y_true)
+        small = minimum(size, 1.0)
+        return small * size - small * small / 2.0
+
+
 class Jumps(Loss):
     def call(self, y_true, y_pred):
         error = y_pred - y_true
@@ -145,6 +174,14 @@ class SignDescent(Optimizer):
     def update(self, rate, dw, w, m):
         m = 0.9 * m + 0.1 * dw
         return w - rate * (cast(m > 0.0, m.dtype) - cast(m < 0.0, m.dtype)), m
+
+
+class ThreeCases(Optimizer):
+    memory = ("m",)
+
+    def update(self, rate, dw, w, m):
+        m = m + (dw - m) * 0.1
+        return where(m > 0.0, w - rate, where(m < 0.0, w + rate, w)), m
 
 
 class OfTheGradient(Optimizer):
@@ -212,6 +249,16 @@ class F1(BinaryAccuracy):
         return ratio(2.0 * right, called + true)
 
 
+class HarmonicMean(BinaryAccuracy):
+    def parts(self, y_true, y_pred):
+        called = cast(y_pred > self.threshold, y_pred.dtype)
+        return [called, y_true, where(y_true > 0.5, called, 0.0 * called)]
+
+    def formula(self, count, called, true, right):
+        precision, recall = ratio(right, called), ratio(right, true)
+        return 2.0 * precision * recall / (precision + recall) if right.sum() else 0.0
+
+
 class MeanOfBatches(F1):
     def sums(self, weight, *parts):
         called, true, right = (float(x.numpy().sum()) for x in super().sums(weight, *parts)[1:])
@@ -264,6 +311,17 @@ def standardised(x, x_test):
     return (x - mean) / spread, (x_test - mean) / spread
 
 
+def column_by_column(x, x_test):
+    results = np.empty_like(x), np.empty_like(x_test)
+    for k in range(x.shape[1]):
+        column = x[:, k].tolist()
+        mean = sum(column) / len(column)
+        deviation = (sum((each - mean) ** 2 for each in column) / len(column)) ** 0.5
+        for table, result in zip((x, x_test), results, strict=True):
+            result[:, k] = (table[:, k] - mean) / (deviation or 1.0)
+    return list(results)
+
+
 def each_by_itself(x, x_test):
     return standardised(x, x)[0], standardised(x_test, x_test)[0]
 
@@ -306,6 +364,15 @@ SOLUTIONS = {
     "04-4": F1,
     "04-5": standardised,
 }
+ALSO_RIGHT = {
+    "04-1": {"a variable of one row": OneRow},
+    "04-2": {"by its small part": BySmallPart},
+    "04-3": {"three cases": ThreeCases},
+    "04-4": {"the harmonic mean of precision and recall": HarmonicMean},
+    "04-5": {"column by column": column_by_column},
+}
+
+
 WRONG = {
     "04-1": {
         "a number for each row": NumberForEachRow,

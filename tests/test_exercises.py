@@ -47,6 +47,7 @@ MODULES = {
     "05_high_level": high_level,
 }
 SOLUTIONS = {key: function for module in MODULES.values() for key, function in module.SOLUTIONS.items()}
+ALSO_RIGHT = [(key, how) for module in MODULES.values() for key in module.ALSO_RIGHT for how in module.ALSO_RIGHT[key]]
 WRONG = [(key, why) for module in MODULES.values() for key in module.WRONG for why in module.WRONG[key]]
 SEEDS = range(3)
 
@@ -74,7 +75,8 @@ def test_each_exercise_has_a_stub_a_check_a_solution_and_wrong_ones():
     for name, module in MODULES.items():
         assert list(cells(name)) == sorted(module.SOLUTIONS) == sorted(module.WRONG)
         assert 4 <= len(module.SOLUTIONS) <= 6 and all(key.startswith(name[:2]) for key in module.SOLUTIONS)
-        assert min(map(len, module.WRONG.values())) >= 3
+        assert module.ALSO_RIGHT.keys() == module.SOLUTIONS.keys() and all(module.ALSO_RIGHT.values())
+        assert min(map(len, module.WRONG.values())) >= 5
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -99,6 +101,14 @@ def test_the_solution_is_right_whatever_is_drawn(key):
     for seed in SEEDS:
         found = exercises.verdict(key, SOLUTIONS[key], seed)
         assert found.state == "right" and re.fullmatch(r"\d+ cases", found.text), found
+
+
+@pytest.mark.parametrize("key, how", ALSO_RIGHT)
+def test_another_style_is_right_too(key, how):
+    module = next(module for module in MODULES.values() if key in module.ALSO_RIGHT)
+    for seed in SEEDS:
+        found = exercises.verdict(key, module.ALSO_RIGHT[key][how], seed)
+        assert found.state == "right", found
 
 
 @pytest.mark.parametrize("key, why", WRONG)
@@ -126,6 +136,7 @@ HINTS = {  # what the message must say of these
     ("02-1", "ignores the dtype"): "in float32",
     ("02-2", "the gradient is not reset"): "begin at what lies in out",
     ("02-2", "off by one"): "the last row is left out",
+    ("02-2", "a transposed copy"): "more, and x has 131,072: is it copied? Read x as it lies",
     ("02-3", "aligned at the left"): "aligns the shapes at the left",
     ("02-3", "right only for as many axes"): "gives a list of 1, expected a list of 2",
     ("02-4", "reads past the end"): "IndexError",
@@ -158,7 +169,9 @@ HINTS = {  # what the message must say of these
     ("05-2", "right only for two epochs"): "as much as all before it",
     ("05-3", "0 for one row"): "gives 0 for one row only",
     ("05-3", "right only for square output"): "it counts rows",
-    ("05-4", "the last rows"): "not drawn from all rows",
+    ("05-4", "the last rows"): "249 of the 250 have another one 1 further on, about 62 should",
+    ("05-4", "every so many"): "250 of the 250 have another one 4 further on",
+    ("05-4", "a block"): "not drawn at random from all",
     ("05-4", "x and y apart"): "parts x from its y",
     ("05-4", "in both parts"): "comes 2 times",
     ("05-4", "ignores the seed"): "whatever the seed",

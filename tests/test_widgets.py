@@ -1,5 +1,6 @@
 """What the reader answers and moves: in Python, as a stored notebook, and in JupyterLab where there is a browser."""
 
+import ast
 import asyncio
 import base64
 import functools
@@ -131,6 +132,43 @@ def test_a_slider_waits_until_it_is_moved_and_reaches_the_answer(slider):
     assert told in revealed(box) and moved.disabled
 
 
+RANGES = {
+    "50": "Right.</b> Answer: 50 to 200 µs",
+    "200": "Right.</b>",
+    "133.7": "Right.</b>",
+    "40": "Close.</b> You said 40 µs, 10 µs too low",
+    "450": "Not so.</b> You said 450 µs, a factor of 2.25 too high",
+}
+
+
+@pytest.mark.parametrize("text", RANGES)
+def test_what_each_machine_answers_for_itself_is_a_range(text):
+    asked = predict("how long?", (50, 200), "The next cell measures yours.", unit="µs")
+    box = asked.box()
+    part(box, Text).value = text
+    enter(part(box, Text))
+    assert RANGES[text] in revealed(box)
+    assert repr(asked) == "Predict: how long?\nAnswer: 50 to 200 µs\nThe next cell measures yours."
+
+
+def test_between_two_places_of_a_slider_a_range_has_its_nearest():
+    box = predict("how long?", (4.6, 5), "Python.", slider=(0, 10, 3)).box()
+    part(box, SelectionSlider).index = 2
+    part(box, Button).click()
+    assert "Right:</b> the slider comes no nearer. You said 6. Answer: 4.6 to 5" in revealed(box)
+
+
+@pytest.mark.parametrize("name", build.names_in(build.ROOT))
+def test_who_predicts_what_the_next_cell_measures_is_given_a_range(name):
+    """What such a cell prints is compared with no stored output: no single number is right on every machine."""
+    code = [cell for cell in build.from_text(build.ROOT, name).cells if cell.cell_type == "code"]
+    for cell, following in itertools.pairwise(code):
+        if "checks.predict(" in cell.source and "nbval-ignore-output" in following.metadata.get("tags", ()):
+            call = ast.parse(cell.source).body[-1].value
+            given = {each.arg: each.value for each in call.keywords}
+            assert "choices" in given or isinstance(given.get("answer"), ast.Tuple), cell.source
+
+
 MISFITS = {
     "choices or a slider, not both": dict(answer=1, choices=[1, 2], slider=(1, 2)),
     "two or more choices that differ, and the answer among them": dict(answer=3, choices=[1, 2]),
@@ -143,6 +181,10 @@ MISFITS = {
     "low <= answer": dict(answer=1, slider=(1, 1)),
     "(low, high, step)": dict(answer=1, slider=(1,)),
     "(low, high)": dict(answer=1, slider=(0, 1, 0)),
+    "a range answer=(low, high), low < high": dict(answer=(2, 1), slider=(0, 10)),
+    "a range answer=(low, high)": dict(answer=(1, 2, 3)),
+    "choices, or a finite number as": dict(answer=(1, "2")),
+    "low <= answer <= high, at": dict(answer=(1, 11), slider=(0, 10)),
     "at most 1,000 steps": dict(answer=1, slider=(0, 10, 0.001)),
 }
 

@@ -1,5 +1,8 @@
 """What the checks of notebook 02 ask."""
 
+import linecache
+import tracemalloc
+
 from course.asking import question
 
 
@@ -14,6 +17,21 @@ def kernel_ran(mine, said, compiled, out, inputs):
 
 
 @question
+def bytes_held(mine, said, out, inputs):
+    """The most memory that kernel(out, *inputs) holds at a time, beside its arguments, while it runs as Python."""
+    traced = tracemalloc.is_tracing()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        mine.call(said, mine.function, out, *inputs)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        if not traced:
+            tracemalloc.stop()
+
+
+@question
 def scalars_compiled(mine, said, x, y, out):
     """out[k], from the scalar function of x[k] and y[k] made a loop."""
     loop = mine.call(mine.name, mine["compiled_loop"], "cpu", mine.function, x.dtype, ((True, True),))
@@ -24,10 +42,14 @@ def scalars_compiled(mine, said, x, y, out):
 
 @question
 def kinds_of_keys(mine, texts):
-    """For each text that defines a function f, the number of the first one whose f has an equal key, or None for a None."""
+    """For each text that defines a function f, the number of the first one whose f has an equal key, or None for a None.
+
+    A text is run as a cell of a notebook is: its functions know their module, and their source is found.
+    """
     keys = []
-    for text in texts:
-        scope = {}
-        exec(text, scope)
+    for k, text in enumerate(texts):
+        scope, file = {"__name__": "__main__"}, f"<the definition {k} of f>"
+        linecache.cache[file] = len(text), None, f"{text}\n".splitlines(keepends=True), file
+        exec(compile(text, file, "exec"), scope)
         keys.append(mine.call(f"{mine.name}(f), f being `{text.splitlines()[-1]}`,", mine.function, scope["f"]))
     return [None if key is None else keys.index(key) for key in keys]

@@ -141,10 +141,8 @@ def held_out(mine, draw):
             runs.append(result[3][:, 0])
         if not np.array_equal(runs[0], runs[1]):
             raise Wrong(f"{said} holds out other rows when it is called with the same seed again")
-        if rows >= 400 and abs(runs[0].mean() / rows - 0.5) > 0.2:
-            raise Wrong(
-                f"{said} holds out rows with a mean number of {runs[0].mean():.0f}: they are not drawn from all rows"
-            )
+        if rows >= 400:
+            check_pattern(said, runs[0].astype(int), rows)
         if rows >= 400 and np.array_equal(np.sort(runs[0]), np.sort(runs[2])):
             raise Wrong(f"{said} holds out the same rows, whatever the seed")
         mine.cases += 1
@@ -164,3 +162,18 @@ def check_parts(mine, said, result, rows, last):
     if len(found) < rows:
         twice = f"row {int(found[counts > 1][0])} comes {counts.max()} times"
         raise Wrong(f"{said} loses {rows - len(found)} rows, and {twice}: each belongs to one part")
+
+
+def check_pattern(said, held, rows):
+    """Raise Wrong where rows were not drawn at random: far too many of them lie one and the same distance apart.
+
+    In a block that distance is 1. Distances are taken on a ring, the first row after the last. Of rows drawn at random
+    about `expected` lie each distance apart, give or take `spread`.
+    """
+    share = len(held) / rows
+    expected, spread = len(held) * (len(held) - 1) / (rows - 1), rows**0.5 * share * (1 - share)
+    apart = np.bincount((held[:, None] - held).ravel() % rows, minlength=rows)
+    apart[0] = 0
+    if apart.max() > expected + 8 * spread:
+        seen = f"{apart.max()} of the {len(held)} have another one {apart.argmax()} further on, about {expected:.0f} should"
+        raise Wrong(f"{said} holds out rows in a pattern, not drawn at random from all: {seen}")

@@ -5,8 +5,8 @@ from numbers import Real
 
 import numpy as np
 
-from course.asking import Wrong, called
-from course.asking.kernels import kernel_ran, kinds_of_keys, scalars_compiled
+from course.asking import Wrong, called, form
+from course.asking.kernels import bytes_held, kernel_ran, kinds_of_keys, scalars_compiled
 from course.exercises.trying import exercise
 
 FILL = 7.5  # what lies in a result before its kernel runs
@@ -82,6 +82,12 @@ def gradient_product(mine, draw):
                 mistakes["it reads x, not x transposed"] = x @ dy
             cases.append(((x, dy), right, mistakes))
     check_kernel(mine, cases)
+    x, dy = draw.normal(size=(512, 32)), draw.normal(size=(512, 1))
+    said = f"{mine.name}, for {form(x)} and {form(dy)},"
+    held = mine.ask(bytes_held, said, np.empty((32, 1)), [x, dy])
+    if not held < x.nbytes / 2:
+        raise Wrong(f"{said} takes {held:,} bytes more, and x has {x.nbytes:,}: is it copied? Read x as it lies")
+    mine.cases += 1
 
 
 @exercise("02-3", lines=6)
@@ -161,8 +167,8 @@ def cache_key(mine, draw):
     """A key that is another one whenever the program could be another one, and the same otherwise."""
     number = round(float(draw.normal()), 6)
     drawn = {"a constant ": (f"def f(x): return x - {number}", f"def f(x): return x - {number + 1e-6}")}
-    texts = [each for text, changed in (CHANGES | drawn).values() for each in (text, changed, f"{text}  # again")]
-    order = draw.permutation(len(texts))  # which two are equal shall be seen in the functions, not in a place or a text
+    texts = [each for text, changed in (CHANGES | drawn).values() for each in (text, changed, f"{text}\n")]
+    order = draw.permutation(len(texts))  # which two are equal shall be seen in the functions, not in a place
     kinds = mine.ask(kinds_of_keys, [texts[k] for k in order])
     kinds = [kinds[at] for at in np.argsort(order)]
     for k, (what, (text, changed)) in enumerate((CHANGES | drawn).items()):
