@@ -664,6 +664,12 @@ def keep(key, data):
         aside.unlink(missing_ok=True)
 
 
+# %% [markdown]
+# So the bytes of a program are those that were kept, or new ones.
+
+
+# %% tags=["hide-input"]
+#| export assembler
 def object_code(text, target):
     """The bytes of a program: those that were kept, or new ones."""
     processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
@@ -1709,6 +1715,13 @@ def sqrt(x):
     return math.nan if x < 0.0 else math.sqrt(x)
 
 
+# %% [markdown]
+# The larger and the smaller of two numbers sound simple. Two cases ask for a decision: 0.0 and -0.0 are equal, and nothing is
+# larger than NaN.
+
+
+# %%
+#| export elementary
 def maximum(x, y):
     """The larger of two numbers: of 0.0 and -0.0 the first, and NaN if either is."""
     if isinstance(x, Value) or isinstance(y, Value):

@@ -123,6 +123,13 @@ def at_least(least, name, value):
     return int(value)
 
 
+# %% [markdown]
+# Rates, moments and penalties are numbers within bounds. They are checked where they are given: a NaN here would show only as a
+# training that goes nowhere.
+
+
+# %%
+#| export layers
 def positive(name, value, below=math.inf):
     """The value, if it is a number above 0 and below that. Else raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < below:
@@ -137,7 +144,11 @@ def from_zero(name, value, below=math.inf):
 
 
 # %%
-for attempt in (lambda: known("activation", ACTIVATIONS, "rleu"), lambda: at_least(1, "units", 2.5)):
+for attempt in (
+    lambda: known("activation", ACTIVATIONS, "rleu"),
+    lambda: at_least(1, "units", 2.5),
+    lambda: positive("epsilon", float("nan")),
+):
     try:
         attempt()
     except ValueError as error:
