@@ -23,12 +23,14 @@ def record(kind: str, key: str, value) -> None:
     if "PYTEST_VERSION" in os.environ:  # a test, or a notebook that one runs: nobody is answering
         return
     with contextlib.suppress(OSError), locked():  # a disk that is full or read-only costs the score, not the lesson
-        noted = load()
+        noted = read()
         if key not in noted[kind]:
             noted[kind][key] = value
             aside = FILE.with_suffix(f".{os.getpid()}")
             aside.write_text(json.dumps(noted, indent=1, ensure_ascii=False), encoding="utf-8")
             os.replace(aside, FILE)
+            for left in FILE.parent.glob(f"{FILE.stem}.*[0-9]"):  # by whoever was killed while it had the lock
+                left.unlink()
 
 
 @contextlib.contextmanager
@@ -54,14 +56,22 @@ def locked():
 
 
 def load() -> dict[str, dict]:
-    """{"predictions": {question: right}, "exercises": {key: day}}. A damaged file is put aside, not overwritten."""
+    """{"predictions": {question: right}, "exercises": {key: day}}; of a file that cannot be read just now, nothing."""
+    try:
+        return read()
+    except OSError:
+        return {"predictions": {}, "exercises": {}}
+
+
+def read() -> dict[str, dict]:
+    """The same; OSError where the file cannot be read. A damaged file is put aside, not overwritten."""
     noted = {"predictions": {}, "exercises": {}}
     try:
         found = json.loads(FILE.read_text(encoding="utf-8"))
         return {kind: dict(found[kind]) for kind in noted}
     except FileNotFoundError:
         return noted
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         with contextlib.suppress(OSError):
             os.replace(FILE, FILE.with_suffix(".damaged.json"))
         return noted

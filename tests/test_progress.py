@@ -120,6 +120,41 @@ def test_notebooks_that_write_at_once_lose_nothing(reader):
     assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.json"]
 
 
+def test_a_file_that_cannot_be_read_just_now_is_not_overwritten(reader, monkeypatch):
+    """As on Windows, while another program holds it."""
+    progress.solved("01-1")
+    before = progress.FILE.read_bytes()
+
+    def held(*_, **__):
+        raise PermissionError("another program holds it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(progress.Path, "read_text", held)
+        progress.solved("01-2")
+        assert progress.load() == {"predictions": {}, "exercises": {}}
+    assert {path.name: path.read_bytes() for path in progress.FILE.parent.iterdir()} == {"progress.json": before}
+
+
+def test_a_writer_that_was_killed_leaves_nothing_that_stays(reader):
+    for _ in range(5):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER.replace("20", "100_000"), str(progress.FILE), "a"],
+            env=build.environment(build.ROOT),
+            cwd=reader,
+        )
+        while not progress.FILE.exists():
+            assert writer.poll() is None
+        time.sleep(0.05)
+        writer.kill()
+        writer.wait()
+        assert json.loads(progress.FILE.read_text(encoding="utf-8"))["exercises"]
+        (progress.FILE.parent / "progress.12345").touch()
+        (progress.FILE.parent / "progress.lock").unlink(missing_ok=True)  # (or two seconds go by)
+        progress.solved("01-1")
+        assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.json"]
+        progress.FILE.unlink()
+
+
 TEXT = """
 # %%
 checks.predict(

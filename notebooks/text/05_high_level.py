@@ -1291,13 +1291,13 @@ import safetensors.numpy
 from levels.low_level import Variable
 
 
-def packed(variables):
-    """Variables {name: variable} as the bytes of a safetensors file."""
-    return safetensors.numpy.save({name: np.asarray(v.numpy(), order="C") for name, v in variables.items()})
+def numbers_of(part, before=""):
+    """The numbers of all variables, {name: array}, with this before each name."""
+    return {before + name: np.asarray(v.numpy(), order="C") for name, v in part.named(Variable).items()}
 
 
 # %%
-blob = packed(net.named(Variable))
+blob = safetensors.numpy.save(numbers_of(net))
 length = int.from_bytes(blob[:8], "little")
 header = json.loads(blob[8 : 8 + length])
 print(len(blob), "bytes, of which the header has", length)
@@ -1308,95 +1308,147 @@ print(header["layers.1.kernel"])
 # only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word.
 # Hence `order="C"`.)
 #
-# ### Written aside, then put in place
-#
-# The disk may be full, or the program may be stopped. Then the model of an hour ago should still be there. So a new
-# model is written beside the old one, and takes its place when all of it lies on the disk. Nothing but a model is ever
-# replaced: who types `save("Documents")` keeps the documents.
+# A worn disk may change one bit of a number. No program falls over that; it just gives wrong answers. So we store a
+# **checksum** with the numbers, and compute it again when we read them.
 
 
 # %%
 #| export saving lazy
-import json
+import hashlib
+
+TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"  # no variable's name begins with a slash
+
+
+def checksum(arrays):
+    """The SHA-256 of all names, dtypes, shapes and bytes but its own."""
+    total = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        if name != SUM:
+            total.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
+    return np.frombuffer(total.digest(), "u1")
+
+
+# %%
+for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bits
+    print(value, *checksum({"b": np.array(value)})[:8], "…")
+
+# %% [markdown]
+# ### Written aside, then put in place
+#
+# The disk may be full, the program may be stopped, and another may save or read here at this moment. Whoever looks
+# should find a whole model, that of an hour ago or the new one. Every system can do one thing in a single step: give a
+# file the name of another, which is then gone. So a model is **one file**, written beside the old one:
+
+
+# %%
+#| export saving lazy
 import os
-import tempfile
+import secrets
 from pathlib import Path
+
+
+def write_aside(file, data):
+    """Write bytes beside a file; when they are on the disk, give them its name."""
+    aside = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(aside, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        aside.replace(file)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+# %% [markdown]
+# Whoever is killed cannot tidy up, so the next one who saves does. Should he sweep away what somebody slower is still
+# writing, that one writes it again. And nothing but a model is ever replaced: who types `save("Documents")` keeps the
+# documents. (This is `put`, in a folded cell.)
+
+
+# %% tags=["hide-input"]
+#| export saving lazy
+from contextlib import suppress
 
 FILES = CONFIG, WEIGHTS, OPTIMIZER = "config.json", "weights.safetensors", "optimizer.safetensors"
 
 
-def write(file, data):
-    """Bytes into a new file. They are on the disk before this returns."""
-    with open(file, "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-
-
-# %% [markdown]
-# What stands there is first moved aside, then the new folder takes its name. If that fails, the old one is moved back:
-
-
-# %%
-#| export saving lazy
-@contextmanager
-def replaced(path, files=()):
-    """Inside this `with` block: a path to write to. What is there at its end takes the place of `path`, old or new.
-
-    Raises FileExistsError where `path` is a folder with anything else in it than these files.
-    """
-    path = Path(path).resolve()
-    if path.is_file() and files:
-        raise FileExistsError(f"{path.as_posix()} is a file, and a model is a folder; choose another name")
-    if path.is_dir() and {file.name for file in path.iterdir()} - {*files, ".DS_Store"}:
-        raise FileExistsError(f"{path.as_posix()} is a folder with other things in it; choose another name")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as beside:
-        new, old = Path(beside, "new"), Path(beside, "old")
-        yield new
+def patiently(act, *errors):
+    """What act() returns. After one of these errors it is tried again, for about a second."""
+    for left in reversed(range(100)):
         try:
-            if path.is_dir():  # which, unlike a file, cannot be replaced in one step
-                path.rename(old)
-            new.replace(path)
-        except BaseException:
-            if old.exists() and not path.exists():
-                old.rename(path)
-            raise
+            return act()
+        except errors:
+            if not left:
+                raise
+            time.sleep(0.01)
 
 
-# %% [markdown]
-# A folder with a letter in it is no model, so it stays:
+def replace(file, data):
+    """Make a file of these bytes, new or in the place of an old one. Raises FileExistsError where it is a folder."""
+    file = Path(file).resolve()
+    if file.is_dir():
+        raise FileExistsError(f"{file.as_posix()} is a folder; choose another name")
+    left = [other for other in file.parent.glob("*.new") if other.name.startswith(f"{file.name}.")]
+    # swept away by another save, or, on Windows, somebody is reading the old file
+    patiently(lambda: write_aside(file, data), FileNotFoundError, PermissionError)
+    for other in left:
+        with suppress(OSError):
+            other.unlink()
+
+
+def put(arrays, folder):
+    """Make a folder that holds these arrays and their checksum, new or in the place of a model.
+
+    Raises FileExistsError where it is a file, or a folder with anything else in it.
+    """
+    folder = Path(folder).resolve()
+    if folder.is_file():
+        raise FileExistsError(f"{folder.as_posix()} is a file, and a model is a folder; choose another name")
+    new = not folder.exists()
+    if not new and {file.name for file in folder.iterdir() if file.suffix != ".new"} - {*FILES, ".DS_Store"}:
+        raise FileExistsError(f"{folder.as_posix()} is a folder with other things in it; choose another name")
+    try:
+        replace(folder / WEIGHTS, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+    finally:
+        with suppress(OSError):
+            if new:
+                folder.rmdir()  # which only an empty one suffers
+    for old in (CONFIG, OPTIMIZER):  # a model was three files once; `stored` reads them still
+        (folder / old).unlink(missing_ok=True)
+
 
 # %%
+import tempfile
+
 place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
 folder = Path(place.name)
 (folder / "Documents").mkdir()
 (folder / "Documents" / "letter.txt").write_text("Dear reader")
 try:
-    with replaced(folder / "Documents", FILES):
-        print("never reached")
+    put({}, folder / "Documents")
 except FileExistsError as error:
     print(str(error).replace(folder.resolve().as_posix(), "…"))
 
 # %% [markdown]
 # A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers
-# of each variable. That is how training can go on later. In `config.json`, `frozen` names the variables that are not trained, and
+# of each variable. That is how training can go on later. `frozen` names the variables that are not trained, and
 # `trained` those that the optimizer has memories of.
 
 
 # %%
 #| export saving lazy
 def save(model, path):
-    """Make a folder of that name: config.json, weights.safetensors and, once trained, optimizer.safetensors.
+    """Make a folder of that name. Its one file, weights.safetensors, holds the numbers, the optimizer's, and the text.
 
     Raises ValueError for a model that is not built, and for an argument that no file can hold.
     """
     check_built(model, "save")
-    seen, variables = {}, model.named(Variable)
+    seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
-    files = {WEIGHTS: packed(variables)}
     if model.chosen is not None:
         config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
         if optimizer.owners is not None:  # it has been used
@@ -1404,12 +1456,13 @@ def save(model, path):
             if not names.keys() >= {*optimizer.owners}:
                 raise ValueError("save: the optimizer trains a variable that is in no part of the model")
             config["trained"] = [names[owner] for owner in optimizer.owners]
-            files[OPTIMIZER] = packed(optimizer.named(Variable))
-    files[CONFIG] = json.dumps(config, indent=1).encode()
-    with replaced(path, FILES) as folder:
-        folder.mkdir()
-        for name, data in files.items():
-            write(folder / name, data)
+            arrays |= numbers_of(optimizer, MEMORY)
+    put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
+
+
+def as_bytes(text):
+    """A text as an array of its bytes."""
+    return np.frombuffer(text.encode(), "u1")
 
 
 def check_built(model, verb):
@@ -1429,8 +1482,8 @@ model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 model.compile(Adam(ExponentialDecay(0.02, 200, 0.5)), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 model.save(folder / "net")
-for file in sorted((folder / "net").iterdir()):
-    print(f"{file.name:22} {file.stat().st_size:5,} bytes")
+print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "bytes:")
+print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
 # ### Taken from a stranger (4 min, optional)
@@ -1440,12 +1493,15 @@ for file in sorted((folder / "net").iterdir()):
 #
 # Whatever is wrong with a file, we want one sentence: which file, what was found, what to do. And a file must not ask
 # for more than it brings. A trillion units are quickly written. So while a model is read, no variable may hold more
-# numbers than the file of all weights has bytes. (And starting weights are not drawn: they would be thrown away at
+# numbers than all that is stored has bytes. (And starting weights are not drawn: they would be thrown away at
 # once.)
 
 
 # %%
 #| export saving lazy
+LOADING = threading.RLock()
+
+
 @contextmanager
 def blamed(file):
     """Inside this `with` block every error becomes an OSError or a ValueError that names this file."""
@@ -1454,30 +1510,60 @@ def blamed(file):
     except Exception as error:
         found = " ".join(f"{type(error).__name__}: {error}"[:300].split())
         kind = OSError if isinstance(error, OSError) else ValueError
-        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off?"
+        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off? Take another copy"
         raise kind(f"{file.as_posix()}: {found}{cure}") from error
 
 
 @contextmanager
 def nothing_drawn(most):
-    """Inside this `with` block the initializers that have names give zeros, and no more than so many."""
+    """Inside this `with` block the initializers that have names give zeros to this thread, and no more than so many."""
+    here = threading.get_ident()
 
-    def zeros(shape):
+    def zeros(draw, shape):
+        if threading.get_ident() != here:
+            return draw(shape)
         if math.prod(shape) > most:
-            raise ValueError(f"a variable has shape {shape}, and the file of all numbers only {most:,} bytes")
+            raise ValueError(f"a variable has shape {shape}, and all that is stored only {most:,} bytes")
         return np.zeros(shape)
 
-    before = dict(INITIALIZERS)
-    INITIALIZERS.update(dict.fromkeys(before, zeros))
-    try:
-        yield
-    finally:
-        INITIALIZERS.update(before)
+    with LOADING:
+        before = dict(INITIALIZERS)
+        INITIALIZERS.update({name: functools.partial(zeros, draw) for name, draw in before.items()})
+        try:
+            yield
+        finally:
+            INITIALIZERS.update(before)
+
+
+# %% tags=["hide-input"]
+#| export saving lazy
+def stored(folder):
+    """All that was stored in a folder, {name: array}; the file that holds the text; the optimizer's file."""
+
+    def read(file):
+        with blamed(file):
+            return safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
+
+    config, weights, optimizer = (folder / name for name in FILES)
+    arrays = read(weights)
+    if SUM not in arrays and config.exists():  # a model in three files
+        with blamed(config):
+            arrays[TEXT] = np.frombuffer(config.read_bytes(), "u1")
+        if optimizer.exists():
+            arrays |= {MEMORY + name: array for name, array in read(optimizer).items()}
+        return arrays, config, optimizer
+    with blamed(weights):
+        if SUM not in arrays:
+            raise ValueError(f"it has no checksum, and there is no {config.as_posix()} as older models have")
+        if checksum(arrays).tobytes() != arrays[SUM].tobytes():
+            raise ValueError("its checksum is not that of what it holds")
+    return arrays, weights, weights
 
 
 # %% [markdown]
-# The model is made, given its numbers, and handed out when everything fits. (Level 3's `set_weights` changes all
-# variables or none.) A name without a folder may be that of a model which came with the course.
+# The folded cell reads a file in one go, so what it gives is of one save, and compares the checksum. The model is made, given
+# its numbers, and handed out when everything fits. (Level 3's `set_weights` changes all variables or none.) A name
+# without a folder may be that of a model which came with the course.
 
 
 # %%
@@ -1499,9 +1585,9 @@ def load_model(path, custom_objects=None):
     if not folder.is_dir():
         names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
         raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
-    with blamed(folder / CONFIG), nothing_drawn((folder / WEIGHTS).stat().st_size):
-        text = (folder / CONFIG).read_text(encoding="utf-8")
-        config = json.loads(text, object_hook=reader(custom_objects or {}))
+    arrays, text, memory = stored(folder)
+    with blamed(text), nothing_drawn(sum(array.nbytes for array in arrays.values())):
+        config = json.loads(arrays[TEXT].tobytes().decode(), object_hook=reader(custom_objects or {}))
         model = config["model"]
         if config["format"] != "levels 1" or not isinstance(model, Model):
             raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
@@ -1511,9 +1597,10 @@ def load_model(path, custom_objects=None):
             variable.trainable = name not in config["frozen"]
         if "trained" in config:
             model.training.optimizer.build([variables[name] for name in config["trained"]])
-    fill(model, folder / WEIGHTS)
+    fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)
     if "trained" in config:
-        fill(model.training.optimizer, folder / OPTIMIZER)
+        numbers = {name.removeprefix(MEMORY): arrays[name] for name in arrays if name.startswith(MEMORY)}
+        fill(model.training.optimizer, numbers, memory)
     return model
 
 
@@ -1523,10 +1610,10 @@ def load_model(path, custom_objects=None):
 
 # %%
 #| export saving lazy
-def fill(part, file):
-    """Give all variables the numbers in a safetensors file."""
+def fill(part, arrays, file):
+    """Give all variables the numbers that a file holds."""
     with blamed(file):
-        arrays, names = safetensors.numpy.load(file.read_bytes()), part.named(Variable)
+        names = part.named(Variable)
         if arrays.keys() != names.keys():
             raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(names)}")
         part.set_weights([arrays[name] for name in names])
@@ -1544,17 +1631,27 @@ losses = [m.fit(data.x, data.y, batch_size=100, epochs=5, seed=2, verbose=0).los
 print("the same training:   ", (losses[0] == losses[1]).all())
 
 # %% [markdown]
-# To the last bit: Adam's memory came along, and the step count, which says how far the rate has come down. Now we
-# change the file, as a slip of the hand or a stranger would:
+# To the last bit: Adam's memory came along, and the step count, which says how far the rate has come down. Now a bit of the file
+# changes. And then a stranger writes another text, with a checksum that is right:
+
 
 # %%
-text = (folder / "net" / CONFIG).read_text()
-for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'), ("}", "")):
-    (folder / "net" / CONFIG).write_text(text.replace(old, new, 1))
+def tried():
     try:
         load_model(folder / "net")
     except ValueError as error:
         print("-", str(error).replace(folder.as_posix(), "…"))
+
+
+file, arrays = folder / "net" / WEIGHTS, stored(folder / "net")[0]
+blob = bytearray(file.read_bytes())
+blob[len(blob) // 2] ^= 1
+file.write_bytes(blob)
+tried()
+text = arrays[TEXT].tobytes().decode()
+for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'), ("}", "")):
+    put(arrays | {TEXT: as_bytes(text.replace(old, new, 1))}, folder / "net")
+    tried()
 
 # %% [markdown]
 # ### Two models that are already trained
@@ -1743,8 +1840,7 @@ def export(model, path):
     edition = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8, "producer_name": "levels"}
     made = helper.make_model(onnx_graph(model), **edition)
     onnx.checker.check_model(made, full_check=True)
-    with replaced(path) as file:
-        write(file, made.SerializeToString())
+    replace(path, made.SerializeToString())
 
 
 # %% [markdown]
@@ -2554,15 +2650,16 @@ class CSVLogger(Callback):
 
     def on_train_begin(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file, self.rows = self.path.open("w", newline="", encoding="utf-8"), None
+        self.file, self.rows = self.path.open("a", newline="", encoding="utf-8"), None
 
     def on_epoch_end(self, epoch, logs):
         logs = {"epoch": epoch, **logs}
         if self.rows is None:
             self.rows = csv.DictWriter(self.file, [*logs])
+            self.file.truncate(0)  # a log of before stays until there is something to put in its place
             self.rows.writeheader()
         self.rows.writerow(logs)
-        self.file.flush()  # so that others can watch it grow
+        self.file.flush()  # whole lines only, and others can watch them come
 
     def on_train_end(self):
         self.file.close()

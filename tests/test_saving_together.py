@@ -1,0 +1,319 @@
+"""Saved while others save and load, killed in the middle, one bit flipped: a model is whole, or refused."""
+
+import contextlib
+import inspect
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from course import tasks
+from course.build import ROOT, environment
+from levels.high_level import CSVLogger, Sequential, load_model, saving
+from levels.low_level import Variable
+from levels.mid_level import INITIALIZERS, SGD, Dense
+
+BEFORE = (
+    Path(__file__).parent / "golden" / "saved_before"
+)  # the model `rings`, in three files, as `save` once wrote them
+WHOLE = "weights.safetensors"
+
+
+def model(number):
+    """Every weight is `number`, and so is what the optimizer remembers, and the number of units."""
+    made = Sequential([Dense(number, "relu"), Dense(1)], name=f"number_{number}")
+    made.build((None, 20))
+    made.compile(SGD(0.1, momentum=0.9), "mse")
+    made.training.optimizer.build(made.trainable_variables)
+    for part in (made, made.training.optimizer):
+        part.set_weights([np.full(w.shape, number, w.dtype) for w in part.get_weights()])
+    return made
+
+
+def number_of(made):
+    """The number of a model that is whole."""
+    number = int(made.name.removeprefix("number_"))
+    values = [w for part in (made, made.training.optimizer) for w in part.get_weights()]
+    assert made.layers[0].units == number and all((w == number).all() for w in values), (number, values)
+    return number
+
+
+WORK = f"""
+import numpy as np
+from levels.high_level import CSVLogger, Sequential, load_model
+from levels.mid_level import SGD, Dense
+{inspect.getsource(model)}
+{inspect.getsource(number_of)}
+"""
+
+
+def started(code, folder, **options):
+    command = [sys.executable, "-c", f"{WORK}folder = {str(folder)!r}\nprint('ready', flush=True)\n{code}"]
+    return subprocess.Popen(command, env=environment(ROOT), stdout=subprocess.PIPE, text=True, **options)
+
+
+@contextlib.contextmanager
+def running(code, folder, count=1):
+    """So many processes that run this code on a folder, from the moment in which all have begun."""
+    processes = [started(code, folder) for _ in range(count)]
+    try:
+        for process in processes:
+            assert process.stdout.readline() == "ready\n"
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate(timeout=60)
+
+
+# Several at once ------------------------------------------------------------------------------------------------------
+
+SAVES = "for _ in range(150):\n    for made in models: made.save(folder)\n"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("savers", [1, 3])
+def test_who_loads_gets_one_whole_model_while_others_save(savers, tmp_path):
+    model(1).save(tmp_path / "m")
+    with running("models = [model(2), model(30)]\n" + SAVES, tmp_path / "m", savers) as processes:
+        numbers, ended = set(), time.monotonic() + 120
+        while any(process.poll() is None for process in processes) and time.monotonic() < ended:
+            numbers.add(number_of(load_model(tmp_path / "m")))
+        assert [process.wait(timeout=60) for process in processes] == [0] * savers  # no save has failed either
+    assert numbers >= {2, 30}
+    assert [file.name for file in tmp_path.rglob("*")] == ["m", WHOLE]
+
+
+def test_threads_save_and_read_at_once(tmp_path):
+    errors, models = [], [model(number) for number in (2, 5, 30)]
+    models[0].save(tmp_path / "m")
+
+    def tried(act):
+        try:
+            for _ in range(30):
+                act()
+        except BaseException as error:
+            errors.append(error)
+
+    acts = [lambda made=made: made.save(tmp_path / "m") for made in models]
+    acts += [lambda: saving.stored(tmp_path / "m")] * 2  # which compares the checksum
+    threads = [threading.Thread(target=tried, args=[act]) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not errors and [file.name for file in tmp_path.rglob("*")] == ["m", WHOLE]
+
+
+def test_a_thread_that_loads_changes_no_initializer_of_another():
+    before, drawn = dict(INITIALIZERS), []
+
+    def loads():
+        for _ in range(50):
+            with saving.nothing_drawn(100):
+                drawn.append(sum(INITIALIZERS["ones"]((3,))))
+                time.sleep(0.001)
+
+    threads = [threading.Thread(target=loads) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        assert INITIALIZERS["ones"]((3,)) == [1.0, 1.0, 1.0]
+    assert drawn == [0.0] * 150 and before == INITIALIZERS
+
+
+def test_the_folder_of_a_save_that_failed_may_be_another_ones(tmp_path):
+    """Several make the same new folder at once, again and again."""
+    code = "made = model(3)\nfor k in range(60): made.save(f'{folder}/{k}')\n"
+    with running(code, tmp_path, 3) as processes:
+        assert [process.wait(timeout=120) for process in processes] == [0] * 3
+    assert sorted({file.name for file in tmp_path.rglob("*.*")}) == [WHOLE]
+
+
+def test_an_exported_file_is_whole_while_others_export(tmp_path):
+    import onnx
+
+    file = tmp_path / "m.onnx"
+    model(2).export(file)
+    with running(
+        "models = [model(2), model(30)]\nfor k in range(40): models[k % 2].export(folder)", file, 2
+    ) as processes:
+        while any(process.poll() is None for process in processes):
+            onnx.checker.check_model(onnx.load_from_string(file.read_bytes()))
+        assert [process.wait() for process in processes] == [0, 0]
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+# Interrupted ----------------------------------------------------------------------------------------------------------
+
+ENDS = [("SIGINT", 5), ("SIGTERM", 5), ("SIGKILL", 20)] if sys.platform != "win32" else [("SIGTERM", 20)]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("end, times", ENDS)
+def test_whoever_is_killed_leaves_a_whole_model_and_no_litter_that_stays(end, times, tmp_path):
+    draw, folder = random.Random(end), tmp_path / "m"
+    code = "models = [model(2), model(30)]\nmodels[0].save(folder)\nprint('saves', flush=True)\n" + 20 * SAVES
+    for _ in range(times):
+        shutil.rmtree(folder, ignore_errors=True)
+        with running(code, folder) as [process]:
+            assert process.stdout.readline() == "saves\n"
+            time.sleep(draw.random() * 0.05)
+            process.send_signal(getattr(signal, end))
+            process.communicate(timeout=60)
+        assert number_of(load_model(folder)) in (2, 30)
+        assert [path.name for path in tmp_path.iterdir()] == ["m"]  # nothing beside it, not for a moment
+        if end == "SIGINT":
+            assert [file.name for file in folder.iterdir()] == [WHOLE]
+        model(7).save(folder)
+        assert [file.name for file in folder.iterdir()] == [WHOLE]
+        assert number_of(load_model(folder)) == 7
+
+
+@pytest.mark.parametrize("moment", range(1, 400, 9))
+def test_ctrl_c_at_any_moment_leaves_nothing(moment, tmp_path):
+    """An interrupt between any two lines of Python, in a new folder and over an old model."""
+    made, old = model(2), model(5)
+    old.save(tmp_path / "old")
+    for name in ("old", "new"):
+        left = moment
+
+        def trace(frame, event, argument):
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            made.save(tmp_path / name)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+    assert number_of(load_model(tmp_path / "old")) in (2, 5)
+    if (tmp_path / "new").exists():
+        assert number_of(load_model(tmp_path / "new")) == 2
+    assert {file.name for file in tmp_path.rglob("*.*")} == {WHOLE}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX'")
+@pytest.mark.parametrize("limit", [0, 1, 100, 1000])
+def test_a_full_disk_leaves_the_old_model_and_nothing_else(limit, tmp_path):
+    model(2).save(tmp_path / "m")
+    model(2).export(tmp_path / "m.onnx")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    code = f"""
+import resource, signal
+from pathlib import Path
+made = model(30)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past the limit is an error then
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+for act in (lambda: made.save(folder + "/m"), lambda: made.save(folder + "/new"), lambda: made.export(folder + "/m.onnx")):
+    try:
+        act()
+    except OSError as error:
+        print(error.errno)
+"""
+    process = started(code, tmp_path)
+    assert process.communicate(timeout=60)[0].split() == ["ready", "27", "27", "27"]
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.onnx"]
+
+
+# One bit --------------------------------------------------------------------------------------------------------------
+
+
+def said(made):
+    """All that a model is: its parts, its numbers, and the optimizer's."""
+    parts = made, made.training.optimizer
+    numbers = [(n, v.trainable, v.numpy().tobytes()) for part in parts for n, v in part.named(Variable).items()]
+    layers = [(type(layer), layer.again.args, layer.name) for layer in made.layers]
+    return numbers, layers, made.name, made.input_specs, made.training.optimizer.again.args
+
+
+def test_one_flipped_bit_is_noticed_wherever_it_is(tmp_path):
+    model(3).save(tmp_path)
+    [file] = tmp_path.iterdir()
+    data, draw = file.read_bytes(), random.Random(3)
+    for _ in range(600):
+        at, bit = draw.randrange(len(data)), 1 << draw.randrange(8)
+        file.write_bytes(data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :])
+        with pytest.raises(ValueError, match="was the file changed, or cut off") as error:
+            load_model(tmp_path)
+        assert file.as_posix() in str(error.value) and "\n" not in str(error.value)
+
+
+def test_other_changes_are_noticed_too(tmp_path):
+    """Several bytes at once, moved or exchanged: refused, or nothing was lost."""
+    model(3).save(tmp_path)
+    [file] = tmp_path.iterdir()
+    data, draw = file.read_bytes(), random.Random(4)
+    whole = said(load_model(tmp_path))
+    for _ in range(200):
+        start, size = draw.randrange(len(data)), draw.choice([1, 2, 4, 40])
+        end, there = start + size, draw.randrange(len(data))
+        moved = data[there : there + size]
+        file.write_bytes(data[:start] + draw.choice([moved, moved[::-1], b"", bytes(size)]) + data[end:])
+        with contextlib.suppress(ValueError):
+            assert said(load_model(tmp_path)) == whole
+
+
+# Saved before ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_three_files_is_a_model_still(tmp_path):
+    task = tasks.rings()
+    old, new = load_model(BEFORE), load_model("rings")
+    assert said(old) == said(new)
+    assert old.predict(task.x_test).tolist() == new.predict(task.x_test).tolist()
+
+
+def test_a_model_takes_the_place_of_one_in_three_files(tmp_path):
+    shutil.copytree(BEFORE, tmp_path / "m")
+    model(3).save(tmp_path / "m")
+    assert [file.name for file in (tmp_path / "m").iterdir()] == [WHOLE]
+    assert number_of(load_model(tmp_path / "m")) == 3
+
+
+# What callbacks write -------------------------------------------------------------------------------------------------
+
+LOGS = """
+x = np.zeros((4, 20), "f4")
+made = model(3)
+made.fit(x, x[:, :1], epochs=100_000, verbose=0, callbacks=[CSVLogger(folder)])
+"""
+
+
+def test_a_log_has_whole_lines_whenever_its_writer_is_killed(tmp_path):
+    file, draw = tmp_path / "log.csv", random.Random(5)
+    for _ in range(5):
+        with running(LOGS, file) as [process]:
+            while not file.exists() or file.stat().st_size < 100:
+                assert process.poll() is None
+            time.sleep(draw.random() * 0.1)
+            process.kill()
+            process.wait()
+        text = file.read_text()
+        assert text.startswith("epoch,loss\n") and text.endswith("\n")
+        assert [int(line.split(",")[0]) for line in text.splitlines()[1:]] == list(range(text.count("\n") - 1))
+        file.unlink()
+
+
+def test_a_log_gives_way_to_one_that_has_a_line(tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text("what was there\n")
+    log = CSVLogger(file)
+    log.on_train_begin()
+    assert file.read_text() == "what was there\n"
+    log.on_epoch_end(0, {"loss": 1.0})
+    assert file.read_text() == "epoch,loss\n0,1.0\n"
+    log.on_train_end()
