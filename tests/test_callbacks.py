@@ -285,7 +285,7 @@ def test_an_unknown_monitor_is_one_error_after_the_first_epoch(make, monitor, cu
     "call, message",
     [
         (lambda: EarlyStopping(mode="mni"), "EarlyStopping: mode is 'mni'; expected 'auto'"),
-        (lambda: ReduceLROnPlateau(factor=1.0), "factor is 1.0; expected 0 < factor < 1"),
+        (lambda: ReduceLROnPlateau(factor=1.0), "factor is 1.0; expected a positive number below 1"),
     ],
 )
 def test_wrong_arguments_are_refused(call, message):

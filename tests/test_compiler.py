@@ -1070,7 +1070,7 @@ def test_a_kernel_in_use_is_respected(back_end):
                 y[i, j] = s
 
     def positive(x):
-        return x if x > 0.0 else 0.0
+        return 0.0 if x <= 0.0 else x
 
     def launches(op):
         return sum(plan.launches for key, plan in PLANS.items() if key[0] == op)

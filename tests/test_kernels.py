@@ -53,8 +53,8 @@ ELEMENTWISE = {
     "not_equal": np.not_equal,
     "sigmoid": logistic,
     "sigmoid_grad": lambda dy, y: dy * y * (1 - y),
-    "relu": lambda x: np.where(x > 0, x, 0),
-    "relu_grad": lambda dy, y: np.where(y > 0, dy, 0),
+    "relu": lambda x: np.where(x <= 0, 0, x),
+    "relu_grad": lambda dy, y: np.where(y <= 0, 0, dy),
     "clip": lambda x, low=-2.0, high=3.0: np.clip(x, low, high),
     "clip_grad": lambda dy, x, low=-2.0, high=3.0: np.where((x > low) & (x < high), dy, 0),
 }
@@ -479,7 +479,7 @@ def test_the_cache_never_serves_a_stale_kernel(tmp_path):
     def run(expected, setting=1.0, module="", **parts):
         (tmp_path / "settings.py").write_text(f"scale = {setting}\n")
         program = PROGRAM.format(**dict(factor=1.0, callee=1.0, own=1.0, module=module) | parts)
-        env = environment(ROOT) | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path / "kernels"), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
         assert done.stdout.strip() == str(expected), done.stderr
 
@@ -500,8 +500,8 @@ def branchless(x):
     return x * (x > 0)
 
 
-def keeps_nan(x):
-    return 0.0 if x < 0.0 else x
+def loses_nan(x):
+    return x if x > 0.0 else 0.0
 
 
 def one_row_too_many(out, x, w):
@@ -533,7 +533,7 @@ def unknown_name(x):
     "op, function, message",
     [
         ("relu", branchless, r"relu\(-inf\) gives nan, and should give 0.0"),
-        ("relu", keeps_nan, r"relu\(nan\) gives nan"),
+        ("relu", loses_nan, r"relu\(nan\) gives 0.0, and should give nan"),
         ("sgd", lambda w, dw, rate: w + rate * dw, r"refused, sgd\("),
         ("matmul", one_row_too_many, "shapes .* it fails: index is out of bounds"),
         ("matmul", beyond_in_a_callee, "shapes .* it fails: index is out of bounds"),
