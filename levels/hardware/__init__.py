@@ -6,15 +6,17 @@
 
 from .assembler import (
     CACHE, FAST, REAL, Array, Assembler, Condition, Index, Program, Sum, Value, arithmetic, array, as_word,
-    check_reach, check_rows, compared, comparison, count, index, laned, live, load, loop, machine_code, memory_of,
-    named, number, numeric, object_code, operators, optimised, place, select, size, spread, store, target_machine,
-    together, trimmed, word
+    check_reach, check_rows, compared, comparison, count, index, keep, kept, laned, live, load, loop, machine_code,
+    memory_of, named, number, numeric, object_code, operators, optimised, place, select, size, spread, store,
+    target_machine, together, trimmed, word
 )
 from .device import (
     DEVICES, GAP, LINE, MAKERS, MEASURES, PAGE, POOL, Buffer, Device, Pool, Spec, aligned, amount, copy, host_features,
-    host_lanes, host_memory, make_cpu, placed_on, pool
+    host_lanes, host_memory, make_cpu, placed_on, pool, unmasked
 )
-from .elementary import DOUBLE, EXP, FORMAT, LOG, SINGLE, exp, exponent, log, make_exp, make_log, rint, scaled, sqrt
+from .elementary import (
+    DOUBLE, EXP, FORMAT, LOG, SINGLE, exp, exponent, log, make_exp, make_log, maximum, minimum, rint, scaled, sqrt
+)
 from .gpu import (
     ATOMIC, LIMITS, READ, SEGMENT, SHARED, UNUSED, WARP, WATCHERS, WORKERS, WRITE, BarrierError, Block, Counted, Cuda,
     Dim3, Endless, Gpu, GpuError, OutOfBounds, Race, RealGpu, Run, Thread, Traffic, Uninitialised, View, Workers,
@@ -47,13 +49,13 @@ __all__ = [
     "check_reach", "check_rows", "check_task", "clash", "clipped", "compared", "comparison", "compiled", "copy",
     "count", "count_traffic", "cuda", "dense", "dense_program", "dnn_classifier", "dnn_predict_program", "dnn_program",
     "dot", "every_place", "exp", "exponent", "for_gpu", "forward", "host_features", "host_lanes", "host_memory",
-    "index", "keep_watch", "laned", "last_line", "launch_kernel", "linear_predict_program", "linear_program",
-    "linear_regression", "listed", "live", "load", "load_weights", "local_array", "log", "loop", "machine_code",
-    "make_cpu", "make_exp", "make_gpu", "make_log", "measure_bandwidth", "measure_latency", "measure_launch",
-    "measure_sums", "memory_of", "named", "net_arrays", "note", "number", "numeric", "object_code", "on_chip",
-    "operators", "optimised", "part_of", "patrol", "peak_program", "place", "placed_on", "pool", "position", "race",
-    "read_program", "real_cuda", "relu", "rint", "run_program", "run_programs", "scaled", "seconds", "seen_by",
-    "select", "shared_array", "simulate", "size", "source_line", "span", "spot", "spread", "sqrt", "standing", "store",
-    "systolic", "target_machine", "through_relu", "tiles", "together", "translated", "trimmed", "used", "uses_of",
-    "weight_names", "word", "work", "worker"
+    "index", "keep", "keep_watch", "kept", "laned", "last_line", "launch_kernel", "linear_predict_program",
+    "linear_program", "linear_regression", "listed", "live", "load", "load_weights", "local_array", "log", "loop",
+    "machine_code", "make_cpu", "make_exp", "make_gpu", "make_log", "maximum", "measure_bandwidth", "measure_latency",
+    "measure_launch", "measure_sums", "memory_of", "minimum", "named", "net_arrays", "note", "number", "numeric",
+    "object_code", "on_chip", "operators", "optimised", "part_of", "patrol", "peak_program", "place", "placed_on",
+    "pool", "position", "race", "read_program", "real_cuda", "relu", "rint", "run_program", "run_programs", "scaled",
+    "seconds", "seen_by", "select", "shared_array", "simulate", "size", "source_line", "span", "spot", "spread",
+    "sqrt", "standing", "store", "systolic", "target_machine", "through_relu", "tiles", "together", "translated",
+    "trimmed", "unmasked", "used", "uses_of", "weight_names", "word", "work", "worker"
 ]

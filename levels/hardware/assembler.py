@@ -8,6 +8,7 @@ import hashlib
 import numbers
 import os
 import re
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -39,21 +40,35 @@ def optimised(text, target):
     return module
 
 
+def kept(key):
+    """The bytes that were kept under this key, if they are there and whole; else None."""
+    with suppress(OSError):
+        data = (CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
+        if hashlib.sha256(data[32:]).digest() == data[:32]:
+            return data[32:]
+    return None
+
+
+def keep(key, data):
+    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
+    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
+    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    with suppress(OSError):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(hashlib.sha256(data).digest() + data)
+        aside.replace(path)
+    with suppress(OSError):
+        aside.unlink(missing_ok=True)
+
+
 def object_code(text, target):
-    """The bytes of a program, from the folder where they are there and whole."""
+    """The bytes of a program: those that were kept, or new ones."""
     processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
     key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
-    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
-    with suppress(OSError):
-        checksum, code = (kept := path.read_bytes())[:32], kept[32:]
-        if hashlib.sha256(code).digest() == checksum:
-            return code
-    code = target.emit_object(optimised(text, target))
-    with suppress(OSError):  # a folder that cannot be written only costs time
-        CACHE.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_bytes(hashlib.sha256(code).digest() + code)
-        aside.replace(path)
+    code = kept(key)
+    if code is None:
+        code = target.emit_object(optimised(text, target))
+        keep(key, code)
     return code
 
 
@@ -202,10 +217,12 @@ def select(condition, x, y):
     return Value(a, a.write(f"select {laned('i1', lanes)} {chosen}, {kind} {x}, {kind} {y}"), lanes)
 
 
-def named(name, x):
-    """Write one of LLVM's named instructions, such as rint(x) or sqrt(x)."""
-    a, kind = x.a, laned(x.a.real, x.lanes)
-    return Value(a, a.write(f"call {kind} @llvm.{name}({kind} {numeric(a, x)})"), x.lanes)
+def named(name, *operands):
+    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
+    a = next(x.a for x in operands if isinstance(x, Value))
+    registers, lanes = together(a, *operands)
+    kind = laned(a.real, lanes)
+    return Value(a, a.write(f"call {kind} @llvm.{name}({', '.join(f'{kind} {x}' for x in registers)})"), lanes)
 
 
 def index(a, i):

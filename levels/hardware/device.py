@@ -70,6 +70,13 @@ def aligned(shape, dtype):
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
+def unmasked(values):
+    """These numbers as a NumPy array. Raises TypeError for a masked one, whose mask would be lost without a word."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
+    return np.asarray(values)
+
+
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
@@ -100,7 +107,7 @@ class Device:
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
-        array = np.asarray(array)
+        array = unmasked(array)
         buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
         self.write(buffer.data, array)
         return buffer

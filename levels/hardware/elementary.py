@@ -22,8 +22,28 @@ def rint(x):
 
 
 def sqrt(x):
-    """The square root, rounded once."""
-    return named("sqrt", x) if isinstance(x, Value) else math.sqrt(x)
+    """The square root, rounded once; of a negative number NaN."""
+    if isinstance(x, Value):
+        return named("sqrt", x)
+    return math.nan if x < 0.0 else math.sqrt(x)
+
+
+def maximum(x, y):
+    """The larger of two numbers: of 0.0 and -0.0 the first, and NaN if either is."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("maximum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return x + y
+    return x if x > y else y
+
+
+def minimum(x, y):
+    """The smaller of two numbers: of 0.0 and -0.0 the second, and NaN if either is."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("minimum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return -(-x - y)
+    return x if x < y else y
 
 
 def scaled(x, n):

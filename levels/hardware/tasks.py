@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .assembler import Assembler, select
-from .device import pool
+from .device import pool, unmasked
 from .elementary import exp, log
 
 
@@ -23,7 +23,7 @@ class Fit(NamedTuple):
 
 def check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
-    if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (dtype, shape):
+    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
     if not np.isfinite(array).all():
@@ -142,7 +142,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def relu(z):
-    return select(z > 0.0, z, 0.0)
+    return select(z <= 0.0, 0.0, z)  # so asked, a NaN stays a NaN
 
 
 def dense(inputs, w, b):
@@ -161,7 +161,7 @@ def forward(row, weights):
 
 def through_relu(d, h, w):
     """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
-    return [select(output > 0.0, dot(d, row), 0.0) for output, row in zip(h, w)]
+    return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 
 
 def clipped(p):

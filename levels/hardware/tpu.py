@@ -112,7 +112,7 @@ class Multiply(NamedTuple):
 
 ACTIVATIONS = {
     "identity": lambda z: z,
-    "relu": lambda z: np.where(z > 0, z, np.float32(0)),
+    "relu": lambda z: np.where(z <= 0, np.float32(0), z),
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
 }
 

@@ -21,26 +21,28 @@ from .models import (
 from .tasks import dnn_classifier, linear_regression, train
 
 __all__ = [
-    "ABOVE", "CLASSES", "CONFIG", "FILES", "MODELS", "ONNX", "OPTIMIZER", "OPTIMIZERS", "PIECE", "RISING", "WEIGHTS",
-    "Call", "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping", "Estimator", "Functional", "History", "Input",
-    "LearningRateScheduler", "LinearRegressor", "Model", "ModelCheckpoint", "Monitor", "OnnxWriter", "Placeholder",
-    "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN", "Training", "alone", "arg_max_row",
-    "arrays_of", "attach", "attributes_of", "blamed", "both", "check_built", "check_targets", "compiled",
-    "dnn_classifier", "dry_run", "export", "fill", "graph_of", "in_order", "info", "later", "linear_regression",
-    "listed", "load_model", "made", "noted_interrupts", "nothing_drawn", "one_pass", "onnx_graph", "packed", "parted",
-    "pieces", "progress", "reader", "reduction_row", "renew", "replaced", "rows_of", "run_epochs", "save", "slice_row",
-    "spec_of", "sum_row", "summary", "tell", "traced", "train", "train_step", "write", "written", "written_part"
+    "ABOVE", "CLASSES", "CONFIG", "FILES", "LOADING", "MEMORY", "MODELS", "ONNX", "OPTIMIZER", "OPTIMIZERS", "PIECE",
+    "RISING", "SUM", "TEXT", "WEIGHTS", "Call", "Callback", "CSVLogger", "DNNClassifier", "EarlyStopping", "Estimator",
+    "Functional", "History", "Input", "LearningRateScheduler", "LinearRegressor", "Model", "ModelCheckpoint",
+    "Monitor", "OnnxWriter", "Placeholder", "ReduceLROnPlateau", "Sequential", "TensorBoard", "TerminateOnNaN",
+    "Training", "alone", "arg_max_row", "arrays_of", "as_bytes", "attach", "attributes_of", "blamed", "both",
+    "check_built", "check_targets", "checksum", "compiled", "dnn_classifier", "dry_run", "export", "fill", "graph_of",
+    "in_order", "info", "later", "linear_regression", "listed", "load_model", "made", "noted_interrupts",
+    "nothing_drawn", "numbers_of", "one_pass", "onnx_graph", "parted", "patiently", "pieces", "progress", "put",
+    "reader", "reduction_row", "renew", "replace", "rows_of", "run_epochs", "save", "slice_row", "spec_of", "stored",
+    "sum_row", "summary", "tell", "traced", "train", "train_step", "write_aside", "written", "written_part"
 ]
 
 LAZY = {
-    "ABOVE": "saving", "CLASSES": "saving", "CONFIG": "saving", "FILES": "saving", "MODELS": "saving", "ONNX":
-    "exporting", "OPTIMIZER": "saving", "WEIGHTS": "saving", "DNNClassifier": "estimators", "Estimator": "estimators",
-    "LinearRegressor": "estimators", "OnnxWriter": "exporting", "arg_max_row": "exporting", "attributes_of":
-    "exporting", "blamed": "saving", "both": "exporting", "check_built": "saving", "export": "exporting", "fill":
-    "saving", "info": "exporting", "load_model": "saving", "nothing_drawn": "saving", "onnx_graph": "exporting",
-    "packed": "saving", "reader": "saving", "reduction_row": "exporting", "replaced": "saving", "save": "saving",
-    "slice_row": "exporting", "sum_row": "exporting", "traced": "exporting", "write": "saving", "written": "saving",
-    "written_part": "saving"
+    "ABOVE": "saving", "CLASSES": "saving", "CONFIG": "saving", "FILES": "saving", "LOADING": "saving", "MEMORY":
+    "saving", "MODELS": "saving", "ONNX": "exporting", "OPTIMIZER": "saving", "SUM": "saving", "TEXT": "saving",
+    "WEIGHTS": "saving", "DNNClassifier": "estimators", "Estimator": "estimators", "LinearRegressor": "estimators",
+    "OnnxWriter": "exporting", "arg_max_row": "exporting", "as_bytes": "saving", "attributes_of": "exporting",
+    "blamed": "saving", "both": "exporting", "check_built": "saving", "checksum": "saving", "export": "exporting",
+    "fill": "saving", "info": "exporting", "load_model": "saving", "nothing_drawn": "saving", "numbers_of": "saving",
+    "onnx_graph": "exporting", "patiently": "saving", "put": "saving", "reader": "saving", "reduction_row":
+    "exporting", "replace": "saving", "save": "saving", "slice_row": "exporting", "stored": "saving", "sum_row":
+    "exporting", "traced": "exporting", "write_aside": "saving", "written": "saving", "written_part": "saving"
 }
 
 

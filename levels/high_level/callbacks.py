@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from levels.low_level import Variable, trace, without_dead
+from levels.mid_level import at_least, from_zero, positive
 
 from .loops import Callback, alone
 
@@ -19,7 +20,9 @@ class Monitor(Callback):
     def __init__(self, monitor, mode="auto", min_delta=0):
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
-        self.monitor, self.min_delta = monitor, abs(min_delta)
+        # its sign does not count, as in Keras
+        size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
+        self.monitor, self.min_delta = monitor, from_zero(f"{type(self).__name__}: min_delta", size)
         self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
 
     def on_train_begin(self):
@@ -45,7 +48,10 @@ class EarlyStopping(Monitor):
 
     def __init__(self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False):
         super().__init__(monitor, mode, min_delta)
-        self.patience, self.restore_best_weights = patience, restore_best_weights
+        self.patience, self.restore_best_weights = (
+            at_least(0, "EarlyStopping: patience", patience),
+            restore_best_weights,
+        )
 
     def on_train_begin(self):
         super().on_train_begin()
@@ -82,9 +88,9 @@ class ReduceLROnPlateau(Monitor):
 
     def __init__(self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0):
         super().__init__(monitor, mode, min_delta)
-        if not 0.0 < factor < 1.0:
-            raise ValueError(f"ReduceLROnPlateau: factor is {factor}; expected 0 < factor < 1")
-        self.factor, self.patience, self.min_lr = factor, patience, min_lr
+        self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
+        self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
+        self.min_lr = from_zero("ReduceLROnPlateau: min_lr", min_lr)
 
     def on_epoch_end(self, epoch, logs):
         optimizer, better = self.model.training.optimizer, self.better(logs)
@@ -122,15 +128,16 @@ class CSVLogger(Callback):
 
     def on_train_begin(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file, self.rows = self.path.open("w", newline="", encoding="utf-8"), None
+        self.file, self.rows = self.path.open("a", newline="", encoding="utf-8"), None
 
     def on_epoch_end(self, epoch, logs):
         logs = {"epoch": epoch, **logs}
         if self.rows is None:
             self.rows = csv.DictWriter(self.file, [*logs])
+            self.file.truncate(0)  # a log of before stays until there is something to put in its place
             self.rows.writeheader()
         self.rows.writerow(logs)
-        self.file.flush()  # so that others can watch it grow
+        self.file.flush()  # whole lines only, and others can watch them come
 
     def on_train_end(self):
         self.file.close()
@@ -158,7 +165,7 @@ class TensorBoard(Callback):
     """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
 
     def __init__(self, log_dir="logs", histogram_freq=0):
-        self.log_dir, self.histogram_freq = Path(log_dir), histogram_freq
+        self.log_dir, self.histogram_freq = Path(log_dir), at_least(0, "TensorBoard: histogram_freq", histogram_freq)
 
     def on_train_begin(self):
         self.writers = {}

@@ -12,7 +12,7 @@ from levels.hardware import DEVICES
 from levels.low_level import Variable, shared, trace, without_dead
 
 from .loops import alone, listed
-from .saving import check_built, replaced, write
+from .saving import check_built, replace
 
 ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
 ONNX.update(relu="Relu", sigmoid="Sigmoid", tanh="Tanh", softmax="Softmax", log_softmax="LogSoftmax", gather="Gather")
@@ -113,8 +113,7 @@ def export(model, path):
     edition = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8, "producer_name": "levels"}
     made = helper.make_model(onnx_graph(model), **edition)
     onnx.checker.check_model(made, full_check=True)
-    with replaced(path) as file:
-        write(file, made.SerializeToString())
+    replace(path, made.SerializeToString())
 
 
 def reduction_row(op):

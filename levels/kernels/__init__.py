@@ -5,8 +5,8 @@
 # isort: skip_file
 
 from .cache import (
-    INTRINSICS, PROGRAMS, STANDS, HashLocator, compile_cpu, compiled_for, described, globals_read, inside, intrinsic,
-    rebound, specialised, watched
+    INTRINSICS, PROGRAMS, STANDS, Kept, compile_cpu, compiled_for, described, globals_read, inside, intrinsic, rebound,
+    specialised, watched
 )
 from .devices import (
     LAYOUTS, NUMBER, ON_GPU, WIDTH, as_on_cpu, by_numbers, compile_gpu, each_row, exponent_as, gather_threads, halves,
@@ -28,8 +28,8 @@ from .random import (
 )
 from .reduce import (
     LONG, LOOPS, REDUCTIONS, START, arg_max, combine, compiled_reduction, larger, log_softmax, log_softmax_grad,
-    maximum, minimum, on_rows, plan_arg_max, plan_mean, plan_reduce, plan_rows, reduce_columns, reduce_rows,
-    reduce_sum, reduced, reduction, smaller, softmax, softmax_grad
+    on_rows, plan_arg_max, plan_mean, plan_reduce, plan_rows, reduce_columns, reduce_rows, reduce_sum, reduced,
+    reduction, smaller, softmax, softmax_grad
 )
 from .registry import (
     COMPILERS, KERNELS, NUMBERS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted, data_of, execute,
@@ -46,22 +46,22 @@ __all__ = [
     "AROUND", "BLOCK", "BYTES", "CLIP", "COMPILERS", "DEPTH", "ELEMENTWISE", "ELEVEN", "HIGH", "INTRINSICS", "KERNELS",
     "LAYOUTS", "LONG", "LOOPS", "LOW", "MIX", "MOVES", "NUMBER", "NUMBERS", "ON_GPU", "PLANNERS", "PLANS", "PROGRAMS",
     "REDUCTIONS", "ROWS", "SPECIAL", "STANDS", "START", "STEP", "TRIALS", "UPDATES", "VECTORS", "WIDE", "WIDTH",
-    "WORKERS", "WORTH", "HashLocator", "Kernels", "Plan", "adam", "add", "arg_max", "as_on_cpu", "as_slices",
-    "broadcast", "by_numbers", "by_views", "check_results", "clip", "clip_grad", "combine", "compile_cpu",
-    "compile_gpu", "compiled_for", "compiled_loop", "compiled_reduction", "cos_sin", "counted", "counter_example",
-    "data_of", "described", "dnn_backward", "dnn_classifier", "dnn_forward", "drawn", "each_row", "enter_move",
-    "execute", "exponent_as", "exponent_bits", "fill_columns", "gather", "gather_threads", "globals_read", "halves",
-    "identity", "inside", "intrinsic", "kernel", "kernel_for", "larger", "launch", "ldexp", "linear_forward",
-    "linear_regression", "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_array",
-    "matmul_ikj", "matmul_rows", "matmul_small", "matmul_threads", "matmul_tiles", "maximum", "merged_axes", "minimum",
-    "momentum", "mover", "nest", "new_results", "normal", "normal_threads", "on_rows", "one_block_each", "one_hot",
-    "outcome", "pack", "pack_square", "philox", "pieces", "plan", "plan_arg_max", "plan_cast", "plan_concat",
-    "plan_elementwise", "plan_gather", "plan_matmul", "plan_mean", "plan_moves", "plan_one_hot", "plan_products",
-    "plan_random", "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad",
-    "plan_tiles", "plan_transpose", "planned", "random_normal", "random_uniform", "rebound", "reduce_block",
-    "reduce_columns", "reduce_rows", "reduce_sum", "reduce_thread", "reduced", "reduction", "relu", "relu_grad",
-    "rows_checked", "same_dtype", "scalar", "scaled_bits", "scatter_add", "scatter_threads", "sgd", "sigmoid",
-    "sliced", "smaller", "softmax", "softmax_grad", "spec_of", "specialised", "split", "tanh", "thread", "threads_for",
-    "tile_shape", "tiled", "to_even", "try_kernel", "two_uniform", "uniform", "uniform_threads", "use", "vectors",
-    "view_of", "watched", "write_tile"
+    "WORKERS", "WORTH", "Kept", "Kernels", "Plan", "adam", "add", "arg_max", "as_on_cpu", "as_slices", "broadcast",
+    "by_numbers", "by_views", "check_results", "clip", "clip_grad", "combine", "compile_cpu", "compile_gpu",
+    "compiled_for", "compiled_loop", "compiled_reduction", "cos_sin", "counted", "counter_example", "data_of",
+    "described", "dnn_backward", "dnn_classifier", "dnn_forward", "drawn", "each_row", "enter_move", "execute",
+    "exponent_as", "exponent_bits", "fill_columns", "gather", "gather_threads", "globals_read", "halves", "identity",
+    "inside", "intrinsic", "kernel", "kernel_for", "larger", "launch", "ldexp", "linear_forward", "linear_regression",
+    "llvm_function", "log_softmax", "log_softmax_grad", "loop_source", "make", "matmul_array", "matmul_ikj",
+    "matmul_rows", "matmul_small", "matmul_threads", "matmul_tiles", "merged_axes", "momentum", "mover", "nest",
+    "new_results", "normal", "normal_threads", "on_rows", "one_block_each", "one_hot", "outcome", "pack",
+    "pack_square", "philox", "pieces", "plan", "plan_arg_max", "plan_cast", "plan_concat", "plan_elementwise",
+    "plan_gather", "plan_matmul", "plan_mean", "plan_moves", "plan_one_hot", "plan_products", "plan_random",
+    "plan_reduce", "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad", "plan_tiles",
+    "plan_transpose", "planned", "random_normal", "random_uniform", "rebound", "reduce_block", "reduce_columns",
+    "reduce_rows", "reduce_sum", "reduce_thread", "reduced", "reduction", "relu", "relu_grad", "rows_checked",
+    "same_dtype", "scalar", "scaled_bits", "scatter_add", "scatter_threads", "sgd", "sigmoid", "sliced", "smaller",
+    "softmax", "softmax_grad", "spec_of", "specialised", "split", "tanh", "thread", "threads_for", "tile_shape",
+    "tiled", "to_even", "try_kernel", "two_uniform", "uniform", "uniform_threads", "use", "vectors", "view_of",
+    "watched", "write_tile"
 ]

@@ -5,14 +5,14 @@
 import dis
 import functools
 import hashlib
-import os
+import pickle
+import sys
 import types
-from pathlib import Path
 
 import llvmlite
 import numpy as np
 
-from levels.hardware import cuda
+from levels.hardware import CACHE, cuda, keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 INTRINSICS = set()  # functions that write instructions themselves
@@ -103,20 +103,20 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
 
     fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
     try:
-        how = numba.__version__, llvmlite.__version__, np.__version__, dtype, sorted(fastmath), boundscheck
+        how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
+        how += dtype, sorted(fastmath), boundscheck
         name = hashlib.sha256(f"{how}{described(function)}".encode()).hexdigest()
     except TypeError:
         name = None
     if name in PROGRAMS:
         return PROGRAMS[name]
-    numba.config.CACHE_LOCATOR_CLASSES = f"{HashLocator.__module__}.HashLocator"
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
 
     def finish(copy):
         copy.hash = name
-        program = numba.njit(cache=name is not None, **options)(copy)
+        program = numba.njit(**options)(copy)
         if name is not None:
-            PROGRAMS[name] = program
+            PROGRAMS[name], program._cache = program, Kept(name)
         return program
 
     inner = functools.partial(compile_cpu, dtype=dtype, boundscheck=boundscheck)
@@ -132,27 +132,28 @@ def compiled_for(program, *arguments):
     return program.compile(tuple(map(numba.typeof, arguments)))
 
 
-class HashLocator:
-    """Tells numba where the compiled code of a function lies: in files named by its hash."""
+class Kept:
+    """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
 
-    def __init__(self, function, file):
-        self.hash = function.hash
+    cache_path = CACHE
 
-    def get_cache_path(self):
-        return os.environ.get("NUMBA_CACHE_DIR") or os.path.join(Path.home(), ".cache", "levels")
+    def __init__(self, name):
+        self.name = name
 
-    def ensure_cache_path(self):
-        os.makedirs(self.get_cache_path(), exist_ok=True)
+    def key(self, types, codegen):
+        return f"{self.name} {types} {codegen.magic_tuple()}"
 
-    def get_source_stamp(self):
-        return self.hash
+    def load_overload(self, types, context):
+        from numba.core.compiler import CompileResult
 
-    def get_disambiguator(self):
-        return self.hash[:24]
+        context.refresh()  # numba's own code, which this program may call, must be there first
+        data = kept(self.key(types, context.codegen()))
+        return data and CompileResult._rebuild(context, *pickle.loads(data))
 
-    @classmethod
-    def from_function(cls, function, file):
-        return cls(function, file)
+    def save_overload(self, types, result):
+        from numba.core.serialize import dumps
+
+        keep(self.key(types, result.codegen), dumps(result._reduce()))
 
 
 def watched(function, seen=()):

@@ -186,12 +186,12 @@ STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 @scalar("relu")
 def relu(x):
-    return select(x > 0.0, x, 0.0)
+    return select(x <= 0.0, 0.0, x)
 
 
 @scalar("relu_grad")
 def relu_grad(dy, y):
-    return select(y > 0.0, dy, 0.0)
+    return select(y <= 0.0, 0.0, dy)
 
 
 scalar("exp")(lambda x: exp(x))

@@ -8,7 +8,7 @@ import types
 
 import numpy as np
 
-from levels.hardware import exp, log, select
+from levels.hardware import exp, log, maximum, minimum
 
 from .cache import STANDS
 from .elementwise import TRIALS, compiled_loop, llvm_function, scalar
@@ -113,18 +113,8 @@ def reduce_sum(total, x):
 
 
 larger, smaller = llvm_function("maximum"), llvm_function("minimum")
-
-
-@scalar("maximum", takes="fi")
-def maximum(x, y):
-    return select(x > y, x, select(x != x, x, y))
-
-
-@scalar("minimum", takes="fi")
-def minimum(x, y):
-    return select(x < y, x, select(x != x, x, y))
-
-
+scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
+scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 reduction("reduce_max", -math.inf)(lambda largest, x: maximum(largest, x))
 reduction("reduce_min", math.inf)(lambda smallest, x: minimum(smallest, x))
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y

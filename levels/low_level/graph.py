@@ -192,7 +192,10 @@ def folded(graph):
     def change(node, inputs):
         if node.op in ELEMENTWISE and node.spec.dtype.kind == "f" and all(x.op == "constant" for x in inputs):
             scalar = functools.partial(KERNELS[node.op, "cpu"], **numbers_of(node))
-            with suppress(ArithmeticError):  # a division by zero is left to the kernels
+            with (
+                suppress(ArithmeticError, TypeError),
+                np.errstate(all="ignore"),
+            ):  # what Python refuses, 1 / 0 or a complex root, is left to the kernels
                 value = each(scalar, *(x.attrs["of"].numpy().astype(object) for x in inputs))
                 value = np.broadcast_to(value.astype(node.spec.dtype), node.spec.shape)
                 return Node("constant", (), {"of": constant(value)}, node.spec)

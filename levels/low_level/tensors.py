@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 
-from levels.hardware import DEVICES, Buffer, placed_on, pool
+from levels.hardware import DEVICES, Buffer, placed_on, pool, unmasked
 from levels.kernels import data_of, planned
 
 
@@ -142,7 +142,7 @@ def constant(values, dtype=None):
     """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
         return as_tensor(values)
-    leaf, array = values, np.asarray(values)
+    leaf, array = values, unmasked(values)
     while isinstance(leaf, (list, tuple)) and len(leaf):
         leaf = leaf[0]
     if dtype is None and array.dtype == np.float64 and not isinstance(leaf, (np.ndarray, np.generic, Operators)):

@@ -17,8 +17,8 @@ from .feature_columns import (
 )
 from .layers import (
     ACTIVATIONS, INITIALIZERS, L1, L2, NORMAL, RANDOM, REGULARIZERS, SPREAD, TRAINING, Activation, BatchNormalization,
-    Concatenate, Dense, Dropout, Embedding, Flatten, Layer, Made, absolute, at_least, glorot_uniform, known,
-    truncated_normal
+    Concatenate, Dense, Dropout, Embedding, Flatten, Layer, Made, absolute, at_least, from_zero, glorot_uniform, known,
+    positive, truncated_normal
 )
 from .losses import (
     LOSSES, BinaryCrossentropy, CategoricalCrossentropy, Crossentropy, Loss, MeanAbsoluteError, MeanSquaredError,
@@ -43,8 +43,8 @@ __all__ = [
     "batched", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
     "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_classes",
     "check_probabilities", "column", "crossed_column", "dnn_classifier", "drawn", "draws_of", "each_array",
-    "embedding_column", "filtered", "fingerprint", "glorot_uniform", "in_rows", "indicator_column", "is_missing",
-    "known", "linear_regression", "mapped", "numeric_column", "packed", "part", "prefetched", "ratio", "read_columns",
-    "repeated", "row_by_row", "shortened", "shuffled", "snake_case", "stack", "stacked", "taken", "train",
-    "truncated_normal", "unknown", "values_of", "weighted", "within"
+    "embedding_column", "filtered", "fingerprint", "from_zero", "glorot_uniform", "in_rows", "indicator_column",
+    "is_missing", "known", "linear_regression", "mapped", "numeric_column", "packed", "part", "positive", "prefetched",
+    "ratio", "read_columns", "repeated", "row_by_row", "shortened", "shuffled", "snake_case", "stack", "stacked",
+    "taken", "train", "truncated_normal", "unknown", "values_of", "weighted", "within"
 ]

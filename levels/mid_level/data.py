@@ -13,6 +13,7 @@ from itertools import islice
 
 import numpy as np
 
+from levels.hardware import unmasked
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 
 from .layers import RANDOM, at_least, known
@@ -85,7 +86,7 @@ def as_array(value):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
     try:
-        array = np.asarray(value if readable else None)  # through anything else NumPy might walk for ever
+        array = unmasked(value if readable else None)  # through anything else NumPy might walk for ever
     except ValueError:
         raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":

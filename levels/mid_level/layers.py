@@ -61,6 +61,19 @@ def at_least(least, name, value):
     return int(value)
 
 
+def positive(name, value, below=math.inf):
+    """The value, if it is a number above 0 and below that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < below:
+        limit = "" if below == math.inf else f" below {below:g}"
+        raise ValueError(f"{name} is {value!r}; expected a positive number{limit}")
+    return value
+
+
+def from_zero(name, value, below=math.inf):
+    """The same for a number that may also be 0."""
+    return value if type(value) in (int, float) and value == 0 else positive(name, value, below)
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -187,7 +200,7 @@ class L1(Made):
     """l1·Σ|w|"""
 
     def __init__(self, l1=0.01):
-        self.l1 = l1
+        self.l1 = from_zero("L1: l1", l1)
 
     def __call__(self, w):
         return self.l1 * reduce_sum(absolute(w))
@@ -197,7 +210,7 @@ class L2(Made):
     """l2·Σw²"""
 
     def __init__(self, l2=0.01):
-        self.l2 = l2
+        self.l2 = from_zero("L2: l2", l2)
 
     def __call__(self, w):
         return self.l2 * reduce_sum(w * w)
@@ -242,10 +255,9 @@ class Dropout(Layer):
 
     def __init__(self, rate, seed=None, **options):
         super().__init__(**options)
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"Dropout: rate is {rate}; expected 0 <= rate < 1")
         seed = RANDOM.getrandbits(62) if seed is None else seed
-        self.rate, self.state = rate, Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
+        self.rate = from_zero("Dropout: rate", rate, 1.0)
+        self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
     def call(self, x):
         if not TRAINING[-1]:
@@ -260,7 +272,8 @@ class BatchNormalization(Layer):
 
     def __init__(self, momentum=0.99, epsilon=1e-3, **options):
         super().__init__(**options)
-        self.momentum, self.epsilon = momentum, epsilon
+        self.momentum = from_zero("BatchNormalization: momentum", momentum, 1.0)
+        self.epsilon = positive("BatchNormalization: epsilon", epsilon)
 
     def build(self, shape):
         self.width = shape[-1]
@@ -283,7 +296,8 @@ class Embedding(Layer):
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)
-        self.sizes, self.initializer = (input_dim, output_dim), embeddings_initializer
+        self.sizes = at_least(1, "Embedding: input_dim", input_dim), at_least(1, "Embedding: output_dim", output_dim)
+        self.initializer = embeddings_initializer
 
     def build(self, shape):
         self.embeddings = self.add_weight(self.sizes, self.initializer)

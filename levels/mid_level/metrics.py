@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
 
-from .layers import Made, at_least
+from .layers import Made, at_least, from_zero
 from .losses import LOSSES, Loss, check_classes, check_probabilities, weighted
 
 
@@ -85,8 +85,8 @@ class BinaryAccuracy(Metric):
 
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
-        if not isinstance(threshold, (float, np.ndarray)):
-            raise TypeError(f"{self.name}: the threshold is {threshold!r}; expected one number, such as 0.5")
+        if not isinstance(threshold, np.ndarray):  # several, for AUC
+            from_zero(f"{self.name}: the threshold", threshold, 1.0)
         self.threshold = threshold
 
     def check(self, y_true, y_pred):

@@ -10,7 +10,7 @@ import numpy as np
 
 from levels.low_level import Module, Variable, exp, maximum, reduce_sum, sqrt, where
 
-from .layers import Made
+from .layers import Made, from_zero, positive
 
 
 class Optimizer(Made, Module):
@@ -23,13 +23,7 @@ class Optimizer(Made, Module):
         self.learning_rate, self.clipnorm, self.global_clipnorm = learning_rate, clipnorm, global_clipnorm
         for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm)):
             if value is not None:
-                self.positive(name, value)
-
-    def positive(self, name, value, limit=math.inf):
-        """Raise ValueError for a number that is not between 0 and the limit."""
-        if not 0.0 < value < limit:
-            below = "" if limit == math.inf else f" below {limit:g}"
-            raise ValueError(f"{type(self).__name__}: {name} is {value}; expected a positive number{below}")
+                positive(f"{type(self).__name__}: {name}", value)
 
     @property
     def learning_rate(self):
@@ -38,8 +32,8 @@ class Optimizer(Made, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        if not callable(value) and value != 0.0:  # 0 is allowed: nothing moves
-            self.positive("learning_rate", value)
+        if not callable(value):
+            from_zero(f"{type(self).__name__}: learning_rate", value)  # at 0 nothing moves
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -79,9 +73,8 @@ class SGD(Optimizer):
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
-        if momentum:
-            self.positive("momentum", momentum, 1.0)
-        self.momentum, self.nesterov, self.memory = momentum, nesterov, ("v",) if momentum else ()
+        self.momentum = from_zero("SGD: momentum", momentum, 1.0)
+        self.nesterov, self.memory = nesterov, ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):
         if not memory:
@@ -100,9 +93,8 @@ class Adam(Optimizer):
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **options):
         super().__init__(learning_rate, **options)
-        self.betas, self.epsilon = (beta_1, beta_2), epsilon
-        for beta in self.betas:
-            self.positive("beta", beta, 1.0)
+        self.betas = positive("Adam: beta_1", beta_1, 1.0), positive("Adam: beta_2", beta_2, 1.0)
+        self.epsilon = positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations
@@ -118,7 +110,7 @@ class RMSprop(Optimizer):
 
     def __init__(self, learning_rate=0.001, rho=0.9, epsilon=1e-7, **options):
         super().__init__(learning_rate, **options)
-        self.rho, self.epsilon = rho, epsilon
+        self.rho, self.epsilon = from_zero("RMSprop: rho", rho, 1.0), positive("RMSprop: epsilon", epsilon)
 
     def update(self, rate, dw, w, v):
         v = self.rho * v + (1.0 - self.rho) * (dw * dw)
@@ -130,7 +122,7 @@ class AdamW(Adam):
 
     def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
         super().__init__(learning_rate, **options)
-        self.weight_decay = weight_decay
+        self.weight_decay = from_zero("AdamW: weight_decay", weight_decay)
 
     def update(self, rate, dw, w, m, v):
         return super().update(rate, dw, w - rate * self.weight_decay * w, m, v)
@@ -140,7 +132,9 @@ class ExponentialDecay(Made):
     """initial_learning_rate · decay_rate ** (step / decay_steps)"""
 
     def __init__(self, initial_learning_rate, decay_steps, decay_rate):
-        self.initial_learning_rate, self.decay_steps, self.decay_rate = initial_learning_rate, decay_steps, decay_rate
+        self.initial_learning_rate = positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("ExponentialDecay: decay_steps", decay_steps)
+        self.decay_rate = positive("ExponentialDecay: decay_rate", decay_rate)
 
     def __call__(self, step):
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))

@@ -1419,6 +1419,9 @@ def put(arrays, folder):
         (folder / old).unlink(missing_ok=True)
 
 
+# %% [markdown]
+# A folder with a letter in it is no model, so it stays:
+
 # %%
 import tempfile
 
@@ -1533,6 +1536,10 @@ def nothing_drawn(most):
             yield
         finally:
             INITIALIZERS.update(before)
+
+
+# %% [markdown]
+# `stored`, in a folded cell, reads what `put` wrote, and looks whether the checksum is still that of the bytes.
 
 
 # %% tags=["hide-input"]
