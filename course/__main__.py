@@ -504,11 +504,7 @@ def main(arguments):
     command, lock = COMMANDS[name]
     if name != "progress":  # which only reads
         check_writable()
-    for variable, folder in (
-        ("NUMBA_CACHE_DIR", "kernels"),
-        ("LEVELS_CACHE", "programs"),
-    ):  # what is compiled stays here
-        os.environ.setdefault(variable, os.path.join(ROOT, ".course", folder))
+    os.environ.setdefault("LEVELS_CACHE", os.path.join(ROOT, ".course", "programs"))  # what is compiled stays here
     if active_and_complete(lock):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     else:

@@ -217,7 +217,7 @@ class Process:
         home = copy.parent / "home"
         home.mkdir(exist_ok=True)
         places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "IPYTHONDIR"), home)
-        places |= {"PYTHONPATH": copy, "NUMBA_CACHE_DIR": home / "kernels", "LEVELS_CACHE": home / "programs"}
+        places |= {"PYTHONPATH": copy, "LEVELS_CACHE": home / "programs"}
         own = {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"} | {key: str(place) for key, place in places.items()}
         command = [sys.executable, "-m", "course.confined", level, str(home), str(copy), *readable(hidden)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
