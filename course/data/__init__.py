@@ -1,0 +1,1 @@
+"""How the files in `data/` were made that were not measured."""
