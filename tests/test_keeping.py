@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import aside, build, desk, keeping
+from course import build
+from course.setup import aside, desk, keeping
 
 NOTEBOOK = "mine/02_kernels.ipynb"
 

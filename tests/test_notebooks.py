@@ -12,7 +12,8 @@ from typing import NamedTuple
 import nbformat
 import pytest
 
-from course import build, rooms
+from course import build
+from course.build import rooms
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]

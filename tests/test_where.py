@@ -8,7 +8,7 @@ import pytest
 import course
 from course import build
 from course.figures import LEVELS
-from course.places import ALIASES, place_of, places
+from course.inspection.places import ALIASES, place_of, places
 from levels.kernels import KERNELS
 from levels.mid_level import RANDOM
 

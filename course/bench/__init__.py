@@ -1,6 +1,6 @@
 """`levels`, measured against what a reader would use instead: `python3 -m course bench`.
 
-Each library works in a process of its own, run by the Python that has it (`benchmarks/worker.py`), and first shows that it
+Each library works in a process of its own, run by the Python that has it (`worker.py`), and first shows that it
 computes the same. Then all take turns; medians are compared. What is not there, or does something else, is told, not timed.
 """
 
@@ -24,12 +24,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.worker import Work
 from course import tasks
-from course.arguments import SECTIONS, parser
+from course.bench.worker import Work
+from course.setup.arguments import SECTIONS, parser
 
-ROOT = Path(__file__).resolve().parents[1]
-FOLDER, PEERS = ROOT / "benchmarks", ROOT / ".course" / "peers"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER, PEERS = Path(__file__).resolve().parent, ROOT / ".course" / "peers"
+SCRIPTS = "formulas.py", "peers/*.py", "worker.py"  # those that measure
 LIBRARIES = {  # what `--peer` installs; nothing: it is here
     "levels": [],
     "numpy": [],
@@ -507,7 +508,7 @@ def machine():
 
 def made_by():
     """A line that names the scripts that measure, by a hash: a test asks for new results once they have changed."""
-    scripts = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.py"))
+    scripts = sorted(path.relative_to(FOLDER).as_posix() for pattern in SCRIPTS for path in FOLDER.glob(pattern))
     texts = [[name, (FOLDER / name).read_text(encoding="utf-8")] for name in scripts]
     return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
 
@@ -574,7 +575,7 @@ def main(argv):
         page, results = run(wanted, options, given, folder)
     print(f"\n{page}")
     if not options.quick:
-        from course.bench_figures import raced
+        from course.figures.bench_figures import raced
 
         (FOLDER / "results.md").write_text(page, encoding="utf-8")
         if any(result.case.section == "training" and result.seconds for result in results):

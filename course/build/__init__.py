@@ -26,14 +26,14 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from course.rooms import LEVELS, BuildError, File, code_lines, export, read, read_text, title
+from course.build.rooms import LEVELS, BuildError, File, code_lines, export, read, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
 # first cell of every notebook imports this module.
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("course", "data", "levels", "notebooks", "tests")  # the folders that a copy of the project needs
-MINE = "mine"  # the reader's folder: see course/desk.py
+MINE = "mine"  # the reader's folder: see course/setup/desk.py
 COPY = "COURSE_COPY"  # an environment variable: the folder in which notebooks write `levels`, a copy of the project
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -368,7 +368,8 @@ def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
     found = set()
     for folder in (root / part for part in ("data", *PACKAGES)):
         for path in folder.rglob("*"):
-            within = path.relative_to(folder).parts
+            beside = next((p for p in path.parents if p > folder and (p / "__init__.py").exists()), folder)
+            within = path.relative_to(beside).parts
             if path.is_file() and path.suffix != ".py" and not any(part.startswith((".", "__")) for part in within):
                 name = re.compile("|".join(rf"""["'/]{re.escape(part)}["'/]""" for part in (within[0], within[-1])))
                 if any(map(name.search, sources)) or not any(map(name.search, every)):
@@ -530,7 +531,7 @@ def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> li
 
 def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course build`: bring notebooks and levels up to date with the texts."""
-    from course.arguments import parser  # a notebook, which imports this module, has no use for it
+    from course.setup.arguments import parser  # a notebook, which imports this module, has no use for it
 
     options, found = parser("build").parse_args(argv), []
     try:
@@ -549,7 +550,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 
 def run(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course run`: execute all notebooks from nothing, in a copy of the project that is kept."""
-    from course.arguments import parser
+    from course.setup.arguments import parser
 
     parser("run").parse_args(argv)
     copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])

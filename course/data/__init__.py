@@ -1,1 +1,1 @@
-"""How the files in `data/` were made that were not measured."""
+"""How what lies in `data/` was made: the trained models here, the numbers by the functions in `course/tasks.py`."""

@@ -1,4 +1,4 @@
-"""The trained models in `data/models`. `python3 -m course.pretrained` makes both again, to the last bit."""
+"""The trained models in `data/models`. `python3 -m course.data.pretrained` makes both again, to the last bit."""
 
 import math
 

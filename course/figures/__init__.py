@@ -23,7 +23,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
-from course import drawing
+from course.figures import drawing
 
 STYLE = Path(__file__).with_name("course.mplstyle")
 LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")

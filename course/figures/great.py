@@ -11,9 +11,9 @@ from matplotlib.ticker import LogLocator
 from matplotlib.transforms import Affine2D
 from PIL import Image, ImageDraw, ImageFont
 
-from course.compare import launches_of, loss_of, micro
 from course.figures import DATA, GREY, HUES, LEVELS, plain, short, styled
-from course.marks import MARKS
+from course.inspection.compare import launches_of, loss_of, micro
+from course.inspection.marks import MARKS
 
 WIDTH, HEIGHT, DEPTH = 900, 640, 520  # px of the great figure; the height of one level's picture, which is as wide
 PYTHON = "#444444"  # row 0 stands on no level

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 from course.figures import GREY, HUES, LEVELS
-from course.marks import AROUND, MARKS
+from course.inspection.marks import AROUND, MARKS
 
 COLUMNS = ("plain Python", *LEVELS)
 HEADS = {mark: mark.upper() for mark in MARKS} | {AROUND: "AROUND THEM: the rows of a batch, the loop, the answer"}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from course.figures import DATA, HUES, binary, farthest, host_caches, short
-from course.great import hue, micro
+from course.figures.great import hue, micro
 
 WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: of the card, and from row to row
 GREY = "#666666"  # dark enough to be read when small

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import bands, build, reference
+from course import build, reference
+from course.build.rooms import code_lines
 from course.figures import LEVELS, accuracy, r_squared, short
-from course.marks import functions_of, read
-from course.rooms import code_lines
+from course.inspection import bands
+from course.inspection.marks import functions_of, read
 
 
 def by_level(tasks):
@@ -83,7 +84,7 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """All versions of one task. It shows as bands (course/bands.py); its text has no time in it."""
+    """All versions of one task. It shows as bands (`bands.py`); its text has no time in it."""
 
     title: str
     rows: list

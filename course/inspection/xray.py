@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType
 
 from course.figures import HUES, LEVELS
-from course.places import place_of, places
+from course.inspection.places import place_of, places
 
 now = time.perf_counter_ns
 WIDTH = 220  # px, for the whole step

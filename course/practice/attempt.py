@@ -1,11 +1,11 @@
 """One student's notebook, in a process of its own: it runs cells, answers questions, and never learns what is right.
 
-`course.grading` starts it by `course.confined`, in a copy of the project that holds neither checks nor solutions. Each line
+`grading` starts it by `confined`, in a copy of the project that holds neither checks nor solutions. Each line
 that comes in is a request in JSON, [number, what, ...], and is answered by one line, [the same number, ...]:
 
     cell SOURCE              -> the keys of the exercises that the cell hands to `exercises.check`, and how it failed, or null
     imports SOURCES          -> null; of these cells only the imports are run
-    ask KEY QUESTION INPUTS  -> how a question of `course.asking` was answered, and the answer
+    ask KEY QUESTION INPUTS  -> how a question of `asking` was answered, and the answer
 
 What is written here can be written by a student's code as well. So nothing of it is believed but the data of an answer,
 which the other process compares.
@@ -21,7 +21,7 @@ import types
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from course import asking
+from course.practice import asking
 
 
 class Shell(InteractiveShell):
@@ -38,10 +38,12 @@ class Shell(InteractiveShell):
 def main(level: str) -> None:
     requests, answers = pipes()
     handed = {}
-    sys.modules["course.exercises"] = types.ModuleType("course.exercises", "All that is left of them here: `begin` and `check`.")
-    importlib.import_module(f"course.asking.{level}")  # which enters its questions
+    sys.modules["course.practice.exercises"] = types.ModuleType(
+        "course.practice.exercises", "All that is left of them here: `begin` and `check`."
+    )
+    importlib.import_module(f"course.practice.asking.{level}")  # which enters its questions
     shell = Shell.instance()
-    shell.run_cell(f"from levels.{level} import *\nfrom course import exercises")
+    shell.run_cell(f"from levels.{level} import *\nfrom course.practice import exercises")
     for line in requests:
         number, what, *rest = json.loads(line)
         answer = {"cell": cell, "imports": imports, "ask": ask}[what](shell, handed, *rest)
@@ -59,7 +61,7 @@ def pipes():
 
 def cell(shell: Shell, handed: dict, source: str) -> tuple:
     handed.clear()
-    exercises = sys.modules["course.exercises"]
+    exercises = sys.modules["course.practice.exercises"]
     exercises.begin = lambda key: None  # the level's names are at hand
     exercises.check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)

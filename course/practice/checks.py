@@ -12,7 +12,7 @@ from numbers import Number, Real
 import ipywidgets
 import numpy as np
 
-from course import progress
+from course.practice import progress
 
 ANSWERS = "COURSE_ANSWERS"  # set to 1 by `python3 -m course lab --answers`
 

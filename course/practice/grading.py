@@ -1,8 +1,8 @@
 """`python3 -m course grade FOLDER`: the exercises of every student, tried again on numbers drawn for that student.
 
 In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
-(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`course.attempt`), confined as far as the system can do
-it (`course.confined`), on the built levels of this course, in a copy of the project without checks and solutions. That
+(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`attempt`), confined as far as the system can do
+it (`confined`), on the built levels of this course, in a copy of the project without checks and solutions. That
 process answers questions. This one asks and compares, and never runs a student's code: what is right is not known there,
 and what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
 more than its own exercise.
@@ -27,18 +27,18 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.arguments import parser
-from course.asking import Blank, Wrong
 from course.build import ROOT, level_of, names_in
-from course.confined import PROTECTIONS
-from course.exercises import EXERCISES
-from course.exercises.trying import judged
-from course.rooms import BuildError
+from course.build.rooms import BuildError
+from course.practice.asking import Blank, Wrong
+from course.practice.confined import PROTECTIONS
+from course.practice.exercises import EXERCISES
+from course.practice.exercises.trying import judged
+from course.setup.arguments import parser
 
 START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
 LARGEST = 50 << 20  # bytes of a notebook
 ANSWER = 8 << 20  # bytes of an answer
-SECTION = re.compile(r"^(## Exercises|from course import exercises|exercises\.check\()", re.MULTILINE)
+SECTION = re.compile(r"^(## Exercises|from course(?:\.practice)? import exercises|exercises\.check\()", re.MULTILINE)
 CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\d+)["']""", re.MULTILINE)
 KEPT = re.compile(  # of the teacher's environment variables: no password is among these
     r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
@@ -219,7 +219,7 @@ class Process:
         places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "IPYTHONDIR"), home)
         places |= {"PYTHONPATH": copy, "LEVELS_CACHE": home / "programs"}
         own = {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"} | {key: str(place) for key, place in places.items()}
-        command = [sys.executable, "-m", "course.confined", level, str(home), str(copy), *readable(hidden)]
+        command = [sys.executable, "-m", "course.practice.confined", level, str(home), str(copy), *readable(hidden)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
         self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
@@ -229,7 +229,7 @@ class Process:
             self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
 
     def ask(self, seconds: float, *what, limit: float = 0):
-        """The answer to a request (`course.attempt`). Raises Ended."""
+        """The answer to a request (`attempt`). Raises Ended."""
         number = secrets.token_hex(8)  # nobody can answer before he is asked
         match self.exchange(seconds, limit or seconds, json.dumps([number, *what]).encode() + b"\n"):
             case [str() as said, answer] if said == number:
@@ -265,7 +265,7 @@ class Process:
 
     def end(self) -> None:
         """End the process, and what it started."""
-        self.process.terminate()  # on Linux the guards of `course.confined` end all that is left
+        self.process.terminate()  # on Linux the guards of `confined` end all that is left
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         with contextlib.suppress(OSError):

@@ -11,9 +11,9 @@ import time
 from datetime import date
 from pathlib import Path
 
-from course.rooms import read_text
+from course.build.rooms import read_text
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.json"
 WAIT = 2  # seconds after which a lock is one that its owner left behind
 

@@ -1,6 +1,6 @@
 """What README.md and TEACHING.md take from the course itself: the timetable, and two pictures with their descriptions.
 
-`python -m course.teaching` writes the timetable of both pages anew from the minutes beside the notebooks' headings; with the word
+`python -m course.practice.teaching` writes the timetable of both pages anew from the minutes beside the notebooks' headings; with the word
 `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
 """
 
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 HEADING = re.compile(r"^# ## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?$", re.MULTILINE)
 START = 9 * 60  # of the one day, in minutes
 AIR = 1.25  # what a section takes with its questions, for each minute of reading
@@ -116,7 +116,7 @@ TABLES = {"five weeks": five_weeks, "one day": one_day}
 def with_tables(text):
     """The text of TEACHING.md with each table as the headings have it now. Raises ValueError where a table has no place."""
     for name, table in TABLES.items():
-        begin, end = f"<!-- {name}: written by course/teaching.py -->\n", f"<!-- end of {name} -->\n"
+        begin, end = f"<!-- {name}: written by course/practice/teaching.py -->\n", f"<!-- end of {name} -->\n"
         parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
         if len(parts) != 2:
             raise ValueError(
@@ -135,7 +135,9 @@ def with_minutes(page):
 
 def five_levels():
     """The great figure, measured now: its PNG, and what it says in words."""
-    from course import compare, figures, great, reference, tasks
+    from course import figures, reference, tasks
+    from course.figures import great
+    from course.inspection import compare
 
     levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
     on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
@@ -143,7 +145,8 @@ def five_levels():
     return picture.png, picture.text
 
 
-MOVED = """from course import figures, widgets
+MOVED = """from course import figures
+from course.figures import widgets
 
 start = {"order": "ijk", "step": 303}
 widgets.explore(figures.loop_order, "", start, order=figures.ORDERS, step=range(513))
@@ -155,7 +158,8 @@ def sliders():
     import nbformat
     from PIL import Image
 
-    from course import browser, build
+    from course import build
+    from course.setup import browser
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch = Path(folder).resolve()

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from course.build import replace
-from course.rooms import BuildError
+from course.build.rooms import BuildError
 
 LIST = "kept.json"
 UNDO = "`python3 -m course undo` puts it back"

@@ -12,7 +12,8 @@ import time
 import urllib.request
 from pathlib import Path
 
-from course import build, desk
+from course import build
+from course.setup import desk
 
 SHOTS = build.ROOT / ".course" / "screenshots"
 COMMANDS = (

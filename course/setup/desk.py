@@ -2,7 +2,7 @@
 
 `python3 -m course lab` opens it. The notebooks there are copies of the course's, without outputs: a prediction is made
 before its answer can be seen, and no file of the course changes. What a copy was made from is kept beside it, so that a
-newer course reaches it without taking anything away (course/merging.py).
+newer course reaches it without taking anything away (`merging.py`).
 """
 
 import hashlib
@@ -11,10 +11,10 @@ import os
 import sys
 from pathlib import Path
 
-from course import aside
 from course.build import MINE, from_text, level_of, names_in, read_notebook, replace
-from course.merging import content, merge
-from course.rooms import LEVELS, MARKER, BuildError, export
+from course.build.rooms import LEVELS, MARKER, BuildError, export
+from course.setup import aside
+from course.setup.merging import content, merge
 
 BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
 

@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from course import aside, desk
-from course.arguments import parser
 from course.build import MINE, ROOT, level_of, named, names_in
-from course.rooms import BuildError
+from course.build.rooms import BuildError
+from course.setup import aside, desk
+from course.setup.arguments import parser
 
 RELOAD = "Is it open in JupyterLab? Then choose File > Reload Notebook from Disk, and restart its kernel."
 

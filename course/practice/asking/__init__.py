@@ -1,7 +1,7 @@
 """What a check asks of a reader's function or class, where that runs: questions, and answers that are plain data.
 
-A check (`course.exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
-both. To grade, a student's code answers in a process of its own (`course.attempt`), which holds this package, and neither
+A check (`exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
+both. To grade, a student's code answers in a process of its own (`attempt`), which holds this package, and neither
 checks nor solutions: nothing in here knows what is right. `pack` and `unpack` make data that can cross a pipe. What
 `unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no method of it.
 """
@@ -17,7 +17,7 @@ import types
 
 import numpy as np
 
-from course.checks import in_one_line
+from course.practice.checks import in_one_line
 
 SECONDS = 10  # that one call may take
 QUESTIONS = {}  # name -> a function of a `Solution` and of plain data

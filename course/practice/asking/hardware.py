@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from course.asking import question
+from course.practice.asking import question
 
 
 @question

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.asking import Wrong, question
+from course.practice.asking import Wrong, question
 
 
 @question

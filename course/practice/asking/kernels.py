@@ -3,7 +3,7 @@
 import linecache
 import tracemalloc
 
-from course.asking import question
+from course.practice.asking import question
 
 
 @question

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course.asking import Wrong, form, question
+from course.practice.asking import Wrong, form, question
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.asking import question
+from course.practice.asking import question
 
 
 def numbers(result):

@@ -6,10 +6,10 @@ reject. A check draws its inputs from a generator: in the notebook always the sa
 grade, from any seed.
 """
 
-from course import progress
-from course.exercises import hardware, high_level, kernels, low_level, mid_level  # noqa: F401 (they enter their checks)
-from course.exercises.alone import begin
-from course.exercises.trying import EXERCISES, Verdict, verdict
+from course.practice import progress
+from course.practice.exercises import hardware, high_level, kernels, low_level, mid_level  # noqa: F401 (they enter their checks)
+from course.practice.exercises.alone import begin
+from course.practice.exercises.trying import EXERCISES, Verdict, verdict
 
 __all__ = ["EXERCISES", "Verdict", "begin", "check", "verdict"]
 

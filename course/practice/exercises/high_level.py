@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from course.asking import Wrong, called, form
-from course.asking.high_level import callback_told, fitted, units_counted
-from course.exercises.trying import exercise
+from course.practice.asking import Wrong, called, form
+from course.practice.asking.high_level import callback_told, fitted, units_counted
+from course.practice.exercises.trying import exercise
 
 
 @exercise("05-1", lines=5)

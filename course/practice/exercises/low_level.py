@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.asking import Wrong, form
-from course.asking.low_level import (
+from course.practice.asking import Wrong, form
+from course.practice.asking.low_level import (
     function_and_slope,
     function_traced,
     graph_passed,
@@ -13,7 +13,7 @@ from course.asking.low_level import (
     rule_of_a_layer,
     trained,
 )
-from course.exercises.trying import exercise
+from course.practice.exercises.trying import exercise
 
 NEAR = {"f8": 1e-9, "f4": 1e-4}  # how near a result must come, as a share of the largest number
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.asking import Wrong, called, form
-from course.asking.mid_level import (
+from course.practice.asking import Wrong, called, form
+from course.practice.asking.mid_level import (
     layer_at_first,
     layer_with_weights,
     loss_of,
@@ -12,7 +12,7 @@ from course.asking.mid_level import (
     slope_of_a_loss,
     steps_taken,
 )
-from course.exercises.trying import exercise
+from course.practice.exercises.trying import exercise
 
 
 @exercise("04-1", lines=5)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course import asking
-from course.asking import Blank, Wrong, form, pack, unpack
-from course.checks import brief, plain
+from course.practice import asking
+from course.practice.asking import Blank, Wrong, form, pack, unpack
+from course.practice.checks import brief, plain
 
 EXERCISES = {}  # "01-3" -> Exercise
 
@@ -70,7 +70,7 @@ class Candidate:
         self.answer, self.name, self.cases = answer, "it", 0
 
     def ask(self, question, *inputs):
-        """The answer to a question of `course.asking`. It may come from another process: believe nothing but data."""
+        """The answer to a question of `asking`. It may come from another process: believe nothing but data."""
         return unpack(self.answer(question.__name__, pack(inputs)))
 
     def spelled(self, arguments):
