@@ -142,6 +142,12 @@ def test_an_old_python_can_read_it(name):
     ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 7))
 
 
+def test_no_room_is_called_like_a_module_of_python():
+    """`python3 path/to/course` looks in course/ first."""
+    rooms = {path.stem for path in (ROOT / "course").iterdir()}
+    assert "setup" in rooms and not rooms & sys.stdlib_module_names
+
+
 def test_unknown_command_names_the_nearest():
     assert_refused(open_door(ROOT, "tset"), "tset", "course test")
     assert_refused(open_door(ROOT, "xyzzy"), "xyzzy", *the_door.COMMANDS)

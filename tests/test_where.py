@@ -130,6 +130,14 @@ def test_it_shows_itself():
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
 
 
+def test_what_has_an_address_keeps_it():
+    """A reader's own cells were written before there were rooms, and still begin so."""
+    from course import compare, exercises, reference, tasks, where
+
+    assert where("exp") and compare.measure and reference.dnn_classifier and tasks.linear
+    assert exercises is importlib.import_module("course.practice.exercises")
+
+
 def test_the_package_has_no_other_surprise():
     with pytest.raises(AttributeError, match="no attribute 'wher'"):
         course.wher  # noqa: B018
