@@ -8,7 +8,23 @@ import functools
 import importlib
 
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
-CONTENTS = {}
+CONTENTS = {
+    "levels.high_level": {
+        "callbacks": "CSVLogger EarlyStopping LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
+        "TerminateOnNaN graph_of",
+        "estimators": "DNNClassifier Estimator LinearRegressor",
+        "exporting": "ONNX OnnxWriter export onnx_graph",
+        "fitting": "",
+        "functional": "Call Functional Input Placeholder",
+        "saving": "load_model save",
+    },
+    "method": {
+        "exporting": "Model.export",
+        "fitting": "Model.Training Model.run_training Model.rows_of Model.parted Model.predict Model.summary",
+        "functional": "Model.Functional Model.begin",
+        "saving": "Model.save",
+    },
+}
 
 
 @functools.cache
