@@ -61,10 +61,7 @@ for level in (hardware, kernels, low_level, mid_level):
 #| export loops
 """The training loop, written once for all models."""
 
-from levels.mid_level import LOSSES, METRICS, SGD, Adam, AdamW, RMSprop, known
-
-OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
-
+from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, SGD, Adam, known
 
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
@@ -484,7 +481,7 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
 
 
 # %% [markdown]
-# That was the loop. The next room, `models`, gives it data and a model. Arrays become a dataset of level 4, a `Pipeline`. They
+# That was the loop. The next room, `models`, gives it data and a model. Arrays become a `Dataset` of level 4. They
 # may be lists, and labels may be whole numbers: for a loss that computes with floats they become floats.
 
 
@@ -493,7 +490,7 @@ def run_epochs(model, data, epochs, verbose, callbacks, validation):
 """Models that own their training loop."""
 
 from levels.low_level import Operators, constant
-from levels.mid_level import Crossentropy, Loss, Pipeline, SparseCategoricalCrossentropy, at_least, from_zero, positive
+from levels.mid_level import Loss, at_least, positive
 
 
 def arrays_of(x):
@@ -509,8 +506,8 @@ def rows_of(model, x, y):
     x, y = arrays_of(x), arrays_of(y)
     dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
     losses = (model.training.losses * len(y))[: len(y)]
-    y = [a if isinstance(loss, SparseCategoricalCrossentropy) else a.astype(dtype) for a, loss in zip(y, losses)]
-    rows = Pipeline.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
+    y = [a if getattr(loss, "classes", False) else a.astype(dtype) for a, loss in zip(y, losses)]
+    rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
     check_targets(model, [a[:32] for a in x], y, losses)
     return rows
 
@@ -528,10 +525,10 @@ print(arrays_of([1, 2, 3]), [array.shape for array in arrays_of([np.zeros((4, 2)
 #| export models
 def check_targets(model, x, y, losses):
     """Raise ValueError for targets, or for answers of the model to the first rows, that a loss has no meaning for."""
-    probabilities = [isinstance(loss, Crossentropy) and not loss.from_logits for loss in losses]
+    probabilities = [getattr(loss, "probabilities", False) for loss in losses]
     answers = listed(model.predict(alone(x))) if any(probabilities) else y
     for loss, target, answer, asked in zip(losses, y, answers, probabilities):
-        if isinstance(loss, Loss) and not isinstance(loss, SparseCategoricalCrossentropy):
+        if isinstance(loss, Loss) and not loss.classes:
             loss.check(constant(target), constant(target))
         if asked:
             loss.check(constant(target[: len(answer)]), constant(answer))
@@ -553,7 +550,7 @@ def parted(rows, share):
 
 
 # %%
-kept_back = parted(Pipeline.from_tensor_slices((task.x, task.y)), 0.2)
+kept_back = parted(Dataset.from_tensor_slices((task.x, task.y)), 0.2)
 print([len(rows) for rows in kept_back], "of", len(task.x), "rows")
 
 # %% [markdown]
@@ -648,7 +645,7 @@ class Model(Layer):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
-        data = x if isinstance(x, Pipeline) else rows_of(self, x, y)
+        data = x if isinstance(x, Dataset) else rows_of(self, x, y)
         validation = None if validation_data is None else self.batches(*listed(validation_data))
         if validation_split and validation is None:
             if data is x:
@@ -663,7 +660,7 @@ class Model(Layer):
 
     def batches(self, x, y=None, batch_size=1024):
         """Arrays x, y as a Dataset of batches. A Dataset stays as it is."""
-        return x if isinstance(x, Pipeline) else rows_of(self, x, y).batch(batch_size)
+        return x if isinstance(x, Dataset) else rows_of(self, x, y).batch(batch_size)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows, and each metric}"""
@@ -988,7 +985,7 @@ class Monitor(Callback):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
         # its sign does not count, as in Keras
         size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
-        self.monitor, self.min_delta = monitor, from_zero(f"{type(self).__name__}: min_delta", size)
+        self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
         self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
 
     def on_train_begin(self):
@@ -1199,15 +1196,17 @@ def written(value, seen):
 
 # %%
 #| export saving lazy
-from levels import mid_level
+from levels import mid_level, more
 
-CLASSES = {name: kind for name, kind in vars(mid_level).items() if isinstance(kind, type) and issubclass(kind, Made)}
+PARTS = [more("levels.mid_level", name) for name in ("layers", "losses", "metrics", "optimizers", "feature_columns")]
+CLASSES = {name: kind for part in (*filter(None, PARTS), mid_level) for name, kind in vars(part).items()
+           if isinstance(kind, type) and issubclass(kind, Made)}  # fmt: skip
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
 
 
 def written_part(part, seen):
     """A part: its class, and the arguments that it was made with."""
-    kind, made_with = type(part), part.again
+    kind, made_with = part.again.func, part.again
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
@@ -2593,7 +2592,7 @@ class ReduceLROnPlateau(Monitor):
         super().__init__(monitor, mode, min_delta)
         self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
         self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
-        self.min_lr = from_zero("ReduceLROnPlateau: min_lr", min_lr)
+        self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
 
     def on_epoch_end(self, epoch, logs):
         optimizer, better = self.model.training.optimizer, self.better(logs)
