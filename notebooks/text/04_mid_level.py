@@ -315,8 +315,9 @@ class Layer(Part):
             return wider(Layer, reason).__call__(self, x, training)
         x = as_tensor(x)
         self.prepare(x, x.spec.shape)
+        y = self.run(x, training)
         self.input_specs = [x.spec]
-        return self.run(x, training)
+        return y
 
     def run(self, x, training):
         """`call`, as part of a training or not."""
