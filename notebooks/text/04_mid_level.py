@@ -8,7 +8,8 @@
 # of its own, listed at the end.
 
 # %%
-from course import build, checks, figures, tasks
+from course import build, figures, tasks
+from course.practice import checks
 
 build.watch("04_mid_level")
 figures.you_are_here(4)
@@ -839,7 +840,7 @@ for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
 # 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033, for the bias takes its share. Then set `inputs` to standardised.
 
 # %%
-from course import race, widgets
+from course.figures import race, widgets
 
 RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 
@@ -1183,7 +1184,7 @@ for name, x in {"not told": centred, "told the species": np.hstack([centred, tol
     print(f"{name:17} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
 
 # %%
-from course import penguin_figures
+from course.figures import penguin_figures
 
 penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
@@ -1360,7 +1361,7 @@ for level, train_it in trainers.items():
 # grows shorter, and what stays?
 
 # %% tags=["nbval-ignore-output"]
-from course import great
+from course.figures import great
 from levels import kernels
 
 on_all = [level.tasks.linear_regression for level in (hardware, kernels, low_level)] + [linear_regression]
@@ -1409,7 +1410,8 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # Here is a model of one line, from the flipper to the mass. It standardises whatever it is asked about, and looks reasonable:
 
 # %%
-from course import exercises, tasks
+from course import tasks
+from course.practice import exercises
 
 exercises.begin("04-5")
 
@@ -1437,7 +1439,7 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
 # lines. A column that is constant in x has a deviation of 0: divide it by 1.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("04-5")
 
