@@ -9,9 +9,9 @@ from types import FunctionType
 
 import numpy as np
 
-from levels.high_level import OPTIMIZERS, Callback, epoch_loss, loops
+from levels.high_level import Callback, epoch_loss, loops
 from levels.low_level import Module, Operators, Variable, constant, function
-from levels.mid_level import LOSSES, METRICS, Dataset, Layer, Loss, Made, known
+from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, Dataset, Layer, Loss, Made, known
 
 PIECE = 0.05  # seconds
 
@@ -245,7 +245,10 @@ def rows_of(model, x, y):
     x, y = arrays_of(x), arrays_of(y)
     dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
     losses = (model.training.losses * len(y))[: len(y)]
-    y = [a if _classes(loss) else a.astype(dtype, copy=False) for a, loss in zip(y, losses, strict=False)]
+    y = [
+        a if getattr(loss, "classes", False) else a.astype(dtype, copy=False)
+        for a, loss in zip(y, losses, strict=False)
+    ]
     first, answers = [a[:32] for a in x], [a[:32] for a in y]
     x, y = [constant(a) for a in x], [constant(a) for a in y]
     rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
@@ -255,21 +258,13 @@ def rows_of(model, x, y):
 
 def check_targets(model, losses, y, first, targets):
     """Raise ValueError for targets y, or for what the model gives for the first rows, that a loss has no meaning for."""
-    asked = [_probabilities(loss) for loss in losses]
+    asked = [getattr(loss, "probabilities", False) for loss in losses]
     given = listed(predict(model, first, 32)) if any(asked) else first
     for loss, target, answer, probabilities, beside in zip(losses, y, given, asked, targets, strict=False):
-        if isinstance(loss, Loss) and not _classes(loss):
+        if isinstance(loss, Loss) and not loss.classes:
             loss.check(target, target)
         if probabilities:
             loss.check(constant(beside), constant(answer))
-
-
-def _probabilities(loss):
-    return getattr(loss, "probabilities", not getattr(loss, "from_logits", True))
-
-
-def _classes(loss):
-    return getattr(loss, "classes", type(loss).__name__.startswith("Sparse"))
 
 
 def parted(model, x, y, share):

@@ -5,7 +5,7 @@ import numpy as np
 from levels.hardware import DEVICES
 from levels.high_level import Model
 from levels.low_level import trace
-from levels.mid_level import Made
+from levels.mid_level import WIDER, Made
 from levels_more.fitting import alone, listed
 
 
@@ -85,3 +85,6 @@ class Functional(Model):
         for step in self.steps:
             values[step] = step.layer(alone([values[x] for x in step.inputs]))
         return alone([values[y] for y in self.outputs])
+
+
+WIDER[Model] = Functional

@@ -294,9 +294,7 @@ class Callback:
 
 # %%
 #| export loops
-from levels.mid_level import LOSSES, SGD, Adam, AdamW, Made, RMSprop, known
-
-OPTIMIZERS = {"sgd": SGD, "rmsprop": RMSprop, "adam": Adam, "adamw": AdamW}
+from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
 
 
 class Training(Made):
@@ -482,7 +480,7 @@ def _rows_of(model, x, y):
 
 def _predict(model, x, batch_size):
     """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program, starts = function(model), range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+    program, starts = function(lambda rows: model(rows)), range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
     return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
@@ -501,9 +499,6 @@ from levels.mid_level import at_least
 
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
-
-    def __new__(cls, *args, **options):
-        return super().__new__(_method("Functional") if cls is Model and (args or options) else cls, *args, **options)
 
     def train_step(self, x, y):
         """Forward, loss, backward, update, on one batch. Returns its loss. Override it to train in another way."""
