@@ -102,7 +102,7 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-        losses, sizes, watch = [], [], self.watch
+        losses, sizes, watch, step = [], [], self.watch, step.__wrapped__  # `compiled` makes a `function` that is kept
         for metric in self.metrics:
             metric.reset_state()
         for piece, rows in self.pieces(step, data, history is not None and watch.each):

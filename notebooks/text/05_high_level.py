@@ -312,9 +312,9 @@ class Training(Made):
         return sum(model.losses, self.losses[0](y, predicted))
 
     def one_pass(self, step, data, history=None):
-        """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows}."""
+        """Go through the data with a `function`; a history keeps the losses. Returns {"loss": the mean over all rows}."""
         arrays, batches = data.rows()
-        losses = function(step).over(*arrays, batches).numpy()
+        losses = step.over(*arrays, batches).numpy()
         if history is not None:
             history.passes.append(losses)
         return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}
@@ -324,7 +324,7 @@ class Training(Made):
 dense.set_weights(task.weights)
 chosen = Training(model.optimizer, "mse")
 forty = Dataset.from_batches(task.x, task.y, task.batches[:40])
-print({name: round(loss, 4) for name, loss in chosen.one_pass(step, forty).items()})
+print({name: round(loss, 4) for name, loss in chosen.one_pass(function(step), forty).items()})
 try:
     Training("sdg", "mse")
 except ValueError as error:
@@ -345,6 +345,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     """Train for so many epochs on a Dataset of batches; returns the History, which is `model.history` however this ends."""
     history = model.history = History()
     training, model.stop_training = model.training, False
+    train, test = function(model.train_step), function(model.test_step)  # each is traced once
 
     def tell(event, *args):
         for callback in callbacks:
@@ -352,8 +353,8 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
             getattr(callback, event)(*args)
 
     def one_pass():
-        logs = training.one_pass(model.train_step, data, history)
-        tried = {} if validation is None else training.one_pass(model.test_step, validation)
+        logs = training.one_pass(train, data, history)
+        tried = {} if validation is None else training.one_pass(test, validation)
         history.epochs.append(logs | {f"val_{name}": value for name, value in tried.items()})
         return history.epochs[-1]  # the dict itself: callbacks may add to it
 
@@ -366,11 +367,12 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
 
 
 # %% [markdown]
-# It asks its model for little: a `training`, and a `train_step`. So anything that has both will do, before there is a model:
+# It asks its model for little: a `training`, a `train_step`, and a `test_step` for validation rows. So anything that has these
+# will do, before there is a model:
 
 # %%
 dense.set_weights(task.weights)
-student = SimpleNamespace(training=chosen, train_step=step)
+student = SimpleNamespace(training=chosen, train_step=step, test_step=step)
 print(run_training(student, forty, 200, 0, [], None))
 print(f"last loss {float(student.history.losses[-1]).hex()}")
 
@@ -533,7 +535,7 @@ class Model(Trainable):
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows}"""
-        return self.training.one_pass(self.test_step, self.batches(x, y, batch_size))
+        return self.training.one_pass(function(self.test_step), self.batches(x, y, batch_size))
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
