@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from course import blanks
+from course import blanks, minutes
 from course.rooms import LEVELS, MARKER, BuildError, File, code_lines, export, read, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
@@ -539,6 +539,8 @@ def build(root: Path, name: str) -> None:
     if builds:
         write_level(root, name, export(text, name))
     print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
+    if broken := minutes.broken(minutes.sections(text.cells, root)):
+        print(f"{name:<14} says other minutes than are counted: {'; '.join(broken)}. `python -m course.minutes {name}`")
 
 
 def check(root: Path, names: list[str]) -> list[str]:
