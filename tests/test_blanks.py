@@ -14,8 +14,11 @@ import nbformat
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from course import asking, blanks, build, desk, filling, progress, rooms
-from course.rooms import BuildError
+from course import build
+from course.build import blanks, rooms
+from course.build.rooms import BuildError
+from course.practice import asking, filling, progress
+from course.setup import desk
 from solutions.answers import ANSWERS
 
 NAMES = build.names_in(build.ROOT)
@@ -281,7 +284,7 @@ def scaled(x, by):
 CASES = """
 import numpy as np
 
-from course.asking import cases
+from course.practice.asking import cases
 
 
 @cases("01-scaled")
@@ -301,7 +304,7 @@ def course(built, tmp_path, monkeypatch):
     shutil.copytree(build.ROOT / "course", root / "course", dirs_exist_ok=True, ignore=unseen)
     for name, text in kept.items():
         (root / "course" / name).write_text(text, encoding="utf-8")
-    with open(root / "course" / "asking" / "hardware.py", "a", encoding="utf-8") as file:
+    with open(root / "course" / "practice" / "asking" / "hardware.py", "a", encoding="utf-8") as file:
         file.write(CASES)
     (root / "solutions" / "blanks").mkdir(parents=True)
     (root / "solutions" / "blanks" / "hardware.py").write_text(OWN, encoding="utf-8")
