@@ -108,7 +108,7 @@ import levels.high_level as h
 seconds = time.process_time() - begun
 early = [name for name in {LATE} if name in sys.modules]
 {{}}
-print(json.dumps([seconds, early, *(f"levels.high_level.{{{{room}}}}" in sys.modules for room in ("callbacks", "estimators"))]))
+print(json.dumps([seconds, early, *(f"levels_more.{{{{room}}}}" in sys.modules for room in ("callbacks", "estimators"))]))
 """
 
 
