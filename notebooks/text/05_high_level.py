@@ -248,8 +248,8 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 def ended(model, epoch, logs):
     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
     if not model.stop_training and not math.isfinite(logs["loss"]):
-        cure = "try a lower learning rate, and look for NaN in the data"
-        raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
+        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
+        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
     return model.stop_training
 
 
@@ -482,10 +482,8 @@ def _rows_of(model, x, y):
 
 def _predict(model, x, batch_size):
     """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program, starts = (
-        function(lambda rows: model(rows)),
-        range(0, max(1, len(x)), batch_size),
-    )  # no rows are one empty batch
+    program = function(lambda rows: model(rows))
+    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
     return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 

@@ -3,28 +3,32 @@
 #
 # **In this notebook others listen to `fit`: they stop it in time, save the best, lower the rate, write a log.**
 #
-# It needs notebook 05 (`fit`, `Callback`) and takes `levels_more/callbacks.py` apart. Nothing is exported.
+# It needs notebook 05 (`fit`, `Callback`) and takes `levels_more/callbacks.py` apart. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
 
 # %%
-from course import build, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course import build, figures
 
 build.watch("more/05_callbacks")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
-# %%
+# %% tags=["hide-input"]
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from levels.high_level import Callback, EarlyStopping, Monitor, Sequential
+from course import tasks
+from course.figures import page
+from course.practice import checks
+from levels.high_level import Callback, Sequential
 from levels.mid_level import RANDOM, SGD, Adam, Dense
 from levels_more.callbacks import (
     CSVLogger,
+    EarlyStopping,
     LearningRateScheduler,
     ModelCheckpoint,
+    Monitor,
     ReduceLROnPlateau,
     TensorBoard,
     TerminateOnNaN,
@@ -36,7 +40,7 @@ place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]
-# ## Callbacks
+# ## Callbacks (16 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that
@@ -156,7 +160,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
 
 # %% [markdown]
-# ## More callbacks
+# ## More callbacks (18 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
 # hold the epoch, counted from 1, and its numbers.

@@ -3,22 +3,23 @@
 #
 # **In this notebook one step is opened, and your machine gets a card.**
 #
-# It needs the two tasks of notebook 05, and of notebook 01 the formula of what a step costs. Nothing is exported.
+# It needs the two tasks of notebook 05, and of notebook 01 the formula of what a step costs. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
 
 # %%
-from course import build, figures, tasks
-from course.practice import checks
+from course import build, figures
 
 build.watch("more/05_cost")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
-# %%
+# %% tags=["hide-input"]
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from course import compare, reference
+from course import compare, reference, tasks
+from course.practice import checks
 from levels import hardware, high_level, kernels, low_level, mid_level
 from levels.high_level import Sequential
 from levels.mid_level import SGD, Dense
@@ -30,7 +31,7 @@ line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for 
 net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels)]
 
 # %% [markdown]
-# ## One step, opened
+# ## One step, opened (6 min)
 #
 # The numbers above count launches. Which ones are they, and who asks for each? We take an X-ray of one step. No level is changed
 # for it: Python calls us whenever a function is called or returns
@@ -118,7 +119,7 @@ except LookupError as error:
     print(error)
 
 # %% [markdown]
-# ## Beside other libraries
+# ## Beside other libraries (3 min)
 #
 # How good is our number? The rings once more, in batches of 100 with Adam and float32, as other libraries write them: shuffle,
 # gather, step, on one thread. Each of them first had to show that it ends at the same weights. Then they took turns. The times
@@ -159,7 +160,7 @@ line = compare.measure(task, *line_on_all)
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 
 # %% [markdown]
-# ## Your machine's card
+# ## Your machine's card (3 min)
 #
 # The course has met your machine from two sides: from below, with programs that only load or only add, and from above, with
 # whole trainings. Both sides fit on one card.

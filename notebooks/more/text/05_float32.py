@@ -3,17 +3,19 @@
 #
 # **In this notebook one start makes two trainings of it, because a relu has a corner; and another net dies of it.**
 #
-# It needs the two tasks of notebook 05. Nothing is exported.
+# It needs the two tasks of notebook 05. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
 
 # %%
-from course import build, figures, tasks
+from course import build, figures
 
 build.watch("more/05_float32")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
-# %%
+# %% tags=["hide-input"]
 import numpy as np
 
+from course import tasks
 from levels import hardware
 from levels.high_level import Sequential
 from levels.low_level import GradientTape, Variable
@@ -22,7 +24,7 @@ from levels.mid_level import SGD, Dense
 rings = tasks.rings()
 
 # %% [markdown]
-# ## Where float32 parts from float64
+# ## Where float32 parts from float64 (3 min)
 #
 # In float32 the levels need not agree to the last bit: a program with lanes adds in another order. From the course's
 # own start the losses stay within 1/10,000 of those in float64 over the first 2,000 steps. From some other starts they

@@ -3,25 +3,27 @@
 #
 # **In this notebook a model is no longer a row of layers: paths part and join, and a step is your own.**
 #
-# It needs notebook 05 (`Sequential`, `fit`, `train_step`) and takes `levels_more/functional.py` apart. Nothing is exported.
+# It needs notebook 05 (`Sequential`, `fit`, `train_step`) and takes `levels_more/functional.py` apart. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
 
 # %%
-from course import build, figures, tasks
-from course.figures import page
+from course import build, figures
 
 build.watch("more/05_functional")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
-# %%
-from levels.high_level import Input, Model, Sequential
+# %% tags=["hide-input"]
+from course import tasks
+from course.figures import page
+from levels.high_level import Model, Sequential
 from levels.low_level import constant
 from levels.mid_level import RANDOM, Adam, Dense, Layer
-from levels_more.functional import Call, Functional, Placeholder, in_order
+from levels_more.functional import Call, Functional, Input, Placeholder, in_order
 
 task = tasks.linear()
 
 # %% [markdown]
-# ## Three ways to a model
+# ## Three ways to a model (12 min)
 #
 # A row of layers is not enough for a model with two inputs, or with a path around a layer. Say what flows where, with
 # something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call down, as level

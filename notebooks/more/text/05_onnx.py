@@ -3,24 +3,26 @@
 #
 # **In this notebook the graph of a prediction becomes a file that other frameworks, browsers and telephones run.**
 #
-# It needs notebook 05, and of notebook 03 that a call can be traced. It takes `levels_more/exporting.py` apart. Nothing is exported.
+# It needs notebook 05, and of notebook 03 that a call can be traced. It takes `levels_more/exporting.py` apart. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
 
 # %%
-from course import build, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course import build, figures
 
 build.watch("more/05_onnx")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
-# %%
+# %% tags=["hide-input"]
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from levels.high_level import Input, Model, Sequential
+from course import tasks
+from course.figures import page
+from course.practice import checks
+from levels.high_level import Input, Model, Sequential, load_model
 from levels.low_level import constant
 from levels.mid_level import Adam, Dense, Layer
 from levels_more.exporting import (
@@ -46,7 +48,7 @@ model.compile(Adam(0.02), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 
 # %% [markdown]
-# ## To where there is no `levels`
+# ## To where there is no `levels` (19 min)
 #
 # The folder of `model.save` needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
 # Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
@@ -151,7 +153,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## More rows for ONNX
+# ## More rows for ONNX (3 min)
 #
 # What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs,
 # under another name. A reduction names its axes, and None stands for all of them. (In opset 17 the sum is the only one
@@ -172,3 +174,40 @@ from levels.mid_level import Flatten
 x = Input((3, 2))
 for node in onnx_graph(Model(x, Flatten()(x))).node:
     print(node.op_type, *node.input)
+
+# %% [markdown]
+# ## Take it home (3 min)
+#
+# The model of the rings has 61 numbers, and you know what happens to them. So they can go where there is no Python. Every
+# browser speaks JavaScript, and this is all that it must know of our net. (The other functions of the page
+# draw. We cut this one out of its text to show it.)
+
+# %%
+from course.figures import page
+
+_, forward, *_ = page.TEMPLATE.read_text(encoding="utf-8").split("function ")
+print("function " + forward.rsplit("}", 1)[0] + "}")
+
+# %% tags=["hide-input"]
+checks.predict(
+    "`levels` and the browser compute the values of all units for the same point. Which of them may differ?",
+    choices=["none", "only the last one, the probability", "all, in their last digits"],
+    answer="only the last one, the probability",
+    because="JavaScript's numbers are float64, so sums of products in the same order round to the same bits. Only exp is left "
+    "to each browser, and the sigmoid that needs it stands at the very end.",
+)
+
+# %% [markdown]
+# ([ECMAScript](https://tc39.es/ecma262/#sec-math.exp), the standard of JavaScript, calls the result of `Math.exp`
+# "implementation-approximated". A test holds all hidden values to be equal, and the probability to a millionth.)
+
+# %%
+home = page.take_home(load_model("rings"), "rings.html")
+print(f"{home}: {home.stat().st_size / 1000:.0f} kB, net, page and all")
+
+# %% [markdown]
+# Now **open the page**. In Lab's file browser, right-click `rings.html` and take *Open in New Browser Tab*; outside of Lab, a
+# double click does. Drag the point over the edge, by mouse or by the arrow keys: hidden units wake and fall silent, and each
+# corner of the blue region is a place where one of them does. The page needs no network. Send it to somebody.
+#
+# It takes models of your own, too: a `Sequential` of `Dense` layers, from two inputs to one sigmoid.

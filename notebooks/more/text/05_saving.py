@@ -3,23 +3,25 @@
 #
 # **In this notebook a model becomes a file: data without any code, whole whenever somebody looks.**
 #
-# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/saving.py` apart. Nothing is exported.
+# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/saving.py` apart. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
 
 # %%
-from course import build, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course import build, figures
 
 build.watch("more/05_saving")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
-# %%
+# %% tags=["hide-input"]
 import json
 from pathlib import Path
 
 import numpy as np
 import safetensors.numpy
 
+from course import tasks
+from course.figures import page
+from course.practice import checks
 from levels.high_level import Input, Model, Sequential
 from levels.mid_level import Adam, Dense
 from levels_more.saving import (
@@ -27,7 +29,6 @@ from levels_more.saving import (
     WEIGHTS,
     as_bytes,
     blamed,
-    check_built,
     checksum,
     fill,
     load_model,
@@ -46,7 +47,7 @@ net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build((None, 2), "float64")
 
 # %% [markdown]
-# ## A model that leaves the house
+# ## A model that leaves the house (2 min)
 #
 # A trained model is worth keeping, and worth giving away. What must be in the file, so that others can run it? Python
 # has an answer for any object, `pickle`. Suppose somebody sends us one:
@@ -80,7 +81,7 @@ pickle.loads(present)
 # unpickle data that you trust. So our file holds **data and no code**: what the layers are called, what they were made
 # with, and their numbers. Whoever reads it brings the code along.
 #
-# ## The architecture, as data
+# ## The architecture, as data (6 min)
 #
 # Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class
 # and its arguments, and these are numbers, texts, lists, or parts again. JSON, which everybody can read, has a place
@@ -108,7 +109,7 @@ print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 # nothing more: a `Call` is a part like any other, made with a layer and what that was called on. The weights are not
 # here, they have their own file.
 #
-# ## And back
+# ## And back (5 min)
 #
 # `json.loads` builds lists and dicts from the inside out. It hands each dict to a function of ours, the **object
 # hook**, and puts in its place what that returns. So when a part is read, its arguments are there already. A name in
@@ -130,7 +131,7 @@ except NameError as error:
 # Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names
 # `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
 #
-# ## The numbers
+# ## The numbers (3 min)
 #
 # For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors): a length, a header in
 # JSON with the name, dtype and shape of each array, then the bytes. No code either. Level 3's `named` gives each
@@ -162,7 +163,7 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
     print(value, *checksum({"b": np.array(value)})[:8], "…")
 
 # %% [markdown]
-# ## Written aside, then put in place
+# ## Written aside, then put in place (11 min)
 #
 # The disk may be full, the program may be stopped, and another may save or read here at this moment. Whoever looks
 # should find a whole model, that of an hour ago or the new one. Every system can do one thing in a single step: give a
@@ -200,7 +201,7 @@ except FileExistsError as error:
 # `trained` those that the optimizer has memories of.
 
 # %%
-page.source(save, as_bytes, check_built)
+page.source(save)
 
 # %% [markdown]
 # A net for the rings, with Adam and a rate that halves every 200 steps, after five epochs:
@@ -217,7 +218,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## Taken from a stranger
+# ## Taken from a stranger (13 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and runs no
 # code that it finds there.)
@@ -251,7 +252,7 @@ page.source(load_model)
 page.source(fill)
 
 # %% [markdown]
-# ## The same model again
+# ## The same model again (3 min)
 #
 # The model comes back from its folder. Does it predict the same, and, trained on, does it learn the same?
 
@@ -285,7 +286,7 @@ for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'
     tried()
 
 # %% [markdown]
-# ## Two models that are already trained
+# ## Two models that are already trained (1 min)
 #
 # Now we are those who receive. Two models came with the course. One takes a point, and gives the probability that it is
 # in the outer ring. The other takes a penguin as it is measured, bill length, bill depth and flipper length in
@@ -298,40 +299,3 @@ penguin = np.array([[39.1, 18.7, 181.0, 3750.0], [39.5, 17.4, 186.0, 3800.0]])  
 print("male with probability", *load_model("penguins_sex").predict(penguin).round(2).ravel())
 right = (load_model("rings").predict(data.x_test) > 0.5) == (data.y_test == 1)
 print(f"points in the right ring: {right.mean():.1%}")
-
-# %% [markdown]
-# ## Take it home
-#
-# The model of the rings has 61 numbers, and you know what happens to them. So they can go where there is no Python. Every
-# browser speaks JavaScript, and this is all that it must know of our net. (The other functions of the page
-# draw. We cut this one out of its text to show it.)
-
-# %%
-from course.figures import page
-
-_, forward, *_ = page.TEMPLATE.read_text(encoding="utf-8").split("function ")
-print("function " + forward.rsplit("}", 1)[0] + "}")
-
-# %% tags=["hide-input"]
-checks.predict(
-    "`levels` and the browser compute the values of all units for the same point. Which of them may differ?",
-    choices=["none", "only the last one, the probability", "all, in their last digits"],
-    answer="only the last one, the probability",
-    because="JavaScript's numbers are float64, so sums of products in the same order round to the same bits. Only exp is left "
-    "to each browser, and the sigmoid that needs it stands at the very end.",
-)
-
-# %% [markdown]
-# ([ECMAScript](https://tc39.es/ecma262/#sec-math.exp), the standard of JavaScript, calls the result of `Math.exp`
-# "implementation-approximated". A test holds all hidden values to be equal, and the probability to a millionth.)
-
-# %%
-home = page.take_home(load_model("rings"), "rings.html")
-print(f"{home}: {home.stat().st_size / 1000:.0f} kB, net, page and all")
-
-# %% [markdown]
-# Now **open the page**. In Lab's file browser, right-click `rings.html` and take *Open in New Browser Tab*; outside of Lab, a
-# double click does. Drag the point over the edge, by mouse or by the arrow keys: hidden units wake and fall silent, and each
-# corner of the blue region is a place where one of them does. The page needs no network. Send it to somebody.
-#
-# It takes models of your own, too: a `Sequential` of `Dense` layers, from two inputs to one sigmoid.

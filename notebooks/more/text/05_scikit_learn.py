@@ -3,26 +3,27 @@
 #
 # **In this notebook a class of ours keeps fifty rules, and all of scikit-learn is ours.**
 #
-# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/estimators.py` apart. Nothing is exported.
+# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/estimators.py` apart. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
 
 # %%
-from course import build, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course import build, figures
 
 build.watch("more/05_scikit_learn")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
-# %%
+# %% tags=["hide-input"]
 import numpy as np
 
-from levels.high_level import DNNClassifier, LinearRegressor
-from levels_more.estimators import Estimator
+from course import tasks
+from course.figures import page
+from course.practice import checks
+from levels_more.estimators import DNNClassifier, Estimator, LinearRegressor
 
 task = tasks.linear()
 
 # %% [markdown]
-# ## In the company of scikit-learn
+# ## In the company of scikit-learn (19 min)
 #
 # scikit-learn is the other great library of the field: its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
