@@ -9,6 +9,15 @@ import importlib
 
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
+    "levels.high_level": {
+        "callbacks": "CSVLogger EarlyStopping LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
+        "TerminateOnNaN graph_of",
+        "estimators": "DNNClassifier Estimator LinearRegressor",
+        "exporting": "ONNX OnnxWriter export onnx_graph",
+        "fitting": "",
+        "functional": "Call Functional Input Placeholder",
+        "saving": "load_model save",
+    },
     "levels.mid_level": {
         "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS absolute "
         "truncated_normal",
@@ -35,6 +44,7 @@ CONTENTS = {
     "levels.mid_level.data": {"pipeline": "DataLoader"},
     "activation": {"layers": "softmax tanh"},
     "class": {
+        "functional": "Model",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",
         "optimizers": "Adam SGD",
@@ -43,8 +53,12 @@ CONTENTS = {
     "initializer": {"layers": "glorot_normal he_normal ones random_uniform truncated_normal"},
     "loss": {"losses": "categorical_crossentropy mae mean_absolute_error sparse_categorical_crossentropy"},
     "method": {
+        "exporting": "Model.export",
+        "fitting": "Model.Training Model.run_training Model.rows_of Model.parted Model.predict Model.summary",
+        "functional": "Model.begin",
         "pipeline": "Dataset.cache Dataset.filter Dataset.from_csv Dataset.from_generator Dataset.map "
-        "Dataset.prefetch Dataset.repeat Dataset.skip Dataset.take Dataset.zip"
+        "Dataset.prefetch Dataset.repeat Dataset.skip Dataset.take Dataset.zip",
+        "saving": "Model.save",
     },
     "optimizer": {"optimizers": "adamw rmsprop"},
 }
