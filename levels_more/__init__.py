@@ -23,7 +23,7 @@ CONTENTS = {
         "truncated_normal",
         "losses": "CategoricalCrossentropy Crossentropy MeanAbsoluteError SparseCategoricalCrossentropy check_classes "
         "weighted",
-        "metrics": "AUC AccuracyByShape BinaryAccuracy CategoricalAccuracy Mean MeanLoss Metric Precision R2Score Recall "
+        "metrics": "METRICS AUC AccuracyByShape BinaryAccuracy CategoricalAccuracy Mean MeanLoss Metric Precision R2Score Recall "
         "SparseCategoricalAccuracy ratio snake_case",
         "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
         "pipeline": "DataLoader Pipeline Stream as_array as_element cached column drawn each_array filtered in_rows mapped packed "
@@ -57,13 +57,8 @@ CONTENTS = {
         "fitting": "Model.Training Model.run_training Model.rows_of Model.parted Model.predict Model.summary",
         "functional": "Model.begin",
         "pipeline": "Dataset.cache Dataset.filter Dataset.from_csv Dataset.from_generator Dataset.map "
-        "Dataset.prefetch Dataset.repeat Dataset.zip",
+        "Dataset.prefetch Dataset.repeat Dataset.skip Dataset.take Dataset.zip",
         "saving": "Model.save",
-    },
-    "metric": {
-        "metrics": "accuracy auc binary_accuracy binary_crossentropy categorical_accuracy categorical_crossentropy mae "
-        "mean mean_absolute_error mean_squared_error mse precision r2_score recall sparse_categorical_accuracy "
-        "sparse_categorical_crossentropy",
     },
     "optimizer": {"optimizers": "adamw rmsprop"},
 }

@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
-from levels.mid_level import LOSSES, METRICS, Loss, Made, at_least, check_probabilities, positive
+from levels.mid_level import LOSSES, Loss, Made, at_least, check_probabilities, positive
 
 from .losses import check_classes, weighted
 
@@ -222,7 +222,7 @@ class AccuracyByShape(Metric):
 
 
 KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
-METRICS.update({name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()})
+METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
     {snake_case(kind.__name__): kind for kind in KINDS}, accuracy=functools.partial(AccuracyByShape, "accuracy")
 )

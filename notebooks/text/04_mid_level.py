@@ -15,7 +15,7 @@ build.watch("04_mid_level")
 figures.you_are_here(4)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (4 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
 # for the Adelies alone, for the Chinstraps and for the Gentoos.
@@ -65,7 +65,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
 # inside it; `x.spec` is all that is known of x without its numbers.
 #
-# ## A part owns its variables (16 min)
+# ## A part owns its variables (19 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -195,13 +195,6 @@ def positive(name, value, below=math.inf, zero=False):
     return value
 
 
-# %%
-for attempt in (lambda: known("activation", ACTIVATIONS, "rleu"), lambda: at_least(1, "units", 2.5)):
-    try:
-        attempt()
-    except ValueError as error:
-        print(error)
-
 # %% [markdown]
 # The second folded cell is the base of all parts, `Made`. A part remembers how it was made, so that level 5 can write it to a file
 # and make it again; and where it is given an argument that the core does not know, it asks `levels_more` for a class that does.
@@ -241,15 +234,6 @@ class Made:
         given = [*map(repr, self.again.args), *(f"{name}={value!r}" for name, value in self.again.keywords.items())]
         return f"{type(self).__name__}({', '.join(given)})"
 
-
-# %%
-class Coin(Made):
-    def __init__(self, side, weight=5):
-        self.side, self.weight = side, weight
-
-
-coin = Coin("tails", weight=7)
-print(coin, "again:", coin.again(), "the same object:", coin is coin.again())
 
 # %% [markdown]
 # Now the second version of a layer, in three classes. The first makes variables. Read `add_weight`, which takes numbers of an
@@ -401,7 +385,7 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (12 min)
+# ## What is wrong: losses (9 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -431,37 +415,25 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a beginning, a
-# check that the two belong together, and an end, the mean. Between them stands `call`, which each loss writes for itself. (Whole
-# numbers 1 and 0 may stand for yes and no: `cast` makes floats of them.)
+# check that the two belong together, and an end, the mean. The check is folded: shapes have to be equal, and what has to be a
+# probability lies in 0 to 1. (While a function is traced nobody knows its numbers, and they pass.)
 
-
-# %%
+# %% tags=["hide-input"]
 #| export losses
-from levels.low_level import cast, reduce_mean
+from levels.low_level import Tensor
 
 
-class Loss(Made):
-    """The mean of what `call(y_true, y_pred)` gives for each number."""
+def check_probabilities(loss, name, x):
+    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+    if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
+        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
-    probabilities = classes = False  # whether y_pred has to be some; whether y_true holds numbers of some
 
-    def __init__(self):
-        """No arguments; without this line Python would take any."""
+class Checked(Made):
+    """Takes y_true and y_pred, and checks that they belong together."""
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        if sample_weight is not None:
-            return wider(Loss, "sample_weight is not known here").__call__(self, y_true, y_pred, sample_weight)
-        return reduce_mean(self.each(y_true, y_pred))
-
-    def each(self, y_true, y_pred):
-        """`call`, of two that belong together."""
-        y_pred = as_tensor(y_pred)
-        y_true = as_tensor(y_true, y_pred)
-        self.check(y_true, y_pred)
-        if y_true.dtype.kind != "f" and not self.classes:
-            y_true = cast(y_true, y_pred.dtype)
-        return self.call(y_true, y_pred)
+    probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
@@ -475,6 +447,39 @@ class Loss(Made):
 
     def __repr__(self):
         return type(self).__name__
+
+
+# %% [markdown]
+# Between beginning and end stands `call`, which each loss writes for itself. (Labels may be whole numbers, 1 and 0 for yes and no:
+# `cast` makes floats of them.)
+
+
+# %%
+#| export losses
+from levels.low_level import cast, reduce_mean
+
+
+class Loss(Checked):
+    """The mean of what `call(y_true, y_pred)` gives for each number."""
+
+    def __init__(self):
+        """No arguments; without this line Python would take any."""
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
+        if sample_weight is not None:
+            weighted = wider(Loss, "sample_weight is not known here")
+            return weighted.__call__(self, y_true, y_pred, sample_weight)
+        return reduce_mean(self.each(y_true, y_pred))
+
+    def each(self, y_true, y_pred):
+        """`call`, of two that belong together."""
+        y_pred = as_tensor(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        if y_true.dtype.kind != "f" and not self.classes:
+            y_true = cast(y_true, y_pred.dtype)
+        return self.call(y_true, y_pred)
 
 
 class MeanSquaredError(Loss):
@@ -523,20 +528,7 @@ checks.predict(
 )
 
 # %% [markdown]
-# The folded half of the next cell refuses numbers that are no probabilities. (While a function is traced nobody knows them.) The
-# other half keeps p away from 0 and 1.
-
-
-# %% tags=["hide-input"]
-#| export losses
-from levels.low_level import Tensor
-
-
-def check_probabilities(loss, name, x):
-    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
-        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
-        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+# So p is kept away from 0 and 1:
 
 
 # %%
@@ -558,7 +550,6 @@ LOSSES = {
     "mean_squared_error": MeanSquaredError,
     "binary_crossentropy": BinaryCrossentropy,
 }
-METRICS = {}  # what else says how good a model is: see levels_more
 
 # %%
 wrong = Variable(np.array([[0.0]]))
@@ -570,7 +561,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (14 min)
+# ## What to do about it: optimizers (13 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -621,10 +612,11 @@ print(
 # %% [markdown]
 # That is w = (2, -3) and b = 3, nearly. Two things are missing. The rate is a number in the code: whoever changes it has to
 # compile again. And many optimizers remember something of each variable from step to step. So an optimizer owns variables too, and
-# it is a module like a layer. The rate is one of them. It may also be a **schedule**, a function of the step.
+# it is a module like a layer. The rate is one of them. The folded cell keeps it: a number, which may be changed at any time, or a
+# **schedule**, a function of the step.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export optimizers
 class _Rated(Made, Module):
     """Has a learning rate."""
@@ -646,6 +638,12 @@ class _Rated(Made, Module):
             self.rate.assign(value)
         else:
             self.rate = value
+
+    def check_owners(self, variables):
+        """Raise ValueError where these are not the variables it was built for."""
+        if self.owners != [*map(id, variables)]:
+            kind = type(self).__name__
+            raise ValueError(f"{kind}: built for other variables, or another order; make a new one")
 
 
 # %% [markdown]
@@ -674,9 +672,7 @@ class Optimizer(_Rated):
         gradients, variables = zip(*grads_and_vars, strict=True)
         if self.owners is None:
             self.build(variables)
-        if self.owners != [*map(id, variables)]:
-            kind = type(self).__name__
-            raise ValueError(f"{kind}: built for other variables, or another order; make a new one")
+        self.check_owners(variables)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):
@@ -766,7 +762,7 @@ for gradient in (1e-6, 1e6):
 # For SGD the rate is a factor. For Adam it is a distance, about as far as a weight moves in one step. So the two need rates of
 # their own, and one must not be judged at the other's.
 #
-# ## The race (10 min)
+# ## The race (6 min)
 #
 # Which optimizer is the faster, and does it matter? We begin with the plainer one and real numbers: the mass of 342
 # penguins in kg from the depth of their bills in mm, as they stand in the table.
@@ -783,7 +779,12 @@ checks.predict(
 )
 
 
-# %%
+# %% [markdown]
+# The folded function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the losses,
+# and the path of (w, b).
+
+
+# %% tags=["hide-input"]
 def run(optimizer, x, y, updates=1000):
     """Fit x @ w + b, from zero, all rows in each step. Returns losses and the path of (w, b), the start included."""
     model = Dense(1, kernel_initializer="zeros")
@@ -802,6 +803,7 @@ def run(optimizer, x, y, updates=1000):
     return losses.numpy(), np.column_stack([w.numpy(), b.numpy()])
 
 
+# %%
 millimetres, kilograms = depth[:, None], mass[:, None] / 1000
 losses, _ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
@@ -839,7 +841,7 @@ for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
 # In the yellow ellipse the loss is within 1 % of the best, and to arrive is to stay there. **Who does better?** Try rates from
 # 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033, for the bias takes its share. Then set `inputs` to standardised.
 
-# %%
+# %% tags=["hide-input"]
 from course.figures import race, widgets
 
 RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
@@ -864,7 +866,7 @@ widgets.explore(
 # "any", none of them is enough.)
 
 
-# %%
+# %% tags=["hide-input"]
 def fewest(optimizer, x):
     """(updates, rate): the fewest updates in which it arrives at one of RATES; None if 1,000 are never enough."""
     best = race.valley(x, kilograms).loss
@@ -883,7 +885,7 @@ for name, x in inputs.items():
 # Adam.** That is why the penguins of `tasks.penguins_mass()` come standardised. But inside a deep net nobody can scale a layer's
 # inputs beforehand, and there Adam helps. (Momentum, the third racer, and valleys in more directions stand in `more/04_optimizers`.)
 #
-# ## Data that arrives in batches (12 min)
+# ## Data that arrives in batches (9 min)
 #
 # A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
 # write them with a generator. It has one flaw:
@@ -984,10 +986,7 @@ class _Rows(metaclass=_Plugged):
             several = isinstance(self.arrays, tuple)
             yield tuple(gather(x, rows) for x in self.arrays) if several else gather(self.arrays, rows)
 
-    @property
-    def in_memory(self):
-        """Whether there are `rows`."""
-        return self.batches
+    in_memory = property(lambda self: self.batches)  # whether there are `rows`
 
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
@@ -1001,19 +1000,23 @@ class _Rows(metaclass=_Plugged):
 
 
 # %% [markdown]
-# Where rows come from, first. `from_tensor_slices` takes arrays; `from_batches` takes arrays and the very batches to go through,
-# which is what our tasks have. Most of its lines are checks.
+# The other half is folded too. It says where rows come from: `from_tensor_slices` takes arrays, `from_batches` arrays and the very
+# batches to go through, which is what our tasks have. Most of its lines are checks.
+#
+# And it holds the stages, each a recipe around a recipe, as above. The orders of a `shuffle` are those of its seed and of the pass's
+# number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
+# TensorFlow's: how many rows may wait to be drawn. All of them, here.
 
-
-# %%
+# %% tags=["hide-input"]
 #| export data
+import itertools
 import reprlib
 
 from levels.low_level import DTYPES
 
 
-class _Source(_Rows):
-    """Where a dataset begins."""
+class Dataset(_Rows):
+    """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
     @classmethod
     def from_tensor_slices(cls, tensors):
@@ -1038,21 +1041,6 @@ class _Source(_Rows):
             given = reprlib.repr(batches)
             raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
         return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
-
-
-# %% [markdown]
-# Then the stages. The orders of a `shuffle` are those of its seed and of the pass's number, and NumPy promises that they stay the same
-# ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is TensorFlow's: how many rows may wait to be drawn. All
-# of them, here.
-
-
-# %%
-#| export data
-import itertools
-
-
-class Dataset(_Source):
-    """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
     def then(self, stage, make, length, batches=False):
         """One stage more."""
@@ -1083,16 +1071,6 @@ class Dataset(_Source):
             raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
         length = len(self) // n if drop else -(-len(self) // n)
         return self.then(f"batch({n})", lambda: batched(self.make(), n, drop), length, True)
-
-    def take(self, count):
-        """The first `count`."""
-        n = at_least(0, "take: count", count)
-        return self.then(f"take({n})", lambda: self.make()[:n], min(n, len(self)))
-
-    def skip(self, count):
-        """All but the first `count`."""
-        n = at_least(0, "skip: count", count)
-        return self.then(f"skip({n})", lambda: self.make()[n:], max(0, len(self) - n))
 
 
 # %% [markdown]
@@ -1128,20 +1106,7 @@ one_by_one = [float(mean(x, y)) for x, y in in_batches()]
 print(batches.shape, batches.dtype, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 
 # %% [markdown]
-# What does the dataset cost, for each batch?
-
-# %% tags=["nbval-ignore-output"]
-import timeit
-
-in_numbers = min(timeit.repeat(data.rows, number=20, repeat=5)) / 20 / 40
-in_tensors = min(timeit.repeat(lambda: list(data), number=5, repeat=5)) / 5 / 40
-print(f"{in_numbers * 1e6:.1f} µs a batch of row numbers, {in_tensors * 1e6:.1f} µs a batch of tensors")
-
-# %% [markdown]
-# A compiled step on a hundred rows of the rings takes about ten microseconds. To hand it row numbers costs little beside that. To
-# make tensors of the batch costs more than the step. So where there are `rows`, take them; `fit` on level 5 will.
-#
-# ## The surprise, explained (7 min)
+# ## The surprise, explained (3 min)
 #
 # The lines at the beginning could not know the species: a species is a word. What number should stand for it? Not 0, 1, 2: that
 # would say that Chinstraps stand half-way between Adelies and Gentoos. A name is no size. So each species gets a column of its
@@ -1154,13 +1119,10 @@ print(told[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
 # These are called **indicators**. A model of the bill's depth and three indicators is a line, at another height for each species. We
-# train one that is not told the species and one that is. The depth is counted from 17 mm, a middling bill: centred, as the race
-# has taught.
-
-# %%
-centred = depth[:, None] - 17.0
+# train one that is not told the species and one that is. (The folded function is the step once more, three thousand times.)
 
 
+# %% tags=["hide-input"]
 def trained(x, y, updates=3000):
     """A line over the columns x, at the bottom of its loss: all rows in each step."""
     model, sgd = Dense(1), SGD(0.1)
@@ -1177,7 +1139,11 @@ def trained(x, y, updates=3000):
     return model
 
 
-masses = {}
+# %% [markdown]
+# The depth is counted from 17 mm, a middling bill: centred, as the race has taught.
+
+# %%
+centred, masses = depth[:, None] - 17.0, {}
 for name, x in {"not told": centred, "told the species": np.hstack([centred, told])}.items():
     model = trained(x, mass[:, None])
     masses[name] = model(x).numpy()[:, 0]
@@ -1196,7 +1162,7 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 #
 # Words, gaps, ranges and pairs of words have columns of their own in `more/04_columns`.
 #
-# ## The two tasks on this level (8 min)
+# ## The two tasks on this level (9 min)
 #
 # ### Data
 
@@ -1221,16 +1187,16 @@ from levels.hardware.tasks import Fit, check_inputs, check_task
 def train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
     sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
-    for layer, kernel, bias in zip(layers, weights[::2], weights[1::2]):
-        layer.dtype = kernel.dtype
-        layer.build(kernel.shape[:1])
-        layer.set_weights([kernel, bias])
-    variables = [variable for layer in layers for variable in layer.trainable_variables]
 
     def model(rows):
         for layer in layers:
             rows = layer(rows)
         return rows
+
+    model(x[:1])  # makes the variables
+    for layer, *start in zip(layers, weights[::2], weights[1::2]):
+        layer.set_weights(start)
+    variables = [variable for layer in layers for variable in layer.trainable_variables]
 
     @function
     def step(rows, target):
@@ -1321,11 +1287,11 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Nine in ten, where the commoner answer alone would be right in about half of all cases.
 #
-# ## What this level cost (3 min)
+# ## What this level cost (2 min)
 #
 # How many lines, how many launches, how many bytes? Op by op, as on level 3, and for the same thousand steps of the first task:
 
-# %%
+# %% tags=["hide-input"]
 from functools import partial
 
 from course import compare
@@ -1341,7 +1307,7 @@ for level, train_it in trainers.items():
         launches, nbytes = (total / 1000 for total in counted(partial(train_it, short.x, short.y, *short[4:7])))
     print(f"{level:5} {compare.lines(*functions):7} {launches:17.0f} {nbytes:14,.0f}")
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["hide-input", "nbval-ignore-output"]
 long = task._replace(batches=np.tile(task.batches, (25, 1)))  # 200,000 steps, so that what is done once cannot be seen
 print("µs a step     eager   compiled")
 for level, train_it in trainers.items():
@@ -1360,7 +1326,7 @@ for level, train_it in trainers.items():
 # longer than in the table.) **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
 # grows shorter, and what stays?
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["hide-input", "nbval-ignore-output"]
 from course.figures import great
 from levels import kernels
 
@@ -1387,7 +1353,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # On level 3 the two tasks differ in every band. Here they differ in one, `model`: its layers and its loss. All the rest is
 # `train`, and it is the same for both.
 #
-# ## The same in TensorFlow and PyTorch
+# ## The same in TensorFlow and PyTorch (1 min)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -1401,7 +1367,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # | a metric | `tf.keras.metrics.Precision()` | (a library) | `Precision()` |
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | `Dataset.shuffle(n).batch(32)` |
 #
-# ## An exercise (10 min, optional)
+# ## An exercise (4 min, optional)
 #
 # As before: fill the stub, run, and read what the check says.
 #
