@@ -5,7 +5,7 @@
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 from .autodiff import GradientTape
-from .compiler import function
+from .function import function
 from .nn import relu, sigmoid
 from .tensors import Variable, clip, constant, log, reduce_mean
 

@@ -1706,13 +1706,13 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 # %%
 #| export exporting lazy
-from levels.low_level import shared, without_dead
+from levels.low_level import cse, dce
 
 
 def traced(model, rows):
     """The graph of a prediction for so many rows."""
     specs = [DEVICES[-1].spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
-    graph = without_dead(shared(trace(lambda *x: model(alone(x)), specs)[0]))
+    graph = dce(cse(trace(lambda *x: model(alone(x)), specs)[0]))
     if graph.updates:
         raise ValueError(f"export: a prediction of {model.name} assigns to a variable; in ONNX nothing can")
     for node in graph.ops:
@@ -2688,7 +2688,7 @@ def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
 
-    graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
+    graph = dce(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
     names, drawn = {}, GraphDef()
     for number, node in enumerate(graph.nodes):
