@@ -33,6 +33,7 @@ CONTENTS = {
     },
     "pass": {"passes": "all"},
     "guard": {"guards": "all"},
+    "back end": {"fused": "all"},
 }
 
 
