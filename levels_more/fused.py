@@ -205,8 +205,25 @@ class FusedProgram:
 
 
 def rank(graph):
-    """Where these programs stand among the back ends: 0 before the program by rows, which has 1, or 2 behind it."""
-    return 2
+    """Where these programs stand among the back ends: 0, before the program by rows, which has 1; or 2, behind it.
+
+    The rule, measured once: before it in float64, as soon as an array of the step has two axes that are longer than 1.
+    A step of SGD, in µs, by rows and fused, on a processor with 16 lanes of float32:
+
+        layers, rows in a batch     float64         float32
+        2-1, 100 rows              0.29   0.69     0.17   0.47
+        8-1, 100 rows              0.58   0.63     0.39   0.59
+        2-2-1, 10 rows             0.85   0.38     0.20   0.33
+        2-4-8-1, 10 rows           1.43   0.62     0.26   0.35
+        2-4-8-1, 100 rows          12.3   3.58     1.26   2.71
+        2-32-1, 100 rows           13.6   3.60     1.60   1.60
+        4-8-8-1, 1000 rows          130   22.7     9.46   23.8
+
+    By rows, float64 has one lane, since sums keep their order; a loop over an array may fill the register, and does so in
+    exp, log and divisions too. In float32 both have lanes, and by rows nothing goes to memory between the ops.
+    """
+    wide = any(sum(size > 1 for size in node.spec.shape) > 1 for node in graph.ops)
+    return 0 if wide and all(node.spec.dtype != np.float32 for node in graph.nodes) else 2
 
 
 BACK_ENDS.append((FusedProgram, rank))

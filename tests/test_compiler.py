@@ -20,18 +20,20 @@ from course import tasks
 from course.build import ROOT, environment
 from levels import low_level
 from levels.hardware import assembler, pool
-from levels.kernels import ELEMENTWISE, KERNELS, PLANS, TRIALS, scalar, use
+from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, TRIALS, scalar, use
 from levels.low_level import (
-    ENGINES,
-    TAPES,
+    BACK_ENDS,
+    DOOR,
+    RUN,
     VJPS,
+    Function,
     GradientTape,
+    RowProgram,
     Tensor,
     Variable,
     apply,
     arg_max,
     cast,
-    compiler,
     concat,
     constant,
     eager,
@@ -48,13 +50,26 @@ from levels.low_level import (
     transpose,
     where,
 )
+from levels_more import fused_parts
+from levels_more.fused import FusedProgram
 
-BACK_ENDS = {"Rows": compiler.BACK_ENDS, "Loops": [compiler.Loops], "Launches": []}  # what a graph may become
+# What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
+CHOICES = {
+    "": list(BACK_ENDS),
+    "RowProgram": [(RowProgram, lambda graph: 0)],
+    "FusedProgram": [(FusedProgram, lambda graph: 0)],
+    "Replay": [],
+}
 
 
-@pytest.fixture(params=BACK_ENDS)
+def choose(monkeypatch, name):
+    """From here on, functions become programs of this kind."""
+    monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", CHOICES[name])
+
+
+@pytest.fixture(params=[name for name in CHOICES if name])
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(compiler, "BACK_ENDS", BACK_ENDS[request.param])
+    choose(monkeypatch, request.param)
     return request.param
 
 
@@ -63,9 +78,13 @@ def kinds(compiled):
     return {type(program).__name__ for program, _ in compiled.programs.values()}
 
 
+NAMES = "exp log sqrt tanh clip maximum minimum where concat reshape relu sigmoid gather stop_gradient".split()
+NAMES += "reduce_sum reduce_mean reduce_max reduce_min softmax log_softmax".split()
+
+
 # Random programs. Each op is written once, over a library `m`; s: numbers in [0, 1) that decide axes and places.
 LEVELS = SimpleNamespace(
-    **{name: getattr(low_level, name) for name in low_level.__all__},
+    **{name: getattr(low_level, name) for name in NAMES},
     order=transpose,
     mask=lambda mask, like: cast(mask, like.dtype),
     hot=lambda a: one_hot(arg_max(a, 1), 8, a.dtype),
@@ -311,8 +330,8 @@ def check_program(seed, monkeypatch):
         loss = float(program.loss(NUMPY, program.x[first], program.y[first], program.variables))
         bound = 1e-9 if program.dtype == "f8" else 1e-4
         assert expected[0].flat[0] == pytest.approx(loss, rel=bound, abs=bound), f"seed {seed}: eager is not NumPy"
-        for name, back_ends in BACK_ENDS.items():
-            monkeypatch.setattr(compiler, "BACK_ENDS", back_ends)
+        for name in CHOICES:
+            choose(monkeypatch, name)
             ours, compiled = program.run(over=(None, 0, 2)[seed % 7 % 3])
             found[name] = kinds(compiled)
             wrong = differences(ours, expected, program.dtype)
@@ -322,13 +341,16 @@ def check_program(seed, monkeypatch):
 
 @pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
-    """Every program on every back end. Of 50 about 36 become rows and 12 loops, as they are drawn; no back end starves."""
+    """Every program on every back end. Of 50 about 36 become rows and 12 fused, as they are drawn; no back end starves."""
     monkeypatch.setattr(assembler, "CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)
-        found.update(name for name in BACK_ENDS if name in kinds_of[name])
-    assert found["Launches"] == len(seeds) and (len(seeds) < 50 or found["Rows"] >= 20 and found["Loops"] >= 2), found
+        found.update(name for name in CHOICES if name in kinds_of[name])
+        found.update(f"by the rule {name}" for name in kinds_of[""])
+    print(dict(found))
+    assert found["Replay"] == len(seeds), found
+    assert len(seeds) < 50 or found["RowProgram"] >= 20 and found["FusedProgram"] >= 2, found
 
 
 # Tracing.
@@ -534,10 +556,10 @@ def test_an_error_while_tracing_leaves_everything_as_it_was(way, over):
     states, value = [], v.value
     for _ in range(4):
         gc.collect()
-        states.append((CPU.used, dict(PLANS), list(ENGINES), KERNELS.version))
+        states.append((CPU.used, dict(PLANS), DOOR.stands, KERNELS.version))
         with pytest.raises((TypeError, ValueError, ZeroDivisionError)):
             compiled.over(x, [[0, 1]]) if over else compiled(x)
-        TAPES.clear()
+        DOOR.stands = RUN
         assert v.value is value and v.numpy().tolist() == before.tolist()
     used = [state[0] for state in states[1:]]  # the first call keeps the numbers that it met, such as 2.0
     assert all(state[1:] == states[0][1:] for state in states) and used == used[:1] * 3
@@ -1081,14 +1103,14 @@ def test_a_kernel_in_use_is_respected(back_end):
     for op, kernel in (("reduce_sum", total), ("matmul", product), ("relu", positive)):
         with use(op, "cpu", kernel):
             assert float(step(X)) == expected and step.over(X, [range(6)] * 2).numpy().tolist() == [expected] * 2
-            assert kinds(step) == {"Launches"}, op
+            assert kinds(step) == {"Replay"}, op
         assert float(step(X)) == expected and kinds(step) == {back_end}, op
 
 
 @pytest.fixture
 def own_ops():
     """What ops are added in a test is taken away again."""
-    tables = KERNELS, ELEMENTWISE, TRIALS, VJPS, compiler.PLANNERS
+    tables = KERNELS, ELEMENTWISE, TRIALS, VJPS, PLANNERS
     before = [dict(table) for table in tables]
     yield
     for table, old in zip(tables, before, strict=True):
@@ -1118,7 +1140,7 @@ def test_an_op_added_by_its_function_compiles(own_ops, back_end):
 
         compiled = function(step)
         losses = [float(compiled(X)) for _ in range(3)], w.numpy().tolist()
-        assert kinds(compiled) == {back_end if op == "cube" else "Launches"}
+        assert kinds(compiled) == {back_end if op == "cube" else "Replay"}
         w.assign(np.array([[0.5], [-1.0]]))
         assert ([float(step(constant(X))) for _ in range(3)], w.numpy().tolist()) == losses
     scalar("cube")(lambda x: x + 1.0)
@@ -1159,11 +1181,11 @@ def trained_net(sizes, batch, dtype):
 
 
 @pytest.mark.parametrize("sizes, batch", [((3, 17, 1), 33), ((2, 40, 16, 4), 16), ((1, 1, 1), 2), ((20, 9, 65), 5)])
-def test_a_net_in_loops_gives_the_bits_of_op_by_op(sizes, batch, monkeypatch):
-    """(65 classes are more than a kernel of rows is written out for: launches.)"""
-    monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])
+def test_a_net_in_fused_programs_gives_the_bits_of_op_by_op(sizes, batch, monkeypatch):
+    """(65 classes are more than a kernel of rows is written out for: it is replayed.)"""
+    choose(monkeypatch, "FusedProgram")
     kind, found = trained_net(sizes, batch, np.float64)
-    assert kind == {"Launches" if sizes[-1] > compiler.WIDEST else "Loops"}
+    assert kind == {"Replay" if sizes[-1] > fused_parts.WIDEST else "FusedProgram"}
     with eager():
         assert trained_net(sizes, batch, np.float64) == (set(), found)
     single = trained_net(sizes, batch, np.float32)[1]
@@ -1204,19 +1226,19 @@ def test_a_product_does_not_overwrite_what_it_reads(back_end):
     assert (w.numpy() == np.linalg.matrix_power(start, 8)).all()
 
 
-def test_empty_arrays_are_left_to_launches(monkeypatch):
-    monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])
+def test_empty_arrays_are_left_to_replay(monkeypatch):
+    choose(monkeypatch, "FusedProgram")
     w = constant(np.zeros((0, 3)))
     step = function(lambda x: reduce_sum(x @ w + 2.0))
-    assert float(step(np.zeros((6, 0)))) == 36.0 and kinds(step) == {"Launches"}
+    assert float(step(np.zeros((6, 0)))) == 36.0 and kinds(step) == {"Replay"}
 
 
 def test_a_product_worth_several_threads_is_left_to_level_2(monkeypatch):
-    monkeypatch.setattr(compiler, "WORTH", 12)
-    monkeypatch.setattr(compiler, "BACK_ENDS", [compiler.Loops])
+    monkeypatch.setattr(fused_parts, "WORTH", 12)
+    choose(monkeypatch, "FusedProgram")
     w, before = constant(np.array([[1.0], [-2.0]])), numba.get_num_threads()
     try:
-        for threads, kind in ((1, "Loops"), (before, "Loops" if before == 1 else "Launches")):
+        for threads, kind in ((1, "FusedProgram"), (before, "FusedProgram" if before == 1 else "Replay")):
             numba.set_num_threads(threads)
             step = function(lambda x: reduce_sum(x @ w))
             assert float(step(X)) == float(reduce_sum(constant(X) @ w)) and kinds(step) == {kind}
@@ -1238,7 +1260,7 @@ def test_tasks_in_float32_stay_close(make):
 
 
 @pytest.mark.parametrize("make", [tasks.linear, tasks.rings])
-def test_a_task_in_loops_in_launches_and_op_by_op_gives_the_same_bits(make, monkeypatch):
+def test_a_task_on_every_back_end_and_op_by_op_gives_the_same_bits(make, monkeypatch):
     task = make()
     train = low_level.linear_regression if len(task.weights) == 2 else low_level.dnn_classifier
 
@@ -1249,8 +1271,8 @@ def test_a_task_in_loops_in_launches_and_op_by_op_gives_the_same_bits(make, monk
     by_rows = fit()
     with eager():
         assert fit() == by_rows
-    for ends in ([compiler.Loops], []):
-        monkeypatch.setattr(compiler, "BACK_ENDS", ends)
+    for name in CHOICES:
+        choose(monkeypatch, name)
         assert fit() == by_rows
 
 
@@ -1320,7 +1342,7 @@ ERRORS = TypeError, ValueError, IndexError, LookupError, OverflowError, RuntimeE
 @settings(max_examples=300, deadline=None)
 @given(st.lists(THINGS, max_size=4), st.booleans(), st.booleans())
 def test_no_call_crashes_or_changes_anything_in_error(arguments, over, by_rows):
-    w, ends = Variable(np.ones((2, 1))), compiler.BACK_ENDS
+    w, room = Variable(np.ones((2, 1))), sys.modules[Function.__module__]
     start = w.value
 
     @function
@@ -1329,8 +1351,7 @@ def test_no_call_crashes_or_changes_anything_in_error(arguments, over, by_rows):
         w.assign(w * 0.5)
         return loss
 
-    state = list(ENGINES), list(TAPES)
-    compiler.BACK_ENDS = ends if by_rows else ends[1:]
+    room.BACK_ENDS = CHOICES["RowProgram" if by_rows else "FusedProgram"]
     try:
         (step.over if over else step)(*arguments)
     except ERRORS as error:
@@ -1339,5 +1360,5 @@ def test_no_call_crashes_or_changes_anything_in_error(arguments, over, by_rows):
     else:
         assert w.numpy().max() < 1.0
     finally:
-        compiler.BACK_ENDS = ends
-    assert (list(ENGINES), list(TAPES)) == state
+        room.BACK_ENDS = BACK_ENDS
+    assert DOOR.stands is RUN
