@@ -15,7 +15,7 @@ def stop_gradient(x):
 def _innermost(asked):
     """The innermost open tape, for the function that asked. Raises RuntimeError where there is none."""
     stands = DOOR.stands
-    while not isinstance(stands, GradientTape):
+    while not (isinstance(stands, GradientTape) and stands.listens):
         if not hasattr(stands, "below"):
             raise RuntimeError(f"{asked}: no tape is open; compute inside `with GradientTape():`")
         stands = stands.below

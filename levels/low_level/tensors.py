@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import reprlib
 import threading
 
 import numpy as np
@@ -362,5 +363,5 @@ def whole(axis):
     if isinstance(axis, tuple):
         return tuple(map(whole, axis))
     if isinstance(axis, (bool, np.bool_)) or not (axis is None or hasattr(axis, "__index__")):
-        raise TypeError(f"axis {axis!r}: expected a whole number")
+        raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
     return axis if axis is None else operator.index(axis)

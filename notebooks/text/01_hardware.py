@@ -20,7 +20,7 @@ figures.you_are_here(1)
 # of everything. Before a surprise this course asks what you expect. Choose, commit, then run the cell.
 
 # %% tags=["hide-input"]
-from course import checks
+from course.practice import checks
 
 checks.predict(
     "`x` holds 33,554,432 ones in float32. What do `x.sum()` and `x.cumsum()[-1]` give?",
@@ -2548,7 +2548,7 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # takes.
 
 # %% tags=["nbval-ignore-output"]
-from course import widgets
+from course.figures import widgets
 
 
 def draw(batch, launches):
@@ -3345,7 +3345,7 @@ checks.predict(
 )
 
 # %%
-from course import gpu_figures
+from course.figures import gpu_figures
 
 gpu_figures.segments(
     {s: count_traffic(gather_every, 1, 32, source, one_warp, s)[0].transactions for s in (1, 2, 8, 32)}
@@ -3720,7 +3720,7 @@ print("equal to the last bit:", (losses.numpy() == on_cpu).all(), "  within 1e-5
 # numbers, a colour each. Move the slider, and follow one colour through the twelve cells.
 
 # %%
-from course import tpu_figures, widgets
+from course.figures import tpu_figures, widgets
 
 flow_x = np.array([[1, 2, 0], [3, -1, 2], [0, 1, 1], [-2, 0, 3]], "f4")
 flow_w = np.array([[2, 0, 1, -1], [1, 3, 0, 2], [-1, 1, 2, 0]], "f4")
@@ -4363,7 +4363,7 @@ except IndexError as error:
 # Each number passes through about log₂ n additions, not n, so less is rounded away. (About 5 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-1")
 
@@ -4383,7 +4383,7 @@ exercises.check("01-1", sum_in_pairs)
 # lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `linear_program`; `x.shape[1]` is the number of columns.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-2")
 
@@ -4409,7 +4409,7 @@ exercises.check("01-2", centre)
 # (About 2 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-3")
 
@@ -4434,7 +4434,7 @@ exercises.check("01-3", lines_touched)
 # (About 7 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-4")
 
@@ -4452,7 +4452,8 @@ exercises.check("01-4", slopes)
 # Here is the line with four learning rates. The last two print a symptom that everybody meets one day:
 
 # %%
-from course import exercises, tasks
+from course import tasks
+from course.practice import exercises
 
 exercises.begin("01-5")
 
@@ -4468,7 +4469,7 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
 # jumps to and fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-5")
 
@@ -4490,7 +4491,7 @@ exercises.check("01-5", highest_rate)
 # number of the next one, the last thread takes the first. Here is a kernel that does it in one line:
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-6")
 
@@ -4510,7 +4511,7 @@ except GpuError as error:
 # are lost now and then. Two threads are named, and the line. Which of the two came too early? (About 4 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-6")
 
