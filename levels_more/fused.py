@@ -83,7 +83,7 @@ class _List:
         words, starts, known = [], [], {"programs": len(calls)}
         for program, arrays in [*calls, (self.program, [address(self.table), address(now)])]:
             starts.append(len(words))
-            arrays = dict(zip(program.arrays, arrays))
+            arrays = dict(zip(program.arrays, arrays, strict=True))
             words += [arrays[name] if sort == "array" else known.get(name, name) for sort, name in program.words]
         self.block, self.places = (ctypes.c_int64 * len(words))(), {}  # {name: where it stands in the block}
         for place, word in enumerate(words):
@@ -194,9 +194,11 @@ class FusedProgram:
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         check_results(self.graph)
-        outs = [node.spec.device.new(node.spec.device.spec(batches.shape[:1], node.spec.dtype), kind=Tensor) for node in self.graph.outputs]
+        steps, _ = batches.shape
+        specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
+        outs = [spec.device.new(spec, kind=Tensor) for spec in specs]
         rows = args[self.inputs[0]].spec.shape[0] if self.inputs else 0
-        return self.launch(args, outs, {"steps": len(batches), "rows": rows, "batches": address(batches)})
+        return self.launch(args, outs, {"steps": steps, "rows": rows, "batches": batches.ctypes.data})
 
     launches = property(lambda self: len(self.units), doc="How many programs do the work of the ops.")
 

@@ -66,9 +66,9 @@ class _ProductWriter:
         sums = [a.sum() for _ in rows]
         with a.loop(self.k) as p:
             y = a.load(w, p, column)
-            for total, i in zip(sums, rows):
+            for total, i in zip(sums, rows, strict=True):
                 total += a.load(self.x, *((p, i) if self.turned_x else (i, p))) * y
-        for total, i in zip(sums, rows):
+        for total, i in zip(sums, rows, strict=True):
             a.store(total.value(), self.out, i, j)
 
 

@@ -20,7 +20,10 @@ def _unwrapped(value):
 def _of_the_reader(value):
     """Whether this is a function that no module of ours defines."""
     function = _unwrapped(value)
-    return isinstance(function, types.FunctionType) and function.__module__.split(".")[0] not in ("levels", "levels_more")
+    return isinstance(function, types.FunctionType) and function.__module__.split(".")[0] not in (
+        "levels",
+        "levels_more",
+    )
 
 
 def _inside(cell):
@@ -43,7 +46,9 @@ def read_outside(python, kernels):
         names = globals_read(function.__code__) & scope.keys()
         new = {(id(scope), name): (scope.get, name, scope[name]) for name in names}
         new |= {id(cell): (_inside, cell, _inside(cell)) for cell in function.__closure__ or ()}
-        waiting += [_unwrapped(value) for key, (_, _, value) in new.items() if key not in found and _of_the_reader(value)]
+        waiting += [
+            _unwrapped(value) for key, (_, _, value) in new.items() if key not in found and _of_the_reader(value)
+        ]
         found |= new
     return [*found.values()]
 

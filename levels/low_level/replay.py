@@ -5,7 +5,7 @@ import numpy as np
 from levels.kernels import planned
 
 from .autodiff import size
-from .tensors import RUN, constant, gather
+from .tensors import RUN, constant, gather, renamed
 
 
 class Replay:
@@ -26,7 +26,7 @@ class Replay:
             values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
         for variable, node in self.graph.updates.items():
             variable.replace(values[node])
-        return [values[node] for node in self.graph.outputs]
+        return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""

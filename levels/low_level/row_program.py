@@ -312,11 +312,11 @@ class RowProgram:
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         check_results(self.graph)
         steps, batch = batches.shape
-        outs = [node.spec.device.alloc((steps,), node.spec.dtype) for node in self.graph.outputs]
-        outs = [Tensor(out.spec, out.data) for out in outs]
+        specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
+        outs = [spec.device.new(spec, kind=Tensor) for spec in specs]
         sizes = {("size", "rows"): args[self.first].spec.shape[0], ("size", "steps"): steps, ("size", "batch"): batch}
         with self.lock:
-            return self.launch(args, outs, sizes | {("array", "batches"): address(batches)})
+            return self.launch(args, outs, sizes | {("array", "batches"): batches.ctypes.data})
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"

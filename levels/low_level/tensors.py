@@ -103,6 +103,12 @@ class Tensor(Operators, Buffer):
         return _placed, (self.numpy(), self.device.name)
 
 
+def check_numbers(what, x):
+    """Raise TypeError for a tensor of a trace, which has no numbers."""
+    if not isinstance(x.data, np.ndarray) and x.device.kind == "cpu":
+        raise TypeError(f"{what}: {x!r} has no numbers; return what you need from the function") from None
+
+
 class Run:
     """Stands at the door, and does at once whatever comes."""
 
@@ -114,10 +120,9 @@ class Run:
         plan.launches += 1
         try:
             plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        except TypeError:
+        except (TypeError, AttributeError):
             for x in inputs:
-                if not isinstance(x.data, np.ndarray) and x.device.kind == "cpu":
-                    raise TypeError(f"{op}: {x!r} has no numbers; return what you need from the function") from None
+                check_numbers(op, x)
             raise
         return y
 
@@ -127,6 +132,7 @@ class Run:
 
     def assign(self, variable, value):
         """Let the variable name another tensor."""
+        check_numbers("assign", value)
         variable.replace(value)
 
     def made(self, variable):
@@ -179,10 +185,9 @@ class Variable(Operators):
 
     def __init__(self, value, name=None, trainable=True):
         tensor = as_tensor(value)
-        if not isinstance(tensor.data, np.ndarray) and tensor.device.kind == "cpu":
-            raise TypeError(f"Variable: {tensor!r} has no numbers to start from")
+        check_numbers("Variable", tensor)
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.writing, self.held, self.home, self.at_home = 0, (0, _renamed(tensor)), None, -1
+        self.writing, self.held, self.home, self.at_home = 0, (0, renamed(tensor)), None, -1
         DOOR.stands.made(self)
 
     shape = property(lambda self: self.spec.shape)
@@ -212,7 +217,7 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, _renamed(tensor)
+        self.held = self.writing + 1, renamed(tensor)
         self.writing += 1
 
     def settled(self):
@@ -233,8 +238,8 @@ class Variable(Operators):
         return _variable, (self.numpy(), self.device.name, self.name, self.trainable)
 
 
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a variable by its tensor, so no two may share one."""
+def renamed(x):
+    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
     x.device.used += x.spec.nbytes
     return Tensor(x.spec, x.data)
 
