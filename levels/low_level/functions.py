@@ -124,7 +124,7 @@ class Function(_Compiled):
         """The graph of the function, and what it returned. Raises ValueError where each call makes a variable."""
         if self.traces % 10 == 0:
             name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=5)
+            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=6)
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)

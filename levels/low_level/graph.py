@@ -4,7 +4,7 @@
 
 from levels.hardware import Spec
 
-from .tensors import DOOR, Run, Tensor, as_tensor
+from .tensors import BIRTHS, DOOR, Run, Tensor, as_tensor
 
 
 class Node:
@@ -34,9 +34,6 @@ class Symbol(Tensor):
         what = "are not known while a function is traced; `if` becomes where(mask, x, y)"
         raise TypeError(f"{self!r}: its numbers {what if self.data else 'were never known, and its trace has ended'}")
 
-    def __reduce__(self):
-        raise TypeError(f"{self!r} cannot be copied: it has no numbers yet")
-
     def __repr__(self):
         return f"Symbol({self.spec})"
 
@@ -46,7 +43,7 @@ class Trace(Run):
 
     def __init__(self):
         self.nodes, self.symbols, self.constants = [], [], {}
-        self.values, self.variables = {}, []  # {variable: the symbol that it names now}; those that were made
+        self.values = {}  # variable -> the symbol that it names now
 
     def do(self, op, plan, inputs, attrs):
         return self.symbol(self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
@@ -59,9 +56,6 @@ class Trace(Run):
     def assign(self, variable, value):
         self.read(variable)
         self.values[variable] = self.symbol(self.node(value))
-
-    def made(self, variable):
-        self.variables.append(variable)
 
     def noted(self, op, inputs, attrs, spec):
         """A new node."""
@@ -126,7 +120,7 @@ def trace(python, signature):
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before = Trace(), DOOR.stands
+    here, before, begun = Trace(), DOOR.stands, next(BIRTHS)
     DOOR.stands = here
     try:
         args = [x if type(x) is not Spec else here.noted("input", (), {"of": k}, x) for k, x in enumerate(signature)]
@@ -138,7 +132,7 @@ def trace(python, signature):
         for symbol in here.symbols:
             symbol.data = None
     updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
-    return Graph(here.nodes, outputs, updates), result, here.variables
+    return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
 
 
 # blank: needed

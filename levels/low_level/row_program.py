@@ -88,20 +88,8 @@ def _depth(node):
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
 
 
-class _Writer:
-    """Writes one step: stage after stage what all rows share, then the loop over the rows; at the end the stores."""
-
-    def write_step(self, step):
-        split, known = self.split, {}
-        for stage in range(max(split.stage.values()) + 1):
-            for node in self.graph.nodes:
-                if split.stage[node] == stage and node not in split.rows | split.sums:
-                    known[node] = self.value(node, known, 0)
-            sums = [node for node in self.graph.nodes if node in split.sums and split.stage[node] == stage + 1]
-            ends = [node for node in self.graph.outputs if node in split.rows and split.stage[node] == stage]
-            if sums or ends:
-                known |= self.write_loop(step, known, sums, ends)
-        self.store_all(step, known)
+class _RowLoop:
+    """Writes the loop over the rows."""
 
     def write_loop(self, step, known, sums, ends):
         """The loop over rows: what these sums and these results need. Returns the values of the sums."""
@@ -119,7 +107,23 @@ class _Writer:
         return {node: self.ended(node, totals[node]) for node in sums}
 
 
-class Writer(_Writer):
+class _Steps(_RowLoop):
+    """Writes one step: stage after stage what all rows share, then the loop over the rows; at the end the stores."""
+
+    def write_step(self, step):
+        split, known = self.split, {}
+        for stage in range(max(split.stage.values()) + 1):
+            for node in self.graph.nodes:
+                if split.stage[node] == stage and node not in split.rows | split.sums:
+                    known[node] = self.value(node, known, 0)
+            sums = [node for node in self.graph.nodes if node in split.sums and split.stage[node] == stage + 1]
+            ends = [node for node in self.graph.outputs if node in split.rows and split.stage[node] == stage]
+            if sums or ends:
+                known |= self.write_loop(step, known, sums, ends)
+        self.store_all(step, known)
+
+
+class Writer(_Steps):
     """Writes the program of a split graph: of one step on rows as they lie or, with `over`, of many on rows by number."""
 
     def __init__(self, split, over):

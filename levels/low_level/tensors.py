@@ -2,7 +2,9 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import copyreg
 import functools
+import itertools
 import threading
 
 import numpy as np
@@ -99,9 +101,6 @@ class Tensor(Operators, Buffer):
 
     __slots__ = ()
 
-    def __reduce__(self):  # for copy and pickle
-        return _placed, (self.numpy(), self.device.name)
-
 
 class Run:
     """Stands at the door, and does at once whatever comes."""
@@ -126,9 +125,6 @@ class Run:
     def assign(self, variable, value):
         """Let the variable name another tensor."""
         variable.replace(value)
-
-    def made(self, variable):
-        """A variable was made."""
 
 
 class _Door(threading.local):
@@ -163,9 +159,6 @@ class Passing(Run):
 
     def assign(self, variable, value):
         self.below.assign(variable, value)
-
-    def made(self, variable):
-        self.below.made(variable)
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
@@ -236,6 +229,9 @@ def _check_live(op, inputs):
             raise TypeError(f"{op}: {x!r} has no numbers; return what you need from the function")
 
 
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+
+
 class Variable(Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -245,7 +241,7 @@ class Variable(Operators):
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.writing = (0, _renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
         self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
-        DOOR.stands.made(self)
+        self.born = next(BIRTHS)
 
     shape = property(lambda self: self.spec.shape)
     dtype = property(lambda self: self.spec.dtype)
@@ -277,9 +273,6 @@ class Variable(Operators):
             self.held = writing, tensor
         return tensor
 
-    def __reduce__(self):
-        return _variable, (self.numpy(), self.device.name, self.name, self.trainable)
-
 
 def _renamed(x):
     """The same numbers as another tensor: a tape knows a variable by its tensor, so no two may share one."""
@@ -295,3 +288,7 @@ def _placed(array, name):
 
 def _variable(array, device, name, trainable):
     return Variable(_placed(array, device), name, trainable)
+
+
+copyreg.pickle(Tensor, lambda x: (_placed, (x.numpy(), x.device.name)))  # how Python copies and pickles them
+copyreg.pickle(Variable, lambda v: (_variable, (v.numpy(), v.device.name, v.name, v.trainable)))

@@ -123,7 +123,9 @@ notes
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
+import copyreg
 import functools
+import itertools
 import operator
 import reprlib
 import threading
@@ -218,7 +220,7 @@ class Operators(Extended):
 
 
 # %% [markdown]
-# A tensor is that, and a buffer. (`__reduce__` tells Python how to copy one.)
+# A tensor is that, and a buffer:
 
 
 # %%
@@ -227,9 +229,6 @@ class Tensor(Operators, Buffer):
     """An immutable buffer."""
 
     __slots__ = ()
-
-    def __reduce__(self):  # for copy and pickle
-        return _placed, (self.numpy(), self.device.name)
 
 
 # %% [markdown]
@@ -264,9 +263,6 @@ class Run:
     def assign(self, variable, value):
         """Let the variable name another tensor."""
         variable.replace(value)
-
-    def made(self, variable):
-        """A variable was made."""
 
 
 # %% [markdown]
@@ -314,9 +310,6 @@ class Passing(Run):
 
     def assign(self, variable, value):
         self.below.assign(variable, value)
-
-    def made(self, variable):
-        self.below.made(variable)
 
 
 # %% [markdown]
@@ -404,6 +397,9 @@ def _check_live(op, inputs):
 
 # %%
 #| export tensors
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+
+
 class Variable(Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -413,7 +409,7 @@ class Variable(Operators):
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.writing = (0, _renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
         self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
-        DOOR.stands.made(self)
+        self.born = next(BIRTHS)
 
     shape = property(lambda self: self.spec.shape)
     dtype = property(lambda self: self.spec.dtype)
@@ -445,9 +441,6 @@ class Variable(Operators):
             self.held = writing, tensor
         return tensor
 
-    def __reduce__(self):
-        return _variable, (self.numpy(), self.device.name, self.name, self.trainable)
-
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -465,6 +458,10 @@ def _placed(array, name):
 
 def _variable(array, device, name, trainable):
     return Variable(_placed(array, device), name, trainable)
+
+
+copyreg.pickle(Tensor, lambda x: (_placed, (x.numpy(), x.device.name)))  # how Python copies and pickles them
+copyreg.pickle(Variable, lambda v: (_variable, (v.numpy(), v.device.name, v.name, v.trainable)))
 
 
 # %%
@@ -853,7 +850,8 @@ VJPS["matmul"] = _matmul_vjp_x, _matmul_vjp_w
 
 # %% [markdown]
 # Now the walk that we keep. It is the loop from above with three cares: ops that no source leads to are skipped, a gradient of
-# another shape is added up first, and a missing rule or source is said in words.
+# another shape is added up first, and a missing rule or source is said in words. (Folded: which records are useful, and where
+# a rule is looked up.)
 
 
 # %%
@@ -877,6 +875,8 @@ def walk_back(records, target, sources):
     return [gradients[source] for source in sources]
 
 
+# %% tags=["hide-input"]
+#| export autodiff
 def _useful(records, sources):
     """The records of ops that depend on a source, and all tensors that do."""
     needed, useful = set(sources), []
@@ -1216,9 +1216,6 @@ class Symbol(Tensor):
         what = "are not known while a function is traced; `if` becomes where(mask, x, y)"
         raise TypeError(f"{self!r}: its numbers {what if self.data else 'were never known, and its trace has ended'}")
 
-    def __reduce__(self):
-        raise TypeError(f"{self!r} cannot be copied: it has no numbers yet")
-
     def __repr__(self):
         return f"Symbol({self.spec})"
 
@@ -1236,7 +1233,7 @@ class Trace(Run):
 
     def __init__(self):
         self.nodes, self.symbols, self.constants = [], [], {}
-        self.values, self.variables = {}, []  # {variable: the symbol that it names now}; those that were made
+        self.values = {}  # variable -> the symbol that it names now
 
     def do(self, op, plan, inputs, attrs):
         return self.symbol(self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
@@ -1249,9 +1246,6 @@ class Trace(Run):
     def assign(self, variable, value):
         self.read(variable)
         self.values[variable] = self.symbol(self.node(value))
-
-    def made(self, variable):
-        self.variables.append(variable)
 
     def noted(self, op, inputs, attrs, spec):
         """A new node."""
@@ -1329,7 +1323,7 @@ def trace(python, signature):
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before = Trace(), DOOR.stands
+    here, before, begun = Trace(), DOOR.stands, next(BIRTHS)
     DOOR.stands = here
     try:
         args = [x if type(x) is not Spec else here.noted("input", (), {"of": k}, x) for k, x in enumerate(signature)]
@@ -1341,7 +1335,7 @@ def trace(python, signature):
         for symbol in here.symbols:
             symbol.data = None
     updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
-    return Graph(here.nodes, outputs, updates), result, here.variables
+    return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
 
 
 # %%
@@ -1715,26 +1709,14 @@ print("afterwards:", *[node.op for node in split.graph.ops if node not in split.
 
 # %% [markdown]
 # Read it beside notebook 01: within the loop the prediction, the error, its square and its gradient; the sums; and after the
-# loop the update. The writer goes through it in that order. First what all rows share, then the loop over the rows, then the
-# stores. (Folded: how single arrays are loaded and stored, and how the program is called.)
+# loop the update. The writer goes through it in that order. First the loop. (Folded, further down: how single arrays are loaded
+# and stored, and how the program is called.)
 
 
 # %%
 #| export row_program
-class _Writer:
-    """Writes one step: stage after stage what all rows share, then the loop over the rows; at the end the stores."""
-
-    def write_step(self, step):
-        split, known = self.split, {}
-        for stage in range(max(split.stage.values()) + 1):
-            for node in self.graph.nodes:
-                if split.stage[node] == stage and node not in split.rows | split.sums:
-                    known[node] = self.value(node, known, 0)
-            sums = [node for node in self.graph.nodes if node in split.sums and split.stage[node] == stage + 1]
-            ends = [node for node in self.graph.outputs if node in split.rows and split.stage[node] == stage]
-            if sums or ends:
-                known |= self.write_loop(step, known, sums, ends)
-        self.store_all(step, known)
+class _RowLoop:
+    """Writes the loop over the rows."""
 
     def write_loop(self, step, known, sums, ends):
         """The loop over rows: what these sums and these results need. Returns the values of the sums."""
@@ -1752,9 +1734,31 @@ class _Writer:
         return {node: self.ended(node, totals[node]) for node in sums}
 
 
+# %% [markdown]
+# Around it the step, stage after stage:
+
+
+# %%
+#| export row_program
+class _Steps(_RowLoop):
+    """Writes one step: stage after stage what all rows share, then the loop over the rows; at the end the stores."""
+
+    def write_step(self, step):
+        split, known = self.split, {}
+        for stage in range(max(split.stage.values()) + 1):
+            for node in self.graph.nodes:
+                if split.stage[node] == stage and node not in split.rows | split.sums:
+                    known[node] = self.value(node, known, 0)
+            sums = [node for node in self.graph.nodes if node in split.sums and split.stage[node] == stage + 1]
+            ends = [node for node in self.graph.outputs if node in split.rows and split.stage[node] == stage]
+            if sums or ends:
+                known |= self.write_loop(step, known, sums, ends)
+        self.store_all(step, known)
+
+
 # %% tags=["hide-input"]
 #| export row_program
-class Writer(_Writer):
+class Writer(_Steps):
     """Writes the program of a split graph: of one step on rows as they lie or, with `over`, of many on rows by number."""
 
     def __init__(self, split, over):
@@ -1965,6 +1969,12 @@ def _cache_key(x):
     return type(x), repr(x) if isinstance(x, (float, complex)) else x
 
 
+# %% [markdown]
+# With these a function keeps its programs:
+
+
+# %%
+#| export functions
 class _Compiled:
     """A function that is traced once for each cache key."""
 
@@ -2042,7 +2052,7 @@ class Function(_Compiled):
         """The graph of the function, and what it returned. Raises ValueError where each call makes a variable."""
         if self.traces % 10 == 0:
             name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=5)
+            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=6)
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
