@@ -18,7 +18,7 @@ from .row_program import LIMIT, RowProgram, Split, Writer, address, check_fits, 
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     BIRTHS, DOOR, DTYPES, METHODS, RUN, Extended, Operators, Passing, Run, Tensor, Variable, apply, as_tensor,
-    as_tensors, constant, tensor
+    as_tensors, constant, renamed, tensor
 )
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
     "RowProgram", "Run", "Split", "Symbol", "Tensor", "Trace", "Variable", "Writer", "address", "apply", "as_tensor",
     "as_tensors", "check_fits", "check_results", "check_rows", "clip", "constant", "dce", "dnn", "dnn_classifier",
     "each", "eager", "exp", "form_of", "function", "gather", "hand_on", "home_of", "linear_regression", "log",
-    "matmul", "needed_by", "never", "program_of", "reduce_mean", "reduce_sum", "relu", "results_of", "row_numbers",
-    "sigmoid", "size", "spread_back", "sqrt", "stacked", "sum_keeps", "sum_values", "tensor", "times_back", "trace",
-    "unbroadcast", "walk_back", "whole", "write_down", "written_at_home"
+    "matmul", "needed_by", "never", "program_of", "reduce_mean", "reduce_sum", "relu", "renamed", "results_of",
+    "row_numbers", "sigmoid", "size", "spread_back", "sqrt", "stacked", "sum_keeps", "sum_values", "tensor",
+    "times_back", "trace", "unbroadcast", "walk_back", "whole", "write_down", "written_at_home"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -8,7 +8,7 @@ from levels.kernels import planned
 
 from .autodiff import size
 from .ops import gather
-from .tensors import RUN, constant
+from .tensors import RUN, constant, renamed
 
 
 class Replay:
@@ -29,7 +29,7 @@ class Replay:
             values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
         for variable, node in self.graph.updates.items():
             variable.replace(values[node])
-        return [values[node] for node in self.graph.outputs]
+        return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""

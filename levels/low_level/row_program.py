@@ -247,7 +247,7 @@ class RowProgram:
         outs = [spec.device.new(spec, kind=Tensor) for spec in specs]
         sizes = {("size", "rows"): args[self.first].spec.shape[0], ("size", "steps"): steps, ("size", "batch"): batch}
         with self.lock:
-            return self.launch(args, outs, sizes | {("array", "batches"): address(batches)})
+            return self.launch(args, outs, sizes | {("array", "batches"): batches.ctypes.data})
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"

@@ -113,7 +113,7 @@ class Run:
         plan.launches += 1
         try:
             plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        except TypeError:
+        except (TypeError, AttributeError):
             _check_live(op, inputs)
             raise
         return y
@@ -124,6 +124,7 @@ class Run:
 
     def assign(self, variable, value):
         """Let the variable name another tensor."""
+        _check_live("assign", [value])
         variable.replace(value)
 
 
@@ -239,7 +240,7 @@ class Variable(Operators):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.held, self.writing = (0, _renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
+        self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
         self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
         self.born = next(BIRTHS)
 
@@ -261,7 +262,7 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, _renamed(tensor)
+        self.held = self.writing + 1, renamed(tensor)
         self.writing += 1
 
     def newest(self):
@@ -274,8 +275,8 @@ class Variable(Operators):
         return tensor
 
 
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a variable by its tensor, so no two may share one."""
+def renamed(x):
+    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
     x.device.used += x.spec.nbytes
     return type(x)(x.spec, x.data)
 

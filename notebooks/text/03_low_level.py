@@ -251,7 +251,7 @@ class Run:
         plan.launches += 1
         try:
             plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        except TypeError:
+        except (TypeError, AttributeError):
             _check_live(op, inputs)
             raise
         return y
@@ -262,6 +262,7 @@ class Run:
 
     def assign(self, variable, value):
         """Let the variable name another tensor."""
+        _check_live("assign", [value])
         variable.replace(value)
 
 
@@ -407,7 +408,7 @@ class Variable(Operators):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.held, self.writing = (0, _renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
+        self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
         self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
         self.born = next(BIRTHS)
 
@@ -429,7 +430,7 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, _renamed(tensor)
+        self.held = self.writing + 1, renamed(tensor)
         self.writing += 1
 
     def newest(self):
@@ -444,8 +445,8 @@ class Variable(Operators):
 
 # %% tags=["hide-input"]
 #| export tensors
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a variable by its tensor, so no two may share one."""
+def renamed(x):
+    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
     x.device.used += x.spec.nbytes
     return type(x)(x.spec, x.data)
 
@@ -1449,7 +1450,7 @@ class Replay:
             values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
         for variable, node in self.graph.updates.items():
             variable.replace(values[node])
-        return [values[node] for node in self.graph.outputs]
+        return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -1891,7 +1892,7 @@ class RowProgram:
         outs = [spec.device.new(spec, kind=Tensor) for spec in specs]
         sizes = {("size", "rows"): args[self.first].spec.shape[0], ("size", "steps"): steps, ("size", "batch"): batch}
         with self.lock:
-            return self.launch(args, outs, sizes | {("array", "batches"): address(batches)})
+            return self.launch(args, outs, sizes | {("array", "batches"): batches.ctypes.data})
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"
