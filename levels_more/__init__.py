@@ -8,7 +8,16 @@ import functools
 import importlib
 
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
-CONTENTS = {}
+CONTENTS = {
+    "device": {"devices": "all"},
+    "levels.hardware": {
+        "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
+        "gpu_memory": "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race Thread "
+        "Uninitialised View cuda every_place listed note position race shared_array source_line used uses_of",
+        "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
+        "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
+    },
+}
 
 
 @functools.cache
