@@ -182,8 +182,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from levels import more
 from llvmlite import binding as llvm
+
+from levels import more
 
 
 class Spec:
@@ -493,8 +494,9 @@ def pool(**counts):
     A second one is simulated, and has memory of its own. Raises TypeError for a kind that there is not.
     """
     more("device", "all")  # other kinds enter MAKERS
-    if unknown := {*counts} - {f"{kind}s" for kind in MAKERS}:
-        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(f'{kind}s' for kind in MAKERS)}")
+    there = [f"{kind}s" for kind in MAKERS]
+    if unknown := {*counts} - {*there}:
+        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
     for kind, make in MAKERS.items():
         for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
             if name not in POOL:
