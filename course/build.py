@@ -32,8 +32,16 @@ from course.rooms import LEVELS, BuildError, File, code_lines, export, read, rea
 # first cell of every notebook imports this module.
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("course", "data", "levels", "notebooks", "tests")  # the folders that a copy of the project needs
+PARTS = (
+    "course",
+    "data",
+    "levels",
+    "levels_more",
+    "notebooks",
+    "tests",
+)  # the folders that a copy of the project needs
 MINE = "mine"  # the reader's folder: see course/desk.py
+CORE = "LEVELS_CORE"  # an environment variable: set, `levels` have nothing of `levels_more`
 COPY = "COURSE_COPY"  # an environment variable: the folder in which notebooks write `levels`, a copy of the project
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -50,13 +58,17 @@ HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 def watch(name: str) -> None:
     """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
 
-    In a reader's notebook, `levels` are those that the reader built.
+    In a reader's notebook, `levels` are those that the reader built. The five see the core alone; those in `more` see
+    `levels_more` too.
     """
     from IPython import get_ipython
 
-    if name not in names_in(ROOT):
-        raise BuildError(f"no notebook is called {name}: there are {', '.join(names_in(ROOT))}")
+    if name not in all_in(ROOT):
+        raise BuildError(f"no notebook is called {name}: there are {', '.join(all_in(ROOT))}")
     WATCHED[:] = [name]
+    os.environ.pop(CORE, None)
+    if name in names_in(ROOT):  # what the core shows depends on the core alone
+        os.environ[CORE] = "yes"
     find_home()
     get_ipython().events.register("post_run_cell", remember)
     if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
@@ -193,13 +205,26 @@ def names_in(root: Path) -> list[str]:
     return sorted(path.stem for path in root.glob("notebooks/text/[0-9][0-9]_*.py"))
 
 
+def more_in(root: Path) -> list[str]:
+    """The notebooks that branch off, as "more/01_gpu": they run on what the five have built, and build nothing."""
+    return sorted(f"more/{path.stem}" for path in root.glob("notebooks/more/text/[0-9][0-9]_*.py"))
+
+
+def all_in(root: Path) -> list[str]:
+    """All notebooks: the five, then those in `more`."""
+    return names_in(root) + more_in(root)
+
+
 def level_of(name: str) -> str:
     return name.split("_", 1)[1]
 
 
 def named(root: Path, given: str) -> str:
-    """The notebook that is meant by 02, 2, kernels, 02_kernels or a path. Raises BuildError, with the nearest names."""
+    """The notebook that is meant by 02, 2, kernels, 02_kernels, 01_gpu or a path. Raises BuildError, with the nearest names."""
     known, stem = names_in(root), Path(given).stem
+    for name in more_in(root):
+        if given.replace("\\", "/") in (name, Path(name).name) or stem == Path(name).name:
+            return name
     for name in known:
         number, level = name.split("_", 1)
         if stem in (name, level) or stem.isdecimal() and stem.lstrip("0") == number.lstrip("0"):
@@ -272,6 +297,11 @@ def notebook_path(root: Path, name: str) -> Path:
     return root / "notebooks" / f"{name}.ipynb"
 
 
+def text_path(root: Path, name: str) -> Path:
+    path = notebook_path(root, name)
+    return path.parent / "text" / f"{path.stem}.py"
+
+
 def read_notebook(root: Path, name: str, folder: str = "notebooks"):
     import nbformat
 
@@ -288,7 +318,7 @@ def from_text(root: Path, name: str):
     """The notebook that a text describes, not executed. A cell's id is a hash of its source, so it stays when others go."""
     import jupytext
 
-    notebook = jupytext.reads(read_text(root / "notebooks" / "text" / f"{name}.py"), fmt="py:percent")
+    notebook = jupytext.reads(read_text(text_path(root, name)), fmt="py:percent")
     notebook.metadata, notebook.nbformat_minor = dict(METADATA), 5
     ids = set()
     for cell in notebook.cells:
@@ -316,12 +346,16 @@ PACKAGES = ("course", "solutions", "levels_more")
 
 
 def inputs_of(root: Path, name: str, text) -> str:
-    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, and what it uses."""
-    texts = {other: source_of(root / "notebooks" / "text" / f"{other}.py") for other in names_in(root)}
-    beneath = [other for other in texts if other < name]
+    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, and what it uses.
+
+    A notebook in `more` may use whatever there is of the levels and of `levels_more`.
+    """
+    texts = {other: source_of(text_path(root, other)) for other in all_in(root)}
+    beneath = [other for other in names_in(root) if other < name]
     headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
     cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
     modules = {path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")}
+    modules |= {*root.glob("levels_more/*.py")} if name in more_in(root) else set()
     modules |= imported_by(root, ast.Module([statement for cell in cells for statement in cell.body], []), modules)
     sources = [*(cell.source for cell in cells), *map(source_of, modules)]
     paths = modules | named_by(root, sources, list(texts.values()))
@@ -417,7 +451,7 @@ def execute(notebook, name: str, root: Path) -> None:
 
         try:
             client = NotebookClient(notebook, km=kernel, on_cell_start=show, **options)
-            client.execute(cwd=str(root / "notebooks"), env=environment(root), cleanup_kc=True)
+            client.execute(cwd=str(notebook_path(root, name).parent), env=environment(root), cleanup_kc=True)
         except Exception as error:  # a failing cell, a kernel that died, a cell that takes too long
             message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip() or "it was interrupted"
             raise BuildError(f"{name}.ipynb, {title(at + 1, notebook.cells[at].source)} failed: {message}") from None
@@ -455,19 +489,20 @@ def set_aside(root: Path, name: str) -> None:
 
 def build(root: Path, name: str) -> None:
     """Bring a notebook and its level up to date with the text. If that fails, both stay as they were."""
-    text = from_text(root, name)
+    text, builds = from_text(root, name), name in names_in(root)
     try:
         notebook = read_notebook(root, name)
         why = stale(root, name, text, notebook)
     except BuildError:
         why = "it is missing or damaged"
     if not why:
-        changed = write_level(root, name, export(notebook, name))
+        changed = builds and write_level(root, name, export(notebook, name))
         print(f"{name:<14} is up to date" + (", its level is written again" if changed else ""))
         return
     print(f"{name:<14} runs, because {why}", flush=True)
     start = time.perf_counter()
-    export(text, name)  # finds a cell that cannot be exported before anything runs
+    if builds:
+        export(text, name)  # finds a cell that cannot be exported before anything runs
     inputs = inputs_of(root, name, text)
     beneath = [level_of(other) for other in names_in(root) if other < name]
     with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
@@ -477,7 +512,8 @@ def build(root: Path, name: str) -> None:
     text.metadata["course"] = {"cells": hash_of(essence(text)), "inputs": inputs}
     set_aside(root, name)
     write_notebook(root, name, text)
-    write_level(root, name, export(text, name))
+    if builds:
+        write_level(root, name, export(text, name))
     print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
 
 
@@ -492,13 +528,13 @@ def check(root: Path, names: list[str]) -> list[str]:
             differing = compare_cells(name, text, notebook)
             why = stale(root, name, text, notebook)
             found += differing or [f"notebooks/{name}.ipynb is stale: {why}"] * bool(why)
-            for file, built in export(notebook, name).items():
+            for file, built in export(notebook, name).items() if name in names_in(root) else ():
                 files[folder / file] = built.text
                 found += compare_file(root, folder / file, built, name, notebook)
         except BuildError as error:
             found.append(str(error))
             files |= dict.fromkeys(folder.glob("*"), "")
-    if names == names_in(root):
+    if names == all_in(root):
         if not front.exists() or front.read_text(encoding="utf-8") != LEVELS:
             found.append("levels/__init__.py is not the one that `python3 -m course build` writes")
         extra = [path for path in (root / "levels").rglob("*") if path.is_file() and path not in files]
@@ -513,7 +549,8 @@ def compare_cells(name: str, text, notebook) -> list[str]:
         if ours[number : number + 1] != theirs[number : number + 1]:
             cells = notebook.cells if number < len(theirs) else text.cells
             where = title(number + 1, cells[number].source)
-            found.append(f"notebooks/{name}.ipynb, {where}: differs from notebooks/text/{name}.py")
+            told = text_path(Path(), name).as_posix()
+            found.append(f"notebooks/{name}.ipynb, {where}: differs from {told}")
     return found
 
 
@@ -534,7 +571,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 
     options, found = parser("build").parse_args(argv), []
     try:
-        names = sorted({named(root, given) for given in options.names}) or names_in(root)
+        names = sorted({named(root, given) for given in options.names}) or all_in(root)
         if options.check:
             found = check(root, names)
             print("\n".join(found) or "text, notebooks and levels agree")
@@ -555,7 +592,7 @@ def run(argv: list[str], root: Path = ROOT) -> int:
     copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])
     print(f"The executed notebooks go to {copy / 'notebooks'}")
     try:
-        for name in names_in(copy):
+        for name in all_in(copy):
             start, notebook = time.perf_counter(), read_notebook(copy, name)
             execute(notebook, name, copy)
             write_notebook(copy, name, notebook)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from course import aside
-from course.build import MINE, from_text, level_of, names_in, read_notebook, replace
+from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, text_path
 from course.merging import content, merge
 from course.rooms import LEVELS, MARKER, BuildError, export
 
@@ -22,7 +22,7 @@ BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last
 def open_desk(root: Path) -> list[str]:
     """Make what is missing of `mine/`, and bring a newer course into the rest. Returns what the reader should know."""
     files, told = {}, []
-    for name in names_in(root):
+    for name in all_in(root):
         wanted, news = brought(root, name)
         files |= wanted
         told += news
@@ -55,7 +55,7 @@ def lab_command(root: Path, arguments: list[str]) -> list[str]:
 def brought(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:
     """What has to be written for one notebook and its level, as {path: text, or None: no such file}, and what to tell."""
     known = stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb") and (root / MINE / f"{name}.ipynb").exists()
-    built = (root / MINE / "levels" / level_of(name)).is_dir()
+    built = name not in names_in(root) or (root / MINE / "levels" / level_of(name)).is_dir()
     if known and built:
         return {}, []
     today = course(root, name)
@@ -129,7 +129,7 @@ def written(notebook) -> str:
 
 
 def stamp_of(root: Path, name: str) -> str:
-    text = (root / "notebooks" / "text" / f"{name}.py").read_bytes().replace(b"\r\n", b"\n")
+    text = text_path(root, name).read_bytes().replace(b"\r\n", b"\n")
     return hashlib.sha256(text).hexdigest()
 
 

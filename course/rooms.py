@@ -23,9 +23,41 @@ BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPyt
 NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
 WIDTH = 120
 
-LEVELS = (
-    '"""Five levels, one answer: a small deep-learning framework, from machine instructions up to `model.fit`."""\n'
-)
+# What `levels/__init__.py` is. Nothing else in `levels` is not of a notebook.
+LEVELS = '''"""Five levels, one answer: a small deep-learning framework, from machine instructions up to `model.fit`.
+
+These levels are the core, and stand alone. `levels_more`, where it is there, adds to them: rows to their tables, and names
+to their fronts. It is asked for what is missing, so nothing waits for it before.
+"""
+
+import importlib
+import importlib.util
+import os
+
+
+def more(what, name):
+    """The module of `levels_more` that has entered its row `name` in the table `what`, or that adds this name to a front.
+
+    None where there is no such row, no `levels_more`, or the variable LEVELS_CORE in the environment.
+    """
+    if os.environ.get("LEVELS_CORE") or not importlib.util.find_spec("levels_more"):
+        return None
+    return importlib.import_module("levels_more").enter(what, name)
+
+
+def plugged(front, names=()):
+    """The `__getattr__` and the `__dir__` (PEP 562) of a module: what it lacks is looked up in `levels_more`."""
+
+    def find(name):
+        module = None if name.startswith("_") else more(front, name)
+        if module is None:
+            raise AttributeError(f"module {front!r} has no attribute {name!r}", name=name)
+        return getattr(module, name, module)  # a name of the module, or the module itself: mid_level.metrics
+
+    return find, lambda: sorted(names)
+'''
+PLUG = "__getattr__, __dir__ = plugged(__name__{})  # what is missing here is looked up in levels_more"
+PLUGGED = {"nn", "layers", "losses", "optimizers", "data"}  # rooms that end in this line, as each front does
 
 PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are filled like paragraphs
 LAZY = '''
@@ -36,7 +68,7 @@ def __getattr__(name):
         return importlib.import_module(f"{__name__}.{name}")
     if name in LAZY:
         return getattr(importlib.import_module(f"{__name__}.{LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return plugged(__name__)[0](name)
 
 
 def __dir__():
@@ -75,6 +107,9 @@ class Import(NamedTuple):
     module: str
     name: str
     alias: str
+
+
+PLUGGED_BY = Import("levels", "plugged", "")
 
 
 @dataclass
@@ -124,7 +159,9 @@ def export(notebook, name: str) -> dict[str, File]:
     lazy = {cell.room for cell in exported if cell.lazy}
     files = {"__init__.py": front(notebook, note, {n: namespace.homes[n].room for n in namespace.public}, lazy)}
     for room in needs:
-        files[f"{room}.py"] = module([cell for cell in exported if cell.room == room], note, needs[room])
+        files[f"{room}.py"] = module(
+            [cell for cell in exported if cell.room == room], note, needs[room], room in PLUGGED
+        )
     return files
 
 
@@ -300,9 +337,10 @@ class Namespace:
 # Writing: laid out so that `ruff format` and `ruff check --select I` find nothing to change.
 
 
-def module(cells: list[Cell], note: str, needs: set[Import]) -> File:
+def module(cells: list[Cell], note: str, needs: set[Import], plugged: bool) -> File:
     """One room: its docstring, the note, its imports, then everything else as it stands in the cells."""
     text, blocks = [], []
+    needs = needs | {PLUGGED_BY} if plugged else needs
     for cell in cells:
         lines = [(line, cell.number) for line in cell.source.split("\n")]
         moved = {1}
@@ -329,6 +367,7 @@ def module(cells: list[Cell], note: str, needs: set[Import]) -> File:
         # two blank lines around a definition, but only one between the imports and anything else
         text += [("", 0)] * max(gap, 2 if re.match(r"@|(def|class|async)\b", code) else 1) + block
         gap = 2
+    text += [("", 0), ("", 0), (PLUG.format(""), 0)] * plugged
     return File("".join(f"{line}\n" for line, _ in text), [number for _, number in text])
 
 
@@ -339,7 +378,7 @@ def front(notebook, note: str, public: dict[str, str], lazy: set[str]) -> File:
     """
     prose = "".join([cell.source.strip() for cell in notebook.cells if cell.cell_type == "markdown"][:1])
     doc = re.sub(r"^#+\s*|[*`\\\"]", "", prose.split("\n")[0]).strip() or "A level"
-    needs = {Import(f".{room}", name, "") for name, room in public.items() if room not in lazy}
+    needs = {Import(f".{room}", name, "") for name, room in public.items() if room not in lazy} | {PLUGGED_BY}
     order = sorted(public, key=member)
     lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note, PARAGRAPHS]
     lines += [*import_lines(needs | {Import("", "importlib", "")} if lazy else needs, paragraph), ""]
@@ -347,6 +386,8 @@ def front(notebook, note: str, public: dict[str, str], lazy: set[str]) -> File:
     if lazy:
         later = [f'"{name}": "{public[name]}"' for name in order if public[name] in lazy]
         lines += ["", *paragraph("LAZY = {", later, "}"), *LAZY.rstrip("\n").split("\n")]
+    else:
+        lines += ["", PLUG.format(", __all__")]
     return File("".join(f"{line}\n" for line in lines), [0] * len(lines))
 
 

@@ -102,9 +102,10 @@ def test_a_room_reads_as_written_by_hand():
     )
     assert files["__init__.py"] == (
         f'"""Tensors: every op passes one door."""\n\n{NOTE}\n# fmt: off\n# isort: skip_file\n\n'
-        "from .autodiff import VJPS, vjp\n"
+        "from levels import plugged\n\nfrom .autodiff import VJPS, vjp\n"
         "from .tensors import TAPES, Tensor, apply\n\n"
-        '__all__ = ["TAPES", "VJPS", "Tensor", "apply", "vjp"]\n'
+        '__all__ = ["TAPES", "VJPS", "Tensor", "apply", "vjp"]\n\n'
+        f"{rooms.PLUG.format(', __all__')}\n"
     )
 
 
@@ -251,7 +252,7 @@ def test_the_names_that_a_level_hands_on_are_filled_like_a_paragraph():
     names = [f"name_{n}" for n in range(40)]
     text = exported("#| export a\n" + "\n".join(f"{name} = 1" for name in names))["__init__.py"]
     assert max(map(len, text.split("\n"))) <= 120 and len(text.split("\n")) < 25
-    assert eval(text[text.index("[") :]) == names
+    assert eval(text[text.index("[") : text.index("]") + 1]) == names
 
 
 def test_what_ipython_adds_to_python_is_not_exported():

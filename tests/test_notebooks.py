@@ -41,6 +41,22 @@ def test_notebook_gives_its_stored_outputs_and_rebuilds_its_level(name, tmp_path
             assert fresh[file] == stored[file], f"levels/{level}/{file} is not what notebooks/{name}.ipynb leaves"
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", build.more_in(build.ROOT))
+def test_notebook_in_more_gives_its_stored_outputs(name, tmp_path, nbval, tell):
+    """In a copy of the project that has all levels. It builds nothing."""
+    root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", LEVELS)
+    before = {path: path.read_bytes() for path in root.glob("levels*/**/*.py")}
+    result = nbval(root, name)
+    tell(
+        "notebooks, every output compared by nbval",
+        f"{name:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s",
+    )
+    tail = "\n".join(result.output.split("\n")[-60:])
+    assert result.passed, f"notebooks/{name}.ipynb does not give its stored outputs:\n{tail}"
+    assert {path: path.read_bytes() for path in root.glob("levels*/**/*.py")} == before
+
+
 def files(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
@@ -58,7 +74,7 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
 
 
 def test_text_notebooks_and_levels_agree():
-    assert build.check(build.ROOT, NAMES) == []
+    assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
 
 
 def test_levels_are_laid_out_as_ruff_would():

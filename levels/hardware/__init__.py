@@ -4,6 +4,8 @@
 # fmt: off
 # isort: skip_file
 
+from levels import plugged
+
 from .assembler import (
     CACHE, FAST, REAL, Array, Assembler, Condition, Index, Program, Sum, Value, arithmetic, array, as_word,
     check_reach, check_rows, compared, comparison, count, index, keep, kept, laned, live, load, loop, machine_code,
@@ -59,3 +61,5 @@ __all__ = [
     "sqrt", "standing", "store", "systolic", "target_machine", "through_relu", "tiles", "together", "translated",
     "trimmed", "unmasked", "used", "uses_of", "weight_names", "word", "work", "worker"
 ]
+
+__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

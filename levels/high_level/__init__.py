@@ -6,6 +6,8 @@
 
 import importlib
 
+from levels import plugged
+
 from .callbacks import (
     RISING, CSVLogger, EarlyStopping, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau, TensorBoard,
     TerminateOnNaN, graph_of
@@ -52,7 +54,7 @@ def __getattr__(name):
         return importlib.import_module(f"{__name__}.{name}")
     if name in LAZY:
         return getattr(importlib.import_module(f"{__name__}.{LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return plugged(__name__)[0](name)
 
 
 def __dir__():

@@ -4,6 +4,8 @@
 # fmt: off
 # isort: skip_file
 
+from levels import plugged
+
 from .cache import (
     INTRINSICS, PROGRAMS, STANDS, Kept, compile_cpu, compiled_for, described, globals_read, inside, intrinsic, rebound,
     specialised, watched
@@ -65,3 +67,5 @@ __all__ = [
     "tiled", "to_even", "try_kernel", "two_uniform", "uniform", "uniform_threads", "use", "vectors", "view_of",
     "watched", "write_tile"
 ]
+
+__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -4,6 +4,8 @@
 # fmt: off
 # isort: skip_file
 
+from levels import plugged
+
 from .autodiff import (
     VJPS, GradientTape, grad, matmul_vjp_w, matmul_vjp_x, part_of_join, printed, share_back, size, spread_back,
     stop_gradient, unbroadcast, walk_back
@@ -52,3 +54,5 @@ __all__ = [
     "tensor", "terms", "threads", "trace", "transpose", "unbroadcast", "unit_program", "unwrapped", "walk_back",
     "where", "whole", "with_rows", "without_dead", "without_dots", "write_loop", "write_step"
 ]
+
+__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

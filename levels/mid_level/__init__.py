@@ -4,6 +4,8 @@
 # fmt: off
 # isort: skip_file
 
+from levels import plugged
+
 from .data import (
     END, DataLoader, Dataset, Pipeline, as_array, as_element, batched, cached, column, drawn, draws_of, each_array,
     filtered, in_rows, mapped, packed, part, prefetched, read_columns, repeated, shuffled, stack, stacked, taken,
@@ -48,3 +50,5 @@ __all__ = [
     "ratio", "read_columns", "repeated", "row_by_row", "shortened", "shuffled", "snake_case", "stack", "stacked",
     "taken", "train", "truncated_normal", "unknown", "values_of", "weighted", "within"
 ]
+
+__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

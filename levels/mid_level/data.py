@@ -13,6 +13,7 @@ from itertools import islice
 
 import numpy as np
 
+from levels import plugged
 from levels.hardware import unmasked
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 
@@ -349,3 +350,6 @@ def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
     if not isinstance(dataset, Pipeline):
         data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
     return (data.shuffle(len(dataset)) if shuffle else data).batch(batch_size, drop_last)
+
+
+__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -11,6 +11,7 @@ import statistics
 
 import numpy as np
 
+from levels import plugged
 from levels.low_level import (
     Module,
     Operators,
@@ -304,3 +305,6 @@ class Embedding(Layer):
 
     def call(self, x):
         return gather(self.embeddings, x)
+
+
+__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

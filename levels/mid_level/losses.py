@@ -2,6 +2,7 @@
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
+from levels import plugged
 from levels.low_level import (
     Symbol,
     as_tensor,
@@ -155,3 +156,6 @@ LOSSES = {
     "categorical_crossentropy": CategoricalCrossentropy,
     "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
 }
+
+
+__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

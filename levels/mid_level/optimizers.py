@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 
+from levels import plugged
 from levels.low_level import Module, Variable, exp, maximum, reduce_sum, sqrt, where
 
 from .layers import Made, from_zero, positive
@@ -160,3 +161,6 @@ def shortened(gradients, norm):
     squares = [reduce_sum(dw * dw) for dw in gradients]
     factor = norm / maximum(sqrt(functools.reduce(operator.add, squares)), norm)
     return [dw * factor for dw in gradients]
+
+
+__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -1,0 +1,94 @@
+"""The core stands alone, and `levels_more` plugs into it."""
+
+import ast
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import levels_more
+from course import build
+from levels_more import CONTENTS
+
+FRONTS = [what for what in CONTENTS if what.startswith("levels.")]
+MODULES = sorted({module.name for module in pkgutil.iter_modules(levels_more.__path__)})
+
+
+def python(code: str, **environment: str) -> str:
+    """What this code prints in a fresh process that sees this project."""
+    env = os.environ | {"PYTHONPATH": str(build.ROOT)} | environment
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_each_name_of_the_contents_is_found_at_its_front(front):
+    """And nowhere else: none hides a name of the core."""
+    place = importlib.import_module(front)
+    for module, names in CONTENTS[front].items():
+        home = importlib.import_module(f"levels_more.{module}")
+        for name in names.split():
+            assert getattr(place, name) is getattr(home, name), f"{front}.{name}"
+            assert name not in vars(place), f"{front} has a {name} of its own"
+
+
+def test_contents_name_all_modules_and_no_others():
+    named = {module for rows in CONTENTS.values() for module in rows}
+    assert named <= {*MODULES}
+    for module in MODULES:  # what nothing plugs in is at least used by another one
+        text = (build.ROOT / "levels_more" / f"{module}.py").read_text(encoding="utf-8")
+        assert ast.get_docstring(ast.parse(text)), module
+
+
+def test_nothing_of_it_is_imported_before_it_is_asked_for():
+    code = "import sys, levels.high_level\nprint([name for name in sys.modules if name.startswith('levels_more')])"
+    assert python(code) == "[]\n"
+
+
+def test_the_core_alone_says_what_it_lacks():
+    """With the variable that core notebooks set, as without the folder."""
+    names = [(front, name) for front in FRONTS for names in CONTENTS[front].values() for name in names.split()]
+    code = f"""
+import importlib
+for front, name in {names!r}:
+    try:
+        getattr(importlib.import_module(front), name)
+    except AttributeError as error:
+        assert str(error) == f"module {{front!r}} has no attribute {{name!r}}", error
+    else:
+        raise SystemExit(f"{{front}}.{{name}} is there")
+"""
+    python(code, LEVELS_CORE="yes")
+
+
+CORE = """
+import json, numpy as np
+from course import tasks
+import importlib
+result = {}
+for level in ("hardware", "kernels", "low_level", "mid_level", "high_level"):
+    for name in ("linear_regression", "dnn_classifier"):
+        task = tasks.FOR[name]()
+        fit = getattr(importlib.import_module(f"levels.{level}.tasks"), name)
+        fit = fit(task.x, task.y, task.weights, task.batches[:300], task.learning_rate)
+        result[f"{level} {name}"] = [float(loss).hex() for loss in fit.losses]
+print(json.dumps(result))
+"""
+
+
+def test_the_core_gives_the_same_bits_with_levels_more_deleted(tmp_path):
+    root = build.copy_project(
+        build.ROOT, tmp_path.resolve() / "copy", list(map(build.level_of, build.names_in(build.ROOT)))
+    )
+    for path in sorted((root / "levels_more").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    (root / "levels_more").rmdir()
+    alone = json.loads(python(CORE, PYTHONPATH=str(root)))
+    assert alone == json.loads(python(CORE))
+    assert len({tuple(losses) for key, losses in alone.items() if key.endswith("linear_regression")}) == 1
+    assert len({tuple(losses) for key, losses in alone.items() if key.endswith("dnn_classifier")}) == 1
