@@ -475,32 +475,54 @@ print(three.spec, three.spec.nbytes, "bytes")
 
 # %% [markdown]
 # Specs of the inputs are enough to say what a call will do: which Spec the result has, which program runs, and how many bytes
-# it moves. That is a **plan**. It is the same for every call with the same shapes, so it is made once and kept.
+# it moves. That is a **plan**. It is the same for every call with the same shapes, so it is made once and kept. To make it
+# compiles nothing: the program is *lowered*, as compilers say, when the plan first runs. So who only wants to know which
+# shape will come out gets an answer in microseconds.
 
 
 # %%
 #| export registry
 class Plan:
-    """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
+    """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
-    __slots__ = ("spec", "nbytes", "run", "numbers", "plain", "launches", "watched")
+    All but the program is known at once. lower() makes that, when the plan first runs:
+    run(*results, *inputs, *numbers), on NumPy arrays.
+    """
 
-    def __init__(self, spec, nbytes, run, numbers=()):
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "watched")
+
+    def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
-        self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
+        self.lower, self.run = lower, self.first_run
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
         self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
+
+    def ready(self):
+        """This plan, its program made if that was not done yet."""
+        if self.run == self.first_run:
+            self.run = self.lower()
+        return self
+
+    def first_run(self, *arrays):
+        """What `run` is until the program is there."""
+        self.ready().run(*arrays)
 
 
 # %% [markdown]
 # Each op has a **planner**, a function that makes its plans. Nearly all of them end in `make`. It takes the loop, and the
-# shapes in which the loop wants to see its arrays (`views`), such as a matrix as one long row.
+# shapes in which the loop wants to see its arrays (`views`), such as a matrix as one long row. `lowered` says how a plain
+# function becomes such a loop, and compiles nothing yet.
 
 
 # %%
 #| export registry
-def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
-    """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views`.
+def lowered(kind, function, dtype, *how):
+    """What will compile this function for arrays of that dtype, on devices of that kind, when it is called."""
+    return functools.partial(COMPILERS[kind], function, dtype, *how)
+
+
+def make(op, shape, dtype, inputs, lower, views=None, numbers=(), results=1):
+    """The Plan that runs the loop which lower() gives on the results and the inputs, each seen in one of the shapes `views`.
 
     Without them each is seen in its own shape or, by a GPU's threads, as one row.
 
@@ -510,18 +532,22 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
     specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
     shapes = [s.shape for s in specs]
     views = views or [(math.prod(s),) if spec.device.kind == "gpu" else s for s in shapes]
-    arrays, reshape = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)], spec.device.reshape
-    loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
+    reshape = spec.device.reshape
 
-    def on_two(out, x):  # the commonest; spelled out it takes half the time
-        loop(out.reshape(views[0]), x.reshape(views[1]))
+    def program():
+        arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
+        loop = compiled_for(lower(), *arrays, *[0.0] * len(numbers))
 
-    def on_all(*arrays):
-        loop(*map(reshape, arrays, views), *arrays[len(views) :])
+        def on_two(out, x):  # the commonest; spelled out it takes half the time
+            loop(out.reshape(views[0]), x.reshape(views[1]))
 
-    run = loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
+        def on_all(*arrays):
+            loop(*map(reshape, arrays, views), *arrays[len(views) :])
+
+        return loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
+
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
-    return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
+    return Plan(spec if results == 1 else (spec,) * results, nbytes, program, numbers)
 
 
 # %% [markdown]
@@ -530,7 +556,7 @@ def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
 
 # %%
 def plan_twice(op, function, x):
-    return make(op, x.shape, x.dtype, [x], compile_cpu(function, x.dtype))
+    return make(op, x.shape, x.dtype, [x], lowered("cpu", function, x.dtype))
 
 
 PLANNERS["twice"] = plan_twice
@@ -833,11 +859,16 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
 
 # %%
 #| export elementwise
-def compiled_loop(kind, function, dtype, owners, *layout):
-    """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
-    scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, "cuda": cuda}
-    exec(loop_source("scalar", owners, *layout, kind=kind), scope)
-    return COMPILERS[kind](scope["loop"], dtype)
+def lowered_loop(kind, function, dtype, owners, *layout):
+    """What compiles the loop around a scalar function, for arrays of that dtype; `layout` is the rest of `loop_source`'s."""
+    compiler = COMPILERS[kind]
+
+    def lower():
+        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, "cuda": cuda}
+        exec(loop_source("scalar", owners, *layout, kind=kind), scope)
+        return compiler(scope["loop"], dtype)
+
+    return lower
 
 
 # %% [markdown]
@@ -866,7 +897,7 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if len(sizes) > 12:
         raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
     kind = inputs[0].device.kind
-    loop = compiled_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
+    loop = lowered_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
     if kind != "gpu" and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
@@ -1132,11 +1163,16 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
 
 
-def compiled_reduction(kind, function, dtype, start, loop, fast):
-    """One of these loops, with this function and start in the places of `combine` and `START`, for that dtype."""
-    inner = function if kind == "gpu" else COMPILERS[kind](function, dtype, fast)
-    scope = loop.__globals__ | {"combine": inner, "START": dtype.type(start), "NUMBER": dtype.type}
-    return COMPILERS[kind](types.FunctionType(loop.__code__, scope), dtype, fast)
+def lowered_reduction(kind, function, dtype, start, loop, fast):
+    """What compiles one of these loops, with this function and start in the places of `combine` and `START`, for that dtype."""
+    compiler = COMPILERS[kind]
+
+    def lower():
+        inner = function if kind == "gpu" else compiler(function, dtype, fast)
+        scope = loop.__globals__ | {"combine": inner, "START": dtype.type(start), "NUMBER": dtype.type}
+        return compiler(types.FunctionType(loop.__code__, scope), dtype, fast)
+
+    return lower
 
 
 # %% [markdown]
@@ -1186,7 +1222,7 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     if after == 1:
         views, loop = [(before,), (before, within)], by_rows
     fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
-    return make(op, shape, dtype, [x], compiled_reduction(x.device.kind, function, dtype, start, loop, fast), views)
+    return make(op, shape, dtype, [x], lowered_reduction(x.device.kind, function, dtype, start, loop, fast), views)
 
 
 # %% [markdown]
@@ -1244,7 +1280,7 @@ def plan_gather(op, function, x, rows):
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views, loop = [(count, width), (x.shape[0], width), (count,)], COMPILERS[x.device.kind](function, x.dtype)
+    views, loop = [(count, width), (x.shape[0], width), (count,)], lowered(x.device.kind, function, x.dtype)
     made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], loop, views)
     made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
     return made
@@ -1290,12 +1326,17 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
 
-    loop = COMPILERS[x.device.kind](function, dtype)
+    compiler = lowered(x.device.kind, function, dtype)
 
-    def run(out, x, w):
-        loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
+    def lower():
+        loop = compiler()
 
-    return make(op, (m, n), dtype, [x, w], run, [(m, n), x.shape, w.shape])
+        def run(out, x, w):
+            loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
+
+        return run
+
+    return make(op, (m, n), dtype, [x, w], lower, [(m, n), x.shape, w.shape])
 
 
 # %% [markdown]
@@ -1932,12 +1973,16 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     if function is matmul_ikj:
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
         large = min(m, k, n) >= 16 and m * k * n >= WORTH
-        program = COMPILERS["cpu"](matmul_rows if large else matmul_small, x.dtype)
-        if large:
-            made.run = functools.partial(matmul_tiles, program, bool(transpose_x), bool(transpose_w))
-        else:
-            program = compiled_for(program, 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw"))
-            made.run = functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
+        compiler = lowered("cpu", matmul_rows if large else matmul_small, x.dtype)
+
+        def in_tiles():
+            return functools.partial(matmul_tiles, compiler(), bool(transpose_x), bool(transpose_w))
+
+        def in_place():
+            program = compiled_for(compiler(), 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw"))
+            return functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
+
+        made.lower = in_tiles if large else in_place
     return made
 
 
@@ -2396,15 +2441,15 @@ STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x
 def plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
-    loop = compiled_loop(x.device.kind, function, same_dtype(op, x), ((True,),), ("count",))
-    divide = make(op, total.spec.shape, x.dtype, [total.spec], loop, numbers=["count"]).run
+    loop = lowered_loop(x.device.kind, function, same_dtype(op, x), ((True,),), ("count",))
+    divide = make(op, total.spec.shape, x.dtype, [total.spec], loop, numbers=["count"])
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
 
     def run(out, x):
         total.run(out, x)
-        divide(out, out, count)
+        divide.run(out, out, count)
 
-    return make(op, total.spec.shape, x.dtype, [x], run, [total.spec.shape, x.shape])
+    return make(op, total.spec.shape, x.dtype, [x], lambda: run, [total.spec.shape, x.shape])
 
 
 kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
@@ -2425,7 +2470,7 @@ def plan_arg_max(op, function, x, axis=None):
     axes, (before, within, after) = reduced(op, x.shape, axis)
     if within == 0:
         raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
-    loop = COMPILERS[x.device.kind](function, same_dtype(op, x, kinds="fi"))
+    loop = lowered(x.device.kind, function, same_dtype(op, x, kinds="fi"))
     shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
     return make(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
 
@@ -2465,7 +2510,7 @@ def plan_rows(op, function, *inputs):
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
-    loop = COMPILERS[inputs[0].device.kind](function, dtype, ("reassoc",) if dtype == np.float32 else ())
+    loop = lowered(inputs[0].device.kind, function, dtype, ("reassoc",) if dtype == np.float32 else ())
     view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
     return make(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
 
@@ -2562,7 +2607,7 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 def by_views(function, shape, inputs, pairs):
     """The program that takes numbers from view to view, in loops over all axes."""
     more = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
-    loop = compiled_loop(inputs[0].device.kind, function, inputs[0].dtype, ((True,),) * max(2, len(shape)))
+    loop = lowered_loop(inputs[0].device.kind, function, inputs[0].dtype, ((True,),) * max(2, len(shape)))()
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
@@ -2576,7 +2621,8 @@ MOVES = {"cpu": by_views}  # kind of device -> how it takes numbers from view to
 
 def plan_moves(op, function, shape, inputs, pairs):
     """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    return make(op, shape, inputs[0].dtype, inputs, MOVES[inputs[0].device.kind](function, shape, inputs, pairs))
+    lower = functools.partial(MOVES[inputs[0].device.kind], function, shape, inputs, pairs)
+    return make(op, shape, inputs[0].dtype, inputs, lower)
 
 
 # %% [markdown]
@@ -2597,7 +2643,7 @@ def plan_reshape(op, function, x, shape=None):
     """The same numbers in the same order, in another shape."""
     if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return make(op, shape, x.dtype, [x], compiled_loop(x.device.kind, function, x.dtype, ((True,),)))
+    return make(op, shape, x.dtype, [x], lowered_loop(x.device.kind, function, x.dtype, ((True,),)))
 
 
 def plan_concat(op, function, *inputs, axis=0):
@@ -2662,15 +2708,20 @@ def plan_cast(op, function, x, dtype=None):
     same_dtype(op, x, kinds="fib")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    loop = compiled_loop(x.device.kind, function, x.dtype, ((True,),))
+    compiler = lowered_loop(x.device.kind, function, x.dtype, ((True,),))
     checked, read = np.dtype(dtype).kind == "i" and x.dtype.kind == "f", x.device.read
 
-    def run(out, x):
-        if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
-            raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-        loop(out, x)
+    def lower():
+        loop = compiler()
 
-    return make(op, x.shape, dtype, [x], run)
+        def run(out, x):
+            if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
+                raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
+            loop(out, x)
+
+        return run
+
+    return make(op, x.shape, dtype, [x], lower)
 
 
 # %% [markdown]
@@ -2718,7 +2769,7 @@ def plan_scatter_add(op, function, x, rows, count=0):
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
     taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    views, loop = [(count, width), (taken, width), (taken,)], COMPILERS[x.device.kind](function, dtype)
+    views, loop = [(count, width), (taken, width), (taken,)], lowered(x.device.kind, function, dtype)
     return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
 
 
@@ -2747,7 +2798,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    size, loop = math.prod(x.shape), COMPILERS[x.device.kind](function, x.dtype)
+    size, loop = math.prod(x.shape), lowered(x.device.kind, function, x.dtype)
     return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 
@@ -2841,7 +2892,7 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    loop = COMPILERS[state.device.kind](function, np.dtype(np.float64))
+    loop = lowered(state.device.kind, function, np.dtype(np.float64))
     return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 
 
@@ -3167,8 +3218,12 @@ def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
     if function is matmul_threads and min(made.spec.shape) > 0:
         m, n = made.spec.shape
         side = min(16, 1 << (max(2, min(m, n)) - 1).bit_length())
-        program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
-        made.run = functools.partial(launch_kernel, program, (pieces(n, side), pieces(m, side)), (side, side))
+
+        def lower():
+            program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
+            return functools.partial(launch_kernel, program, (pieces(n, side), pieces(m, side)), (side, side))
+
+        made.lower = lower
     return made
 
 
@@ -3285,15 +3340,21 @@ def rows_checked(planner, count):
     @functools.wraps(planner)
     def plan_checked(op, function, *inputs, **attrs):
         made = planner(op, function, *inputs, **attrs)
-        place, run, end = inputs[0].device, made.run, count(made.spec, inputs[0])
+        place, lower, end = inputs[0].device, made.lower, count(made.spec, inputs[0])
 
-        def checked(*arrays):
-            rows = place.read(arrays[-1])
-            if rows.size and not 0 <= rows.min() <= rows.max() < end:
-                raise IndexError(f"{op}: a number from {rows.min()} to {rows.max()} is out of range; there are {end}")
-            run(*arrays)
+        def lower_checked():
+            run = lower()
 
-        made.run = checked if place.kind == "gpu" else run
+            def checked(*arrays):
+                rows = place.read(arrays[-1])
+                if rows.size and not 0 <= rows.min() <= rows.max() < end:
+                    there = f"a number from {rows.min()} to {rows.max()} is out of range; there are {end}"
+                    raise IndexError(f"{op}: {there}")
+                run(*arrays)
+
+            return checked
+
+        made.lower = lower_checked if place.kind == "gpu" else lower
         return made
 
     return plan_checked

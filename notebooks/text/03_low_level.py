@@ -2353,7 +2353,7 @@ def run_loop(nodes, results, fixed):
 
 def run_launch(node):
     """A unit of one node as a function of {node: array}, and the bytes it moves."""
-    plan = planned(node.op, [x.spec for x in node.inputs], node.attrs)
+    plan = planned(node.op, [x.spec for x in node.inputs], node.attrs).ready()
     run, numbers, take = plan.run, [node.attrs[name] for name in plan.numbers], itemgetter(node, *node.inputs)
     return lambda arrays: run(*take(arrays), *numbers), plan.nbytes
 
