@@ -10,12 +10,19 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "device": {"devices": "all"},
+    "kind": {"gpu_kernels": "gpu", "tpu_kernels": "tpu"},
     "levels.hardware": {
         "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
         "gpu_memory": "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race Thread "
         "Uninitialised View cuda every_place listed note position race shared_array source_line used uses_of",
         "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
+    },
+    "levels.kernels": {
+        "gpu_kernels": "LAYOUTS NUMBER ON_GPU WIDTH by_numbers compile_gpu each_row gather_threads kernel_for matmul_threads mover "
+        "normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread threads_for tiled "
+        "uniform_threads",
+        "tpu_kernels": "matmul_array plan_array",
     },
 }
 

@@ -122,7 +122,7 @@ checks.predict(
 # ### The code of the cache (optional)
 #
 # A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
-# calls. Python can list them. `cuda` is the GPU of notebook 01, the two containers on top are filled further down.
+# calls. Python can list them. The containers on top are filled further down.
 
 # %%
 #| export cache
@@ -138,8 +138,10 @@ import types
 import llvmlite
 import numpy as np
 
-from levels.hardware import CACHE, cuda, keep, kept
+from levels.hardware import CACHE, keep, kept
 
+# types whose values Python spells in full, so that two with the same text are the same
+PLAIN = [bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)]
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 INTRINSICS = set()  # functions that write instructions themselves
 
@@ -187,11 +189,8 @@ def described(value, seen=()):
     if isinstance(value, (list, tuple, dict)):
         parts = value.items() if isinstance(value, dict) else value
         return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
-    plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
-    if isinstance(value, plain):
+    if isinstance(value, tuple(PLAIN)):
         return f"{type(value).__name__} {value!r}"
-    if value is cuda:
-        return "cuda"
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
@@ -382,8 +381,8 @@ def rebound(names):
 # %% [markdown]
 # ## One table (5 min)
 #
-# An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU would be one
-# more column of this table. It is a `dict` that prints as a table and knows when it was changed.
+# An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU is one
+# more column of this table (in `more/02_machines`). It is a `dict` that prints as a table and knows when it was changed.
 
 # %%
 #| export registry
@@ -395,6 +394,7 @@ import math
 import operator
 import reprlib
 
+from levels import more
 from levels.hardware import pool
 
 
@@ -414,13 +414,15 @@ class Kernels(dict):
 
 
 # %% [markdown]
-# Three smaller tables and two sets stand beside it. The next section fills them, so come back to their comments then.
+# Smaller tables and sets stand beside it. The next section fills them, so come back to their comments then.
 
 # %%
 #| export registry
 KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
+KIND_PLANNERS = {}  # (op, kind of device) -> its planner, where this kind plans the op in a way of its own
+FLAT = set()  # kinds of device whose programs see an array as one long row, where its plan says nothing else
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
 NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
@@ -524,14 +526,14 @@ def lowered(kind, function, dtype, *how):
 def make(op, shape, dtype, inputs, lower, views=None, numbers=(), results=1):
     """The Plan that runs the loop which lower() gives on the results and the inputs, each seen in one of the shapes `views`.
 
-    Without them each is seen in its own shape or, by a GPU's threads, as one row.
+    Without them each is seen in its own shape or, on a kind of device that is FLAT, as one row.
 
     Its traffic: every input is read once and each result, all of one Spec, written once.
     """
     spec = inputs[0].device.spec(shape, dtype)
     specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
     shapes = [s.shape for s in specs]
-    views = views or [(math.prod(s),) if spec.device.kind == "gpu" else s for s in shapes]
+    views = views or [(math.prod(s),) if spec.device.kind in FLAT else s for s in shapes]
     reshape = spec.device.reshape
 
     def program():
@@ -596,6 +598,15 @@ except TypeError as error:
 
 # %%
 #| export registry
+def kernel_of(op, kind):
+    """The function that the table has for an op on this kind of device. Raises LookupError where it has none."""
+    if kind not in COMPILERS:
+        more("kind", kind)  # enters its compiler and its kernels
+    if (op, kind) not in KERNELS:
+        raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
+    return KERNELS[op, kind]
+
+
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if op not in PLANNERS:
@@ -611,15 +622,14 @@ def plan(op, inputs, attrs):
     if len(devices) > 1:
         raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
     kind = inputs[0].device.kind
-    if (op, kind) not in KERNELS:
-        raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    planner, given = PLANNERS[op], (op, KERNELS[op, kind], *(buffer.spec for buffer in inputs))
+    function = kernel_of(op, kind)
+    planner, given = KIND_PLANNERS.get((op, kind), PLANNERS[op]), (op, function, *(buffer.spec for buffer in inputs))
     try:
         inspect.signature(planner).bind(*given, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
     made = planner(*given, **attrs)
-    made.watched = watched(KERNELS[op, kind])
+    made.watched = watched(function)
     return made
 
 
@@ -814,7 +824,7 @@ def nest(places, letters):
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
-AROUND = {"cpu": nest}  # kind of device -> what writes these lines
+AROUND = {"cpu": (nest, {})}  # kind of device -> what writes these lines, and the names that they use
 
 # %%
 print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
@@ -839,7 +849,7 @@ def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
     value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
     call = ", ".join([*(value[array] for array in inputs), *(f"number({n})" for n in numbers)])
-    lines = AROUND[kind](places, letters)
+    lines = AROUND[kind][0](places, letters)
     depth = 1 + sum(line.endswith(":") for line in lines)
     lines.append("    " * (depth - 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
@@ -864,7 +874,7 @@ def lowered_loop(kind, function, dtype, owners, *layout):
     compiler = COMPILERS[kind]
 
     def lower():
-        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, "cuda": cuda}
+        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, **AROUND[kind][1]}
         exec(loop_source("scalar", owners, *layout, kind=kind), scope)
         return compiler(scope["loop"], dtype)
 
@@ -900,7 +910,7 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     loop = lowered_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
-    if kind != "gpu" and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
+    if kind not in FLAT and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
         views = None  # no need to reshape: the loop sees them so itself
     return make(op, common, gives or dtype, inputs, loop, views, names[len(inputs) :], results)
 
@@ -1168,7 +1178,7 @@ def lowered_reduction(kind, function, dtype, start, loop, fast):
     compiler = COMPILERS[kind]
 
     def lower():
-        inner = function if kind == "gpu" else compiler(function, dtype, fast)
+        inner = compiler(function, dtype, fast)
         scope = loop.__globals__ | {"combine": inner, "START": dtype.type(start), "NUMBER": dtype.type}
         return compiler(types.FunctionType(loop.__code__, scope), dtype, fast)
 
@@ -1444,10 +1454,11 @@ def try_kernel(op, kind, function, reference):
     for dtype in map(np.dtype, ("f4", "f8")):
         draw = np.random.default_rng(0)
         for inputs, attrs in TRIALS[op]:
-            if kind == "tpu" and np.float64 in (dtype, attrs.get("dtype")):
-                continue  # it has none
             arrays = [drawn(draw, what, dtype) for what in inputs]
-            expected = outcome(op, kind, reference, arrays, attrs)
+            try:
+                expected = outcome(op, kind, reference, arrays, attrs)
+            except TypeError:  # this kind of device has no such dtype
+                continue
             try:
                 results = outcome(op, kind, function, arrays, attrs)
             except Exception as error:
@@ -1490,9 +1501,7 @@ def use(op, kind, function):
 
     It is tried first. A function that is wrong raises ValueError with a counter-example, and nothing is changed.
     """
-    if (op, kind) not in KERNELS:
-        raise LookupError(f"{op!r} has no kernel for {kind!r} that could be replaced")
-    before, compiler = KERNELS[op, kind], COMPILERS[kind]
+    before, compiler = kernel_of(op, kind), COMPILERS[kind]
     try:
         COMPILERS[kind] = functools.partial(compiler, boundscheck=True)
         try_kernel(op, kind, function, before)
@@ -2934,520 +2943,6 @@ for op in ("random_uniform", "random_normal"):
 many = launch("random_normal", None, cpu.put(np.array([2026, 0])), shape=(1_000_002,)).numpy()
 two = launch("random_normal", None, cpu.put(np.array([2026, 500_000])), shape=(2,)).numpy()
 print(two, many[-2:] == two)
-
-# %% [markdown]
-# ## Two more kinds of device (12 min, optional)
-#
-# So far the table has one column. Notebook 01 ends with two more machines, a GPU and a TPU. (On a computer without them they are
-# simulated, thread by thread and cycle by cycle.) What do they need to run our two tasks? A kernel for each op. But not one line
-# of a scalar function: only *who calls it* differs. On a CPU it is a loop, on a GPU each element has a thread of its own.
-#
-# A reminder of the GPU's words. Threads start in **blocks**; those of a block share a small, near memory. 32 of them, a **warp**,
-# run in step. `cuda.grid(1)` is a thread's number among all. Here are the lines that go around an element on a GPU:
-
-
-# %%
-#| export devices
-"""Two more columns of the table: what a GPU and a TPU do for the same ops."""
-
-from levels.hardware import DOUBLE, launch_kernel
-
-
-def thread(places, letters):
-    """The lines around the one that computes an element, on a GPU: each thread finds its indices in its number."""
-    lone = [f"{name} = {name}[0]" for name, index in places.items() if not index]
-    inner = [*enumerate(letters)][:0:-1]  # the last index first
-    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in inner]
-    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found, f"    {letters[0]} = n"]
-
-
-AROUND["gpu"], AROUND["tpu"] = thread, nest
-
-# %% [markdown]
-# A matrix and a row are added:
-
-# %%
-owners = [owners for _, owners in merged_axes((10, 4), [(10, 4), (1, 4)])]
-print(loop_source("add", owners, kind="gpu"))
-
-# %% [markdown]
-# Compare it with the loop that the CPU got, in *One scalar function, one loop*: the last line is the same. `n % 4` is the column, what is left is the row.
-#
-# A kernel like softmax works on a row with several loops. There a thread gets a row: a slice of each array, one row high. It
-# cannot tell that there are others. So every function that is a loop over independent rows serves a GPU as it stands.
-
-
-# %%
-#| export devices
-def each_row(function):
-    """A kernel in which each thread calls the function on one row of every array."""
-    names = list(inspect.signature(function).parameters)
-    rows = ", ".join(f"{name}[i : i + 1]" for name in names)
-    scope = {"__name__": "__main__", "cuda": cuda, "function": function}
-    exec(f"def rows({', '.join(names)}):\n i = cuda.grid(1)\n if i < {names[0]}.shape[0]:\n  function({rows})", scope)
-    return scope["rows"]
-
-
-def threads_for(count):
-    """(blocks, threads of a block) that are at least so many threads: blocks of 128, or of as many warps as needed."""
-    threads = min(128, pieces(count, 32) * 32)
-    return pieces(count, threads), threads
-
-
-# %% [markdown]
-# ### A compiler for the GPU
-#
-# Compiling means: the floats of a kernel get the dtype of its arrays, as on the CPU, and what stands for `rint`, `exponent` and
-# `scaled` is what a GPU has. The simulator runs the result as Python, and a real GPU through numba. A kernel that reads `cuda`
-# knows its threads; any other one gets rows. Here is what a GPU has, a `function of the dtype -> function of numbers` for each:
-
-
-# %%
-#| export devices
-LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else there is a thread for each number
-
-
-def split(x):
-    """(m, e) with x = m·2ᵉ and m in [√½, √2)."""
-    m, e = math.frexp(x)
-    return (m, e) if m >= 0.7071067811865476 else (2.0 * m, e - 1)
-
-
-def exponent_as(number):
-    return lambda x: number(split(x)[1])
-
-
-def halves(x, n):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too large."""
-    half = int(n) // 2
-    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
-
-
-def to_even(size):
-    """The nearest whole number, by adding a number so large that no fraction is left, and taking it away again."""
-    return lambda x: (x + size) - size
-
-
-ON_GPU = {  # what stands there for the functions of level 1
-    exp: EXP.get,
-    log: LOG.get,
-    scaled: lambda dtype: halves,
-    exponent: lambda dtype: exponent_as(dtype.type),
-    rint: lambda dtype: to_even(1.5 * 2.0 ** (52 if dtype == DOUBLE else 23)),
-    sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else (x - x) / (x - x),
-    select: lambda dtype: lambda condition, x, y: x if condition else y,
-}
-
-# %% [markdown]
-# The compiler gives a program that starts the threads, in as many blocks as the result needs:
-
-
-# %%
-#| export devices
-def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
-    """A program that launches this kernel, for arrays of that dtype. (Bounds are checked where the GPU is simulated.)"""
-    if "cuda" in globals_read(function.__code__):
-        layout = LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
-    else:
-        function, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
-    kernel = kernel_for(function, dtype)
-
-    def program(out, *arguments):
-        if out.size:
-            launch_kernel(kernel, *layout(out, *arguments), out, *arguments)
-
-    return program
-
-
-# %% [markdown]
-# A kernel is made once and kept under its hash, as on the CPU. Then both kinds get their compiler:
-
-
-# %%
-#| export devices
-def kernel_for(function, dtype):
-    """The kernel for arrays of that dtype, made once: a real GPU compiles it once."""
-    try:
-        name = f"gpu {dtype} {described(function)}"
-    except TypeError:
-        name = None
-
-    def find(value):
-        return inside(value, dtype, ON_GPU, lambda function: specialised(function, find))
-
-    return PROGRAMS.get(name) or PROGRAMS.setdefault(name, specialised(function, find))
-
-
-COMPILERS["gpu"], COMPILERS["tpu"] = compile_gpu, compile_cpu
-
-# %% [markdown]
-# Sigmoid is a function of numbers, softmax a loop over rows. Both run on the GPU as they stand:
-
-# %%
-gpu = pool()["gpu:0"]
-for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
-    KERNELS[name, "gpu"] = KERNELS[name, "cpu"]
-    print(name, launch(name, None, gpu.put(np.array([[1, 2], [3, 3]], "f4"))).numpy().round(3).ravel())
-
-# %% [markdown]
-# The TPU is simpler. Beside its array for products it has a **vector unit** for everything else
-# ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
-# the CPU's programs. Their cycles are not counted.
-#
-# ### Sums on a GPU
-#
-# A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
-# meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.
-
-
-# %%
-#| export devices
-WIDTH = 256  # threads of a block, at most
-NUMBER = np.float32  # the type of shared numbers. Each reduction puts its own in this place
-
-
-def reduce_block(out, x):
-    """out[i] = x[i, 0], x[i, 1], … taken together by the threads of block i."""
-    part, t, i = cuda.shared.array(WIDTH, NUMBER), cuda.threadIdx.x, cuda.blockIdx.x
-    total = START
-    for k in range(t, x.shape[1], cuda.blockDim.x):
-        total = combine(total, x[i, k])
-    part[t] = total
-    cuda.syncthreads()
-    half = cuda.blockDim.x // 2
-    while half > 0:
-        if t < half:
-            part[t] = combine(part[t], part[t + half])
-        cuda.syncthreads()
-        half //= 2
-    if t == 0:
-        out[i] = part[0]
-
-
-# %% [markdown]
-# The columns, and how many threads each of the two wants:
-
-
-# %%
-#| export devices
-def reduce_thread(out, x):
-    """out[i, j] = x[i, 0, j], x[i, 1, j], … taken in by one thread, in order."""
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        total = START
-        for k in range(x.shape[1]):
-            total = combine(total, x[i, k, j])
-        out[i, j] = total
-
-
-def one_block_each(out, x):
-    """A block for each row, with a power of two of threads, each of which takes in two numbers or more."""
-    return out.size, min(WIDTH, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
-
-
-LAYOUTS[reduce_block.__code__] = one_block_each
-LOOPS["gpu"], LOOPS["tpu"] = (reduce_block, reduce_thread), LOOPS["cpu"]
-
-# %%
-KERNELS["reduce_sum", "gpu"] = KERNELS["reduce_sum", "cpu"]
-numbers = np.arange(12, dtype="f4").reshape(3, 4)
-print([launch("reduce_sum", None, gpu.put(numbers), axis=axis).numpy().tolist() for axis in (0, 1)])
-
-# %% [markdown]
-# ### Products on three machines
-#
-# The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
-# from far memory once instead of once for each row or column. On the TPU the array does it, with inputs rounded to bfloat16.
-
-
-# %%
-#| export devices
-def tiled(side, number, turned_x, turned_w):
-    """The kernel of a product in tiles of side x side; x, w or both may be given transposed."""
-
-    def matmul_tiled(out, x, w):
-        xs = cuda.shared.array((side, side), number)
-        ws = cuda.shared.array((side, side), number)
-        (j, i), column, row = cuda.grid(2), cuda.threadIdx.x, cuda.threadIdx.y
-        depth, total = x.shape[0] if turned_x else x.shape[1], number(0)
-        for k in range(0, depth, side):
-            xs[row, column] = ws[row, column] = number(0)
-            if i < out.shape[0] and k + column < depth:
-                xs[row, column] = x[k + column, i] if turned_x else x[i, k + column]
-            if j < out.shape[1] and k + row < depth:
-                ws[row, column] = w[j, k + row] if turned_w else w[k + row, j]
-            cuda.syncthreads()
-            for q in range(side):
-                total += xs[row, q] * ws[q, column]
-            cuda.syncthreads()
-        if i < out.shape[0] and j < out.shape[1]:
-            out[i, j] = total
-
-    return matmul_tiled
-
-
-# %% [markdown]
-# Both kinds enter the table, and the planner takes the tiles for the course's own kernel, as it did on the CPU.
-
-
-# %%
-#| export devices
-@kernel("matmul", "gpu")
-def matmul_threads(out, x, w):
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        total = 0.0
-        for k in range(x.shape[1]):
-            total += x[i, k] * w[k, j]
-        out[i, j] = total
-
-
-@kernel("matmul", "tpu")
-def matmul_array(tpu, turned_x, turned_w, out, x, w):
-    x, w = x.T if turned_x else x, w.T if turned_w else w
-    out[...] = tpu.matmul(x, w) if x.size and w.size else 0.0
-
-
-def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_tiles; on a GPU by blocks, on a TPU by its array."""
-    made = plan_tiles(op, function, x, w, transpose_x, transpose_w)
-    if function is matmul_array:
-        made.run = functools.partial(matmul_array, x.device, transpose_x, transpose_w)
-    if function is matmul_threads and min(made.spec.shape) > 0:
-        m, n = made.spec.shape
-        side = min(16, 1 << (max(2, min(m, n)) - 1).bit_length())
-
-        def lower():
-            program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
-            return functools.partial(launch_kernel, program, (pieces(n, side), pieces(m, side)), (side, side))
-
-        made.lower = lower
-    return made
-
-
-PLANNERS["matmul"] = plan_products
-
-# %%
-tpu = pool()["tpu:0"]
-left, right = np.array([[1.001, 2], [3, 4]], "f4"), np.array([[1, 0], [0, 1]], "f4")
-for place in (gpu, tpu):
-    print(place.name, launch("matmul", None, place.put(left), place.put(right)).numpy().round(4).ravel())
-
-# %% [markdown]
-# The TPU has lost the thousandth: in bfloat16 the next number after 1 is 1.0078.
-#
-# ### Numbers on the move
-#
-# A thread finds where its number comes from and where it goes: a start and a stride for each axis, which
-# NumPy tells us from empty arrays of these shapes.
-
-
-# %%
-#| export devices
-def mover(function, sizes, to, source):
-    """A kernel whose thread n takes number n of a view to its place in another. A view is a start and a stride for each axis."""
-    (to_start, to_strides), (from_start, from_strides), count = to, source, math.prod(sizes)
-
-    def move(out, x):
-        n = cuda.grid(1)
-        if n < count:
-            there, here = to_start, from_start
-            for axis in range(len(sizes) - 1, -1, -1):
-                i, n = n % sizes[axis], n // sizes[axis]
-                there, here = there + i * to_strides[axis], here + i * from_strides[axis]
-            out[there] = function(x[here])
-
-    return move
-
-
-def view_of(view, base):
-    """Where a view of an array begins in it, and how far the next number is along each axis, counted in numbers."""
-    start = view.ctypes.data - base.ctypes.data
-    return start // view.itemsize, tuple(stride // view.itemsize for stride in view.strides)
-
-
-# %% [markdown]
-# And the program: one launch for each pair of views, planned before any number is there.
-
-
-# %%
-#| export devices
-def by_numbers(function, shape, inputs, pairs):
-    """The program that takes numbers from view to view on a GPU."""
-    dtype = inputs[0].dtype
-    arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
-    zero = inputs[0].device.put(np.zeros(1, dtype))  # for what lies in no input
-    for to, source in pairs(*arrays):
-        to, source = np.atleast_1d(to), np.atleast_1d(source)
-        base = next((k for k, array in enumerate(arrays) if k and np.may_share_memory(array, source)), 0)
-        views = view_of(to, arrays[0]), view_of(source, arrays[base] if base else source)
-        if to.size:
-            launches.append((kernel_for(mover(function, to.shape, *views), dtype), *threads_for(to.size), base))
-
-    def run(out, *arrays):
-        for kernel, blocks, threads, base in launches:
-            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero.data
-            launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
-
-    return run
-
-
-MOVES["gpu"], MOVES["tpu"] = by_numbers, by_views
-
-# %%
-KERNELS["transpose", "gpu"] = KERNELS["transpose", "cpu"]
-print(launch("transpose", None, gpu.put(numbers)).numpy().tolist())
-
-# %% [markdown]
-# ### Rows by number
-#
-# Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
-# has atomic additions for this, but their order changes from run to run, and so do the last bits. Here each thread owns a column.
-# A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
-
-
-# %%
-#| export devices
-@kernel("gather", "gpu")
-def gather_threads(out, x, rows):
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        out[i, j] = x[rows[i], j]
-
-
-@kernel("scatter_add", "gpu")
-def scatter_threads(out, x, rows):
-    j = cuda.grid(1)
-    if j < out.shape[1]:
-        for i in range(out.shape[0]):
-            out[i, j] = 0
-        for i in range(rows.size):
-            out[rows[i], j] += x[i, j]
-
-
-# %% [markdown]
-# The look at the row numbers is put around a planner, so that it stands before every run:
-
-
-# %%
-#| export devices
-def rows_checked(planner, count):
-    """The planner of an op whose last input holds numbers below count(spec of the result, first input)."""
-
-    @functools.wraps(planner)
-    def plan_checked(op, function, *inputs, **attrs):
-        made = planner(op, function, *inputs, **attrs)
-        place, lower, end = inputs[0].device, made.lower, count(made.spec, inputs[0])
-
-        def lower_checked():
-            run = lower()
-
-            def checked(*arrays):
-                rows = place.read(arrays[-1])
-                if rows.size and not 0 <= rows.min() <= rows.max() < end:
-                    there = f"a number from {rows.min()} to {rows.max()} is out of range; there are {end}"
-                    raise IndexError(f"{op}: {there}")
-                run(*arrays)
-
-            return checked
-
-        made.lower = lower_checked if place.kind == "gpu" else lower
-        return made
-
-    return plan_checked
-
-
-PLANNERS["gather"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
-PLANNERS["scatter_add"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
-PLANNERS["one_hot"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
-
-# %%
-try:
-    launch("gather", None, gpu.put(numbers), gpu.put(np.array([3])))
-except IndexError as error:
-    print(error)
-
-# %% [markdown]
-# A random number is a function of its place, so a thread makes it without its neighbours:
-
-
-# %%
-#| export devices
-@kernel("random_uniform", "gpu")
-def uniform_threads(out, state):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
-
-
-@kernel("random_normal", "gpu")
-def normal_threads(out, state):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = normal(state, i)
-
-
-# %% [markdown]
-# All other ops need nothing new: their functions enter the columns as they are.
-
-# %%
-#| export devices
-as_on_cpu = {(op, kind): f for (op, of), f in KERNELS.items() if of == "cpu" for kind in COMPILERS}
-KERNELS.update(as_on_cpu | KERNELS)
-PLANS.clear()
-
-# %%
-KERNELS
-
-# %% [markdown]
-# The table is full.
-#
-# ### The two tasks, on three machines
-#
-# Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
-# devices are slow, so these are 40 steps of the one and 4 of the other.)
-
-# %% tags=["hide-input"]
-checks.predict(
-    "Three devices train the linear regression for 40 steps in float32. How many digits of the losses will the GPU share with "
-    "the CPU, and how many the TPU?",
-    "the GPU 6 or 7, the TPU about 2",
-    "The GPU computes every product as the CPU does. Only sums are taken in another order, so the last of 24 bits may differ: 7 "
-    "digits are shared, perhaps one less after 40 steps. The TPU rounds what it multiplies to the 8 bits of bfloat16. A product is off by up to 1 in 128, in "
-    "either direction, and in a sum over many such errors most of them cancel.",
-    choices=["both all", "the GPU 6 or 7, the TPU about 2", "both about 2"],
-)
-
-# %%
-from levels.hardware import placed_on
-
-single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]
-fits = {}
-for kind in ("cpu", "gpu", "tpu"):
-    with placed_on(f"{kind}:0"):
-        fits[kind] = linear_regression(*single[0], single[1], task.batches[:40], task.learning_rate)
-    apart = np.abs(fits[kind].losses / fits["cpu"].losses - 1).max()
-    print(kind, fits[kind].losses[[0, 19, 39]].round(2), "within 1e-5:", apart < 1e-5, " within 2 %:", apart < 0.02)
-
-# %% [markdown]
-# All three learn alike. And the net, 4 steps on 20 rows each. (The losses jump, because each is that of 20 other rows, and four
-# steps teach next to nothing.)
-
-# %%
-with_rings = tasks.rings()
-inputs = [a.astype("f4") for a in with_rings[:2]], [w.astype("f4") for w in with_rings.weights]
-for kind in ("cpu", "gpu", "tpu"):
-    with placed_on(f"{kind}:0"):
-        net = dnn_classifier(*inputs[0], inputs[1], with_rings.batches[:4, :20], with_rings.learning_rate)
-    print(kind, net.losses.round(3))
-
-# %% [markdown]
-# "The same answer to the last bit" holds in float64 on a CPU, where every sum has one order. On other machines it is "the same
-# answer, as far as the machine's numbers reach": 24 bits here, 8 bits there. What decides is which numbers are rounded, and in
-# which order they are added. Both can be read off the kernels above.
 
 # %% [markdown]
 # ## Exercises (60 min, optional)
