@@ -19,7 +19,7 @@ figures.you_are_here(2)
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
 # %% tags=["hide-input"]
-from course import checks
+from course.practice import checks
 
 checks.predict(
     "How many times longer do the thousand take?",
@@ -1879,7 +1879,7 @@ TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 # (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0?)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-1")
 
@@ -1908,7 +1908,7 @@ exercises.check("02-1", hypotenuse)
 # (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-2")
 
@@ -1935,7 +1935,7 @@ exercises.check("02-2", gradient_product)
 # (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-3")
 
@@ -1965,7 +1965,7 @@ exercises.check("02-3", steps_of)
 # (About 11 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-4")
 
@@ -1983,7 +1983,7 @@ exercises.check("02-4", sum_by_fours)
 # Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-5")
 
@@ -2018,7 +2018,7 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-5")
 
