@@ -43,7 +43,7 @@ class Own(Sequential):
 
 def net(kind=Sequential):
     model = kind([Dense(4, "relu"), Scale(), Dense(8, "relu"), Dense(1, "sigmoid")])
-    model.compile(SGD(0.5), "mse", ["mae"])
+    model.compile(SGD(0.5, clipnorm=1000.0), "mse", ["mae"])
     model.build((None, 2), "f8")
     model.set_weights(RINGS.weights)
     return model
