@@ -9,7 +9,17 @@ import threading
 import numpy as np
 
 from levels.hardware import Spec
-from levels.low_level import BACK_ENDS, NoProgram, Tensor, address, check_fits, check_results, size
+from levels.low_level import (
+    BACK_ENDS,
+    NoProgram,
+    Tensor,
+    address,
+    check_fits,
+    check_results,
+    home_of,
+    size,
+    written_at_home,
+)
 
 from .fused_loops import loop_program, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
@@ -129,7 +139,7 @@ class FusedProgram:
         of = node.attrs["of"]
         if node.op == "input":
             return address(self.buffer(node.spec, node).data) if over else (node.op, of)
-        return address((of.settled() if node.op == "variable" else of).data)
+        return address((home_of(of) if node.op == "variable" else of).data)
 
     def buffer(self, spec, key):
         """New memory of that size, kept under this key."""
@@ -144,7 +154,7 @@ class FusedProgram:
         for node in kept:
             if node.inputs and node not in homes:
                 self.buffer(node.spec, node)
-        self.words |= {node: address(variable.settled().data) for node, variable in homes.items()}
+        self.words |= {node: address(home_of(variable).data) for node, variable in homes.items()}
         self.words |= {node: address(buffer.data) for node, buffer in self.buffers.items()}
 
     def fetches(self, leaves):
@@ -170,7 +180,7 @@ class FusedProgram:
             else:
                 yield copy_program(size(node.spec), node.spec.dtype), [("out", k), self.words[node]]
         for variable, node in self.graph.updates.items():
-            home = address(variable.settled().data)
+            home = address(home_of(variable).data)
             if self.words[node] != home:
                 yield copy_program(size(node.spec), node.spec.dtype), [home, self.words[node]]
 
@@ -180,10 +190,10 @@ class FusedProgram:
         given |= {("out", k): address(out.data) for k, out in enumerate(outs)}
         with self.lock:  # for the block and the buffers, which all calls share
             for variable in self.variables:
-                variable.settled()
+                home_of(variable)
             self.list.run(given)
             for variable in self.graph.updates:
-                variable.written()
+                written_at_home(variable)
         return outs
 
     def run(self, args):

@@ -18,6 +18,8 @@ from course.build import ROOT, environment
 from levels import hardware, kernels, low_level
 from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, use
+from levels_more import moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more import products as tiles
 
 CPU = pool()["cpu:0"]
 DTYPES = st.sampled_from([np.dtype("f4"), np.dtype("f8")])
@@ -439,9 +441,10 @@ def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
 
 
 def test_the_table_names_every_op():
+    kinds = sorted({kind for _, kind in KERNELS})
     head, *rows = repr(KERNELS).splitlines()
-    assert head.split() == ["op", "cpu", "gpu", "tpu"]
-    assert [row.split() for row in rows] == [[op, "x", "x", "x"] for op in sorted({op for op, _ in KERNELS})]
+    assert head.split() == ["op", *kinds] and "cpu" in kinds
+    assert [row.split() for row in rows] == [[op, *"x" * len(kinds)] for op in sorted({op for op, _ in KERNELS})]
 
 
 PROGRAM = """
@@ -570,8 +573,9 @@ def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error(
 
 
 def test_what_cannot_be_replaced_is_named():
-    for op, kind in (("nope", "cpu"), ("relu", "fpga")):
-        with pytest.raises(LookupError, match=f"{op!r} has no kernel for {kind!r}"), use(op, kind, branchless):
+    cases = ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"), ("relu", "fpga", "'relu' has no kernel for 'fpga'")
+    for op, kind, message in cases:
+        with pytest.raises(LookupError, match=message), use(op, kind, branchless):
             pass
 
 
@@ -668,7 +672,7 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_large_products_have_the_same_bits_for_any_number_of_threads(dtype, monkeypatch):
-    monkeypatch.setattr(kernels.matmul, "WORTH", 1)
+    monkeypatch.setattr(tiles, "WORTH", 1)
     draw, results = np.random.default_rng(0), []
     x, w = draw.normal(size=(150, 70)).astype(dtype), draw.normal(size=(70, 90)).astype(dtype)
     before = numba.get_num_threads()
@@ -732,3 +736,60 @@ def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
     before = kernels.described(kernels.sigmoid)
     monkeypatch.setitem(kernels.STANDS, hardware.scaled, lambda dtype: lambda x, n: x)
     assert kernels.described(kernels.sigmoid) != before
+
+
+# A plan is made without a compiler: its program is lowered when it first runs.
+
+
+def every_trial(kind="cpu"):
+    """(op, inputs on that device, attributes) for what new kernels are tried on, in float32, and float64 where it is told."""
+    for op, trials in kernels.TRIALS.items():
+        for inputs, attrs in trials:
+            arrays = [kernels.drawn(np.random.default_rng(0), what, np.dtype("f8")) for what in inputs]
+            yield op, [pool()[f"{kind}:0"].put(array) for array in arrays], attrs
+
+
+def test_a_plan_knows_its_result_before_anything_is_compiled(monkeypatch):
+    compiled = []
+    monkeypatch.setitem(kernels.COMPILERS, "cpu", lambda *given: compiled.append(given))
+    PLANS.clear()
+    for op, inputs, attrs in every_trial():
+        plan = kernels.planned(op, inputs, attrs)
+        specs = plan.spec if type(plan.spec) is tuple else (plan.spec,)
+        assert plan.nbytes >= sum(spec.nbytes for spec in specs), op
+    assert len(PLANS) > 40 and not compiled
+    PLANS.clear()
+
+
+def test_a_plan_compiles_once_and_keeps_what_came_out(monkeypatch):
+    compiled, compiler = [], kernels.COMPILERS["cpu"]
+    monkeypatch.setitem(kernels.COMPILERS, "cpu", lambda *given: compiled.append(given) or compiler(*given))
+    PLANS.clear()
+    x = CPU.put(np.arange(6.0).reshape(2, 3))
+    for _ in range(3):
+        assert launch("add", None, x, x).numpy().tolist() == [[0, 2, 4], [6, 8, 10]]
+    plan = kernels.planned("add", [x, x], {})
+    assert len(compiled) == 1 and plan.ready().run is plan.run and plan.launches == 3
+    PLANS.clear()
+
+
+def test_many_threads_may_plan_and_launch_at_once():
+    """Each sees whole plans only, whoever makes them; every result is that of one thread."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    shapes = [(n, m) for n in range(1, 9) for m in (1, 3)]
+
+    def all_shapes(seed):
+        draw, results = np.random.default_rng(0), []
+        numbers = {shape: draw.normal(size=shape) for shape in shapes}
+        for k in np.random.default_rng(seed).permutation(len(shapes)):
+            x = CPU.put(numbers[shapes[k]])
+            y = launch("reduce_sum", None, launch("relu", None, launch("add", None, x, x)), axis=0)
+            results.append((k, y.numpy().tobytes()))
+        return sorted(results)
+
+    expected = all_shapes(0)
+    for _ in range(5):
+        PLANS.clear()
+        with ThreadPoolExecutor(8) as workers:
+            assert all(found == expected for found in workers.map(all_shapes, range(16)))

@@ -34,7 +34,7 @@ NAMES = """
     sum = reduce_sum                            mean = reduce_mean
     amax = reduce_max                           argmax = arg_max
     clamp = clip                                clip_by_value = clip
-    TensorDataset = Pipeline.from_tensor_slices
+    TensorDataset = Dataset.from_tensor_slices
     Trainer.fit = Model.fit                     training_step = Model.train_step
     LightningModule = Model                     load = load_model
     cuda = device                               list_physical_devices = pool

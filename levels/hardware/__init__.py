@@ -19,13 +19,6 @@ from .device import (
 from .elementary import (
     DOUBLE, EXP, FORMAT, LOG, SINGLE, exp, exponent, log, make_exp, make_log, maximum, minimum, rint, scaled, sqrt
 )
-from .gpu import (
-    ATOMIC, LIMITS, READ, SEGMENT, SHARED, UNUSED, WARP, WATCHERS, WORKERS, WRITE, BarrierError, Block, Counted, Cuda,
-    Dim3, Endless, Gpu, GpuError, OutOfBounds, Race, RealGpu, Run, Thread, Traffic, Uninitialised, View, Workers,
-    address_of, as_size, atomic, clash, compiled, count_traffic, cuda, every_place, for_gpu, keep_watch, last_line,
-    launch_kernel, listed, local_array, make_gpu, note, on_chip, part_of, patrol, position, race, real_cuda, seen_by,
-    shared_array, simulate, source_line, spot, standing, translated, used, uses_of, work, worker
-)
 from .roofline import (
     chase_program, measure_bandwidth, measure_latency, measure_launch, measure_sums, peak_program, read_program,
     seconds
@@ -35,31 +28,20 @@ from .tasks import (
     dnn_program, dot, forward, linear_predict_program, linear_program, linear_regression, load_weights, net_arrays,
     relu, run_programs, through_relu, weight_names
 )
-from .tpu import (
-    ACTIVATIONS, SIDE, Activate, Chip, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, run_program, span,
-    systolic, tiles
-)
 
 __all__ = [
-    "ACTIVATIONS", "ATOMIC", "CACHE", "DEVICES", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LIMITS", "LINE", "LOG",
-    "MAKERS", "MEASURES", "PAGE", "POOL", "READ", "REAL", "SEGMENT", "SHARED", "SIDE", "SINGLE", "UNUSED", "WARP",
-    "WATCHERS", "WORKERS", "WRITE", "Activate", "Array", "Assembler", "BarrierError", "Block", "Buffer", "Chip",
-    "Condition", "Counted", "Cuda", "Device", "Dim3", "Endless", "Fit", "Gpu", "GpuError", "Index", "Multiply",
-    "OutOfBounds", "Pool", "Program", "Race", "ReadWeights", "RealGpu", "Run", "Spec", "Sum", "Thread", "Tpu",
-    "Traffic", "Uninitialised", "Value", "View", "Workers", "Write", "address_of", "aligned", "amount", "arithmetic",
-    "array", "as_size", "as_word", "atomic", "backward", "bfloat16", "chase_program", "check_array", "check_inputs",
-    "check_reach", "check_rows", "check_task", "clash", "clipped", "compared", "comparison", "compiled", "copy",
-    "count", "count_traffic", "cuda", "dense", "dense_program", "dnn_classifier", "dnn_predict_program", "dnn_program",
-    "dot", "every_place", "exp", "exponent", "for_gpu", "forward", "host_features", "host_lanes", "host_memory",
-    "index", "keep", "keep_watch", "kept", "laned", "last_line", "launch_kernel", "linear_predict_program",
-    "linear_program", "linear_regression", "listed", "live", "load", "load_weights", "local_array", "log", "loop",
-    "machine_code", "make_cpu", "make_exp", "make_gpu", "make_log", "maximum", "measure_bandwidth", "measure_latency",
-    "measure_launch", "measure_sums", "memory_of", "minimum", "named", "net_arrays", "note", "number", "numeric",
-    "object_code", "on_chip", "operators", "optimised", "part_of", "patrol", "peak_program", "place", "placed_on",
-    "pool", "position", "race", "read_program", "real_cuda", "relu", "rint", "run_program", "run_programs", "scaled",
-    "seconds", "seen_by", "select", "shared_array", "simulate", "size", "source_line", "span", "spot", "spread",
-    "sqrt", "standing", "store", "systolic", "target_machine", "through_relu", "tiles", "together", "translated",
-    "trimmed", "unmasked", "used", "uses_of", "weight_names", "word", "work", "worker"
+    "CACHE", "DEVICES", "DOUBLE", "EXP", "FAST", "FORMAT", "GAP", "LINE", "LOG", "MAKERS", "MEASURES", "PAGE", "POOL",
+    "REAL", "SINGLE", "Array", "Assembler", "Buffer", "Condition", "Device", "Fit", "Index", "Pool", "Program", "Spec",
+    "Sum", "Value", "aligned", "amount", "arithmetic", "array", "as_word", "backward", "chase_program", "check_array",
+    "check_inputs", "check_reach", "check_rows", "check_task", "clipped", "compared", "comparison", "copy", "count",
+    "dense", "dnn_classifier", "dnn_predict_program", "dnn_program", "dot", "exp", "exponent", "forward",
+    "host_features", "host_lanes", "host_memory", "index", "keep", "kept", "laned", "linear_predict_program",
+    "linear_program", "linear_regression", "live", "load", "load_weights", "log", "loop", "machine_code", "make_cpu",
+    "make_exp", "make_log", "maximum", "measure_bandwidth", "measure_latency", "measure_launch", "measure_sums",
+    "memory_of", "minimum", "named", "net_arrays", "number", "numeric", "object_code", "operators", "optimised",
+    "peak_program", "place", "placed_on", "pool", "read_program", "relu", "rint", "run_programs", "scaled", "seconds",
+    "select", "size", "spread", "sqrt", "store", "target_machine", "through_relu", "together", "trimmed", "unmasked",
+    "weight_names", "word"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from llvmlite import binding as llvm
 
+from levels import more
+
 
 class Spec:
     """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
@@ -214,19 +216,27 @@ def make_cpu(name):
     return Device(name, host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
 
 
-POOL, MAKERS = Pool(), {"cpu": make_cpu}  # kind -> what makes a device of that name
+MAKERS = {"cpu": make_cpu}  # kind -> what makes a device of that name
+POOL = Pool({"cpu:0": make_cpu("cpu:0")})
 
 
-def pool(cpus=1, gpus=1, tpus=1):
-    """The devices of this computer: {"cpu:0": Device, …}. With cpus=2 a simulated cpu:1 joins, with memory of its own."""
-    for kind, count in (("cpu", cpus), ("gpu", gpus), ("tpu", tpus)):
-        for name in (f"{kind}:{i}" for i in range(count)):
-            if name not in POOL and kind in MAKERS:
-                POOL[name] = MAKERS[kind](name)
+def pool(**counts):
+    """The devices of this computer, {"cpu:0": Device, …}: one of each kind, or as many as are asked for, as in cpus=2.
+
+    A second one is simulated, and has memory of its own. Raises TypeError for a kind that there is not.
+    """
+    more("device", "all")  # other kinds enter MAKERS
+    there = [f"{kind}s" for kind in MAKERS]
+    if unknown := {*counts} - {*there}:
+        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
+    for kind, make in MAKERS.items():
+        for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
+            if name not in POOL:
+                POOL[name] = make(name)
     return POOL
 
 
-DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
+DEVICES = [POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
 @contextmanager

@@ -12,8 +12,10 @@ import types
 import llvmlite
 import numpy as np
 
-from levels.hardware import CACHE, cuda, keep, kept
+from levels.hardware import CACHE, keep, kept
 
+# types whose values Python spells in full, so that two with the same text are the same
+PLAIN = [bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)]
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 INTRINSICS = set()  # functions that write instructions themselves
 
@@ -51,11 +53,8 @@ def described(value, seen=()):
     if isinstance(value, (list, tuple, dict)):
         parts = value.items() if isinstance(value, dict) else value
         return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
-    plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
-    if isinstance(value, plain):
+    if isinstance(value, tuple(PLAIN)):
         return f"{type(value).__name__} {value!r}"
-    if value is cuda:
-        return "cuda"
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")

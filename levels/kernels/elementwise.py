@@ -10,10 +10,10 @@ from itertools import groupby
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import EXP, LOG, cuda, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
 
 from .cache import STANDS, intrinsic
-from .registry import COMPILERS, NUMBERS, UPDATES, kernel, make, same_dtype
+from .registry import COMPILERS, FLAT, NUMBERS, UPDATES, kernel, make, same_dtype
 
 
 def broadcast(op, shapes):
@@ -39,7 +39,7 @@ def nest(places, letters):
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
-AROUND = {"cpu": nest}  # kind of device -> what writes these lines
+AROUND = {"cpu": (nest, {})}  # kind of device -> what writes these lines, and the names that they use
 
 
 def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
@@ -55,17 +55,22 @@ def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
     value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
     call = ", ".join([*(value[array] for array in inputs), *(f"number({n})" for n in numbers)])
-    lines = AROUND[kind](places, letters)
+    lines = AROUND[kind][0](places, letters)
     depth = 1 + sum(line.endswith(":") for line in lines)
     lines.append("    " * (depth - 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
-def compiled_loop(kind, function, dtype, owners, *layout):
-    """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
-    scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, "cuda": cuda}
-    exec(loop_source("scalar", owners, *layout, kind=kind), scope)
-    return COMPILERS[kind](scope["loop"], dtype)
+def lowered_loop(kind, function, dtype, owners, *layout):
+    """What compiles the loop around a scalar function, for arrays of that dtype; `layout` is the rest of `loop_source`'s."""
+    compiler = COMPILERS[kind]
+
+    def lower():
+        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, **AROUND[kind][1]}
+        exec(loop_source("scalar", owners, *layout, kind=kind), scope)
+        return compiler(scope["loop"], dtype)
+
+    return lower
 
 
 ELEMENTWISE = {}  # op -> (its results, the kinds of dtypes it takes: f floats, i integers, b bool; the dtype it gives; masks)
@@ -86,10 +91,10 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if len(sizes) > 12:
         raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
     kind = inputs[0].device.kind
-    loop = compiled_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
+    loop = lowered_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
-    if kind != "gpu" and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
+    if kind not in FLAT and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
         views = None  # no need to reshape: the loop sees them so itself
     return make(op, common, gives or dtype, inputs, loop, views, names[len(inputs) :], results)
 
@@ -214,24 +219,7 @@ def clip_grad(dy, x, low, high):
     return select(low < x, select(x < high, dy, 0.0), 0.0)
 
 
-scalar("copy", takes="fib")(identity)
 scalar("sqrt")(lambda x: sqrt(x))
-scalar("power")(lambda x, y: x**y)
-scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
-scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
-scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
-scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
-scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
-
-
-@scalar("tanh")
-def tanh(x):
-    """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
-    size, z = select(x > 0.0, x, -x), x * x
-    e = exp(-2.0 * size)
-    far = (1.0 - e) / (1.0 + e)
-    near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
-    return select(size < 0.5, near, select(x > 0.0, far, -far))
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)

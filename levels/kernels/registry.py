@@ -3,12 +3,15 @@
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import difflib
+import functools
 import inspect
 import math
 import operator
 import reprlib
 
 import numpy as np
+
+from levels import more
 
 from .cache import compile_cpu, compiled_for, rebound, watched
 
@@ -31,6 +34,8 @@ class Kernels(dict):
 KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
+KIND_PLANNERS = {}  # (op, kind of device) -> its planner, where this kind plans the op in a way of its own
+FLAT = set()  # kinds of device whose programs see an array as one long row, where its plan says nothing else
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
 NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
@@ -51,40 +56,63 @@ def kernel(op, *kinds, planner=None):
 
 
 class Plan:
-    """What a call with these shapes and dtypes will do: the Spec of its result, the program to run, the bytes it moves."""
+    """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
-    __slots__ = ("spec", "nbytes", "run", "numbers", "plain", "launches", "watched")
+    All but the program is known at once. lower() makes that, when the plan first runs:
+    run(*results, *inputs, *numbers), on NumPy arrays.
+    """
 
-    def __init__(self, spec, nbytes, run, numbers=()):
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "watched")
+
+    def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.launches = spec, nbytes, 0  # several results: a tuple of Specs
-        self.run = run  # run(*results, *inputs, *numbers), on NumPy arrays
+        self.lower, self.run = lower, self.first_run
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
         self.plain = not numbers and type(spec) is not tuple  # one result, and nothing but arrays
 
+    def ready(self):
+        """This plan, its program made if that was not done yet."""
+        if self.run == self.first_run:
+            self.run = self.lower()
+        return self
 
-def make(op, shape, dtype, inputs, loop, views=None, numbers=(), results=1):
-    """The Plan that runs a loop on the results and the inputs, each seen in one of the shapes `views`.
+    def first_run(self, *arrays):
+        """What `run` is until the program is there."""
+        self.ready().run(*arrays)
 
-    Without them each is seen in its own shape or, by a GPU's threads, as one row.
+
+def lowered(kind, function, dtype, *how):
+    """What will compile this function for arrays of that dtype, on devices of that kind, when it is called."""
+    return functools.partial(COMPILERS[kind], function, dtype, *how)
+
+
+def make(op, shape, dtype, inputs, lower, views=None, numbers=(), results=1):
+    """The Plan that runs the loop which lower() gives on the results and the inputs, each seen in one of the shapes `views`.
+
+    Without them each is seen in its own shape or, on a kind of device that is FLAT, as one row.
 
     Its traffic: every input is read once and each result, all of one Spec, written once.
     """
     spec = inputs[0].device.spec(shape, dtype)
     specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
     shapes = [s.shape for s in specs]
-    views = views or [(math.prod(s),) if spec.device.kind == "gpu" else s for s in shapes]
-    arrays, reshape = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)], spec.device.reshape
-    loop = compiled_for(loop, *arrays, *[0.0] * len(numbers))
+    views = views or [(math.prod(s),) if spec.device.kind in FLAT else s for s in shapes]
+    reshape = spec.device.reshape
 
-    def on_two(out, x):  # the commonest; spelled out it takes half the time
-        loop(out.reshape(views[0]), x.reshape(views[1]))
+    def program():
+        arrays = [np.empty((0,) * len(view), s.dtype) for view, s in zip(views, specs)]
+        loop = compiled_for(lower(), *arrays, *[0.0] * len(numbers))
 
-    def on_all(*arrays):
-        loop(*map(reshape, arrays, views), *arrays[len(views) :])
+        def on_two(out, x):  # the commonest; spelled out it takes half the time
+            loop(out.reshape(views[0]), x.reshape(views[1]))
 
-    run = loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
+        def on_all(*arrays):
+            loop(*map(reshape, arrays, views), *arrays[len(views) :])
+
+        return loop if views == shapes else on_two if len(views) == 2 and not numbers else on_all
+
     nbytes = results * spec.nbytes + sum(buffer.spec.nbytes for buffer in inputs)
-    return Plan(spec if results == 1 else (spec,) * results, nbytes, run, numbers)
+    return Plan(spec if results == 1 else (spec,) * results, nbytes, program, numbers)
 
 
 def same_dtype(op, *inputs, kinds="f"):
@@ -100,12 +128,22 @@ def same_dtype(op, *inputs, kinds="f"):
     return inputs[0].dtype
 
 
-def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
-    if op not in PLANNERS:
+def kernel_of(op, kind):
+    """The function that the table has for an op on this kind of device. Raises LookupError where it has none."""
+    if op not in PLANNERS and not more("op", op):
         near = difflib.get_close_matches(op, PLANNERS, n=1) if isinstance(op, str) else []
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
+    if kind not in COMPILERS:
+        more("kind", kind)  # enters its compiler and its kernels
+    more("faster", op)  # may enter a planner that knows a quicker program
+    if (op, kind) not in KERNELS:
+        raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
+    return KERNELS[op, kind]
+
+
+def plan(op, inputs, attrs):
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if not inputs:
         raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
@@ -115,15 +153,14 @@ def plan(op, inputs, attrs):
     if len(devices) > 1:
         raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
     kind = inputs[0].device.kind
-    if (op, kind) not in KERNELS:
-        raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    planner, given = PLANNERS[op], (op, KERNELS[op, kind], *(buffer.spec for buffer in inputs))
+    function = kernel_of(op, kind)
+    planner, given = KIND_PLANNERS.get((op, kind), PLANNERS[op]), (op, function, *(buffer.spec for buffer in inputs))
     try:
         inspect.signature(planner).bind(*given, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
     made = planner(*given, **attrs)
-    made.watched = watched(KERNELS[op, kind])
+    made.watched = watched(function)
     return made
 
 

@@ -1,23 +1,28 @@
 """The tape: a list of what passed the door, read backwards it gives the gradient."""
 
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
+
 import math
 
 from levels import more
 
+from .ops import reduce_sum
 from .tensors import Passing, apply, as_tensor
 
+# blank: tell
 
-class GradientTape(Passing):
-    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+
+def write_down(records, op, inputs, attrs, y):
+    """Add one op to the records of a tape: (op, inputs, attrs, y)."""
+    records.append((op, inputs, attrs, y))
+
+
+class _Tape(Passing):
+    """Writes down every op while it is open."""
 
     def __init__(self, persistent=False):
         self.persistent, self.listens = persistent, True
         self.records, self.variables, self.assigned = [], {}, []  # (op, inputs, attrs, result); {tensor: variable}
-
-    def __enter__(self):
-        if self.records is None or hasattr(self, "below"):
-            raise RuntimeError("this tape was open before; make another one")
-        return super().__enter__()
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -34,47 +39,10 @@ class GradientTape(Passing):
         self.assigned.append(variable)
         self.below.assign(variable, value)
 
-    def gradient(self, target, sources):
-        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
-        A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
-        RuntimeError for a tape that was read, ValueError for a source that the target does not depend on.
-        """
-        if self.records is None:
-            raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
-        if not isinstance(sources, (list, tuple)):
-            return self.gradient(target, [sources])[0]
-        for k, source in enumerate(sources):
-            if any(source is variable for variable in self.assigned):
-                raise ValueError(
-                    f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
-                )
-        self.listens = False
-        try:
-            return walk_back(self.records, as_tensor(target), [as_tensor(source) for source in sources])
-        finally:
-            self.listens, self.records = self.persistent, self.records if self.persistent else None
-
-    def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard of")
-
-    def __repr__(self):
-        """A line for each record: `  0  t2 = multiply(t0, t1)   (10, 1)`."""
-        names, lines = {}, []
-        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
-            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
-            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
-            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
-        return "GradientTape, read" if self.records is None else "\n".join(lines)
-
-
-def write_down(records, op, inputs, attrs, y):
-    """Add one op to the records of a tape."""
-    records.append((op, inputs, attrs, y))
-
-
+# blank: times
 def times_back(dy, other):
-    """The gradient of one factor of a product: that of the product, times the other factor."""
+    """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
     return dy * other
 
 
@@ -94,19 +62,22 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
 }
 
 
-def _matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
+# blank: accumulate
+def hand_on(gradients, x, share):
+    """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    gradients[x] = gradients[x] + share if x in gradients else share
 
 
-def _matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
-
-
-VJPS["matmul"] = _matmul_vjp_x, _matmul_vjp_w
+# blank: unbroadcast
+def unbroadcast(dx, shape):
+    """dx summed over the axes in which an input of this shape was repeated."""
+    extra = len(dx.spec.shape) - len(shape)
+    if extra:
+        dx = reduce_sum(dx, axis=tuple(range(extra)))
+    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
+        if have != wanted:
+            dx = reduce_sum(dx, axis=axis, keepdims=True)
+    return dx
 
 
 def size(spec):
@@ -124,20 +95,38 @@ def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
     return apply("spread", dy, x, count=count)
 
 
-def unbroadcast(dx, shape):
-    """dx summed over the axes in which an input of this shape was repeated."""
-    extra = len(dx.spec.shape) - len(shape)
-    if extra:
-        dx = apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False)
-    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
-        if have != wanted:
-            dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
-    return dx
+def _matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_x:
+        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
+    return apply("matmul", dy, w, transpose_w=not transpose_w)
 
 
-def hand_on(gradients, x, share):
-    """Give x its share of a gradient. What x had from other ops stays: it is added up."""
-    gradients[x] = gradients[x] + share if x in gradients else share
+def _matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_w:
+        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
+    return apply("matmul", x, dy, transpose_x=not transpose_x)
+
+
+VJPS["matmul"] = _matmul_vjp_x, _matmul_vjp_w
+
+
+def walk_back(records, target, sources):
+    """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
+    useful, needed = _useful(records, sources)
+    one = as_tensor(1.0, target)
+    gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
+    for op, inputs, attrs, y in reversed(useful):
+        if y not in gradients:  # it does not lead to the target
+            continue
+        rules = _rules(op, len(inputs))
+        for x, vjp in zip(inputs, rules):
+            dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
+            if dx is not None:
+                hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
+    for k, source in enumerate(sources):
+        if source not in gradients:
+            raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
+    return [gradients[source] for source in sources]
 
 
 def _useful(records, sources):
@@ -151,26 +140,53 @@ def _useful(records, sources):
     return useful, needed
 
 
-def walk_back(records, target, sources):
-    """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
-    for k, t in enumerate((target, *sources)):
-        if t.spec.dtype.kind != "f":
-            name = f"source {k - 1}" if k else "the target"
-            raise TypeError(f"gradient: {name} is {t.dtype}; only floats have a gradient")
-    useful, needed = _useful(records, sources)
-    one = as_tensor(1.0, target)
-    gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
-    for op, inputs, attrs, y in reversed(useful):
-        if y not in gradients:
-            continue
-        if op not in VJPS and not more("rule", op):
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
-        rules = VJPS[op]
-        for x, vjp in zip(inputs, rules if type(rules) is tuple else rules(len(inputs))):
-            dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
-            if dx is not None:
-                hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
-    for k, source in enumerate(sources):
-        if source not in gradients:
-            raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
-    return [gradients[source] for source in sources]
+def _rules(op, count):
+    """The rules of an op that has so many inputs. Raises LookupError where there are none."""
+    if op not in VJPS and not more("rule", op):
+        raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
+    return VJPS[op] if type(VJPS[op]) is tuple else VJPS[op](count)
+
+
+class GradientTape(_Tape):
+    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+
+    def __enter__(self):
+        if self.records is None or hasattr(self, "below"):
+            raise RuntimeError("this tape was open before; make another one")
+        return super().__enter__()
+
+    def gradient(self, target, sources):
+        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
+
+        A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
+        RuntimeError for a tape that was read, ValueError for a source that the target does not depend on.
+        """
+        if self.records is None:
+            raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
+        if not isinstance(sources, (list, tuple)):
+            return self.gradient(target, [sources])[0]
+        for k, source in enumerate(sources):
+            if any(source is variable for variable in self.assigned):
+                told = f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
+                raise ValueError(told)
+        target, sources = as_tensor(target), [as_tensor(source) for source in sources]
+        for k, x in enumerate([target, *sources]):
+            if x.spec.dtype.kind != "f":
+                name = f"source {k - 1}" if k else "the target"
+                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
+        self.listens = False
+        try:
+            return walk_back(self.records, target, sources)
+        finally:
+            self.listens, self.records = self.persistent, self.records if self.persistent else None
+
+    def __reduce__(self):
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard of")
+
+    def __repr__(self):
+        names, lines = {}, []
+        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
+            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
+            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
+            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
+        return "GradientTape, read" if self.records is None else "\n".join(lines)

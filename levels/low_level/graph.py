@@ -1,8 +1,10 @@
 """A function of tensors, run once on symbols, becomes a graph."""
 
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
+
 from levels.hardware import Spec
 
-from .tensors import DOOR, Run, Tensor, as_tensor
+from .tensors import BIRTHS, DOOR, Run, Tensor, as_tensor
 
 
 class Node:
@@ -32,9 +34,6 @@ class Symbol(Tensor):
         what = "are not known while a function is traced; `if` becomes where(mask, x, y)"
         raise TypeError(f"{self!r}: its numbers {what if self.data else 'were never known, and its trace has ended'}")
 
-    def __reduce__(self):
-        raise TypeError(f"{self!r} cannot be copied: it has no numbers yet")
-
     def __repr__(self):
         return f"Symbol({self.spec})"
 
@@ -44,11 +43,9 @@ class Trace(Run):
 
     def __init__(self):
         self.nodes, self.symbols, self.constants = [], [], {}
-        self.values, self.variables = {}, []  # {variable: the symbol that it names now}; those that were made
+        self.values = {}  # variable -> the symbol that it names now
 
     def do(self, op, plan, inputs, attrs):
-        if type(plan.spec) is tuple:
-            raise TypeError(f"{op}: has several results; launch it")
         return self.symbol(self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
 
     def read(self, variable):
@@ -60,10 +57,8 @@ class Trace(Run):
         self.read(variable)
         self.values[variable] = self.symbol(self.node(value))
 
-    def made(self, variable):
-        self.variables.append(variable)
-
     def noted(self, op, inputs, attrs, spec):
+        """A new node."""
         self.nodes.append(Node(op, inputs, attrs, spec))
         return self.nodes[-1]
 
@@ -90,7 +85,6 @@ class Graph:
     ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
 
     def __repr__(self):
-        """A line for each op: `  t2 = multiply(x0, t1)   (10, 1)`."""
         names, lines = {}, []
         for node in self.ops:
             for x in (*node.inputs, node):
@@ -110,29 +104,6 @@ def _leaf_name(node):
     return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
-def trace(python, signature):
-    """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
-
-    Returns its Graph, what it returned, and the variables that it made.
-    """
-    here, before = Trace(), DOOR.stands
-    DOOR.stands = here
-    try:
-        args = [
-            here.symbol(here.noted("input", (), {"of": k}, x)) if type(x) is Spec else x
-            for k, x in enumerate(signature)
-        ]
-        result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in results_of(result)]
-        values = {variable: symbol.data for variable, symbol in here.values.items()}
-    finally:
-        DOOR.stands = before
-        for symbol in here.symbols:
-            symbol.data = None
-    updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
-    return Graph(here.nodes, outputs, updates), result, here.variables
-
-
 def results_of(result):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
     if result is None:
@@ -144,6 +115,27 @@ def results_of(result):
     return results
 
 
+def trace(python, signature):
+    """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
+
+    Returns its Graph, what it returned, and the variables that it made.
+    """
+    here, before, begun = Trace(), DOOR.stands, next(BIRTHS)
+    DOOR.stands = here
+    try:
+        args = [x if type(x) is not Spec else here.noted("input", (), {"of": k}, x) for k, x in enumerate(signature)]
+        result = python(*[here.symbol(x) if type(x) is Node else x for x in args])
+        outputs = [here.node(as_tensor(x)) for x in results_of(result)]
+        values = {variable: symbol.data for variable, symbol in here.values.items()}
+    finally:
+        DOOR.stands = before
+        for symbol in here.symbols:
+            symbol.data = None
+    updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
+    return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
+
+
+# blank: needed
 def needed_by(nodes, wanted):
     """Those of the nodes that these wanted ones need, themselves included, in the same order."""
     needed = set(wanted)

@@ -1,5 +1,7 @@
 """The functions of neural nets."""
 
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
+
 from levels import plugged
 
 from .tensors import apply

@@ -1,17 +1,20 @@
 """The easiest back end: the graph is run again, op by op."""
 
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
+
 import numpy as np
 
 from levels.kernels import planned
 
 from .autodiff import size
-from .tensors import RUN, constant, gather, renamed
+from .ops import gather
+from .tensors import RUN, constant, renamed
 
 
 class Replay:
     """A graph that runs op by op: what eager does, without the Python of the function around it."""
 
-    def __init__(self, graph, batch=None):
+    def __init__(self, graph):
         self.graph, self.why = graph, ""  # why: what kept it from being a program
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 

@@ -1,135 +1,22 @@
 """A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
+
 import ctypes
-import functools
 import math
 import threading
 from contextlib import nullcontext
 
 import numpy as np
 
-from levels import more
-from levels.hardware import REAL, Assembler, dot
-from levels.kernels import ELEMENTWISE, KERNELS, REDUCTIONS, reduced
+from levels.hardware import REAL, Assembler
+from levels.kernels import ELEMENTWISE, KERNELS
 
 from .autodiff import size
+from .forms import NoProgram, each, form_of
 from .graph import needed_by
 from .replay import check_results
 from .tensors import Tensor
-
-LIMIT = 1500  # operations on single numbers that are written out for one row; with more, launches are quicker (measured)
-
-
-class NoProgram(Exception):
-    """Says why a graph is no program of some kind."""
-
-
-FORMS = {}  # op -> (adds_rows(node, by_row), keeps_rows(node, by_row), values(node, inputs, row, batch))
-
-
-def form_of(op):
-    """What a program by rows must know of an op. Raises NoProgram for an op without a row in FORMS."""
-    if op in ELEMENTWISE:
-        return elementwise_form
-    if op not in FORMS and not more("form", op):
-        raise NoProgram(f"{op} has no form for single numbers")
-    return FORMS[op]
-
-
-def each(function, *arrays):
-    """The function of every number of these arrays of values, broadcast."""
-    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
-
-
-def never(node, by_row):
-    """No op of this name adds rows up."""
-    return False
-
-
-def elementwise_keeps(node, by_row):
-    shapes = [(x.spec.shape, row) for x, row in zip(node.inputs, by_row)]
-    axes = len(node.spec.shape)
-    return all(len(shape) == axes if row else len(shape) < axes or shape[0] == 1 for shape, row in shapes)
-
-
-def elementwise_values(node, inputs, by_row, row, batch):
-    """The op's scalar function of each number; what has no rows is repeated for all."""
-    numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    if node.op == "spread" and row and not by_row[0] and numbers["count"] != 1.0:
-        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # the batch of the call
-    axes = len(node.spec.shape)
-    inputs = [x[0] if row and not own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
-    function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
-    return np.broadcast_to(each(function, *inputs), node.spec.shape[row:])
-
-
-elementwise_form = never, elementwise_keeps, elementwise_values
-
-
-def matmul_adds(node, by_row):
-    return all(by_row) and bool(node.attrs.get("transpose_x")) and not node.attrs.get("transpose_w")
-
-
-def matmul_keeps(node, by_row):
-    return by_row == [True, False] and not node.attrs.get("transpose_x")
-
-
-def matmul_values(node, inputs, by_row, row, batch):
-    x, w = np.atleast_2d(inputs[0]), inputs[1]
-    x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
-    products = [dot(line, column) for line in x for column in w.T]
-    return np.array(products, object).reshape(node.spec.shape[row:])
-
-
-def _axes(node):
-    """The axes that a reduction reduces, and the sizes before, within and after them."""
-    return reduced(node.op, node.inputs[0].spec.shape, node.attrs.get("axis"))
-
-
-def sum_adds(node, by_row):
-    return 0 in _axes(node)[0]
-
-
-def sum_keeps(node, by_row):
-    return 0 not in _axes(node)[0]
-
-
-def sum_values(node, inputs, by_row, row, batch):
-    """The op's function takes in one number after the other, in order."""
-    (x,), op = inputs, node.op.replace("mean", "sum")
-    axes = tuple(axis - row for axis in _axes(node)[0])
-    before, within, after = reduced(node.op, x.shape, axes)[1]
-    total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
-    for k in range(within):
-        total = each(KERNELS[op, "cpu"], total, x[:, k])
-    if op != node.op:
-        total = each(lambda t: t / float(within), total)
-    return total.reshape(node.spec.shape[row:])
-
-
-FORMS["matmul"] = matmul_adds, matmul_keeps, matmul_values
-FORMS["reduce_sum"] = FORMS["reduce_mean"] = sum_adds, sum_keeps, sum_values
-FORMS["reshape"] = (
-    never,
-    lambda node, by_row: node.spec.shape[:1] == node.inputs[0].spec.shape[:1],
-    lambda node, inputs, by_row, row, batch: inputs[0].reshape(node.spec.shape[row:]),
-)
-
-
-def check_fits(graph):
-    """Raise NoProgram for what no program can hold."""
-    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
-    leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
-    edges = [*leaves, *graph.outputs, *graph.updates.values()]
-    if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(f"it has {', '.join(sorted({str(node.spec.dtype) for node in graph.nodes}))}; expected one float dtype")
-    if any(0 in node.spec.shape for node in graph.nodes):
-        raise NoProgram("an array is empty")
-    for node in graph.ops:
-        kind = node.spec.device.kind
-        own = KERNELS[node.op, kind].__module__.startswith("levels")  # another one, of a reader's, is run as it stands
-        if kind != "cpu" or node.op not in ELEMENTWISE and not own:
-            raise NoProgram(f"{node.op} on {kind} is left to its kernel")
 
 
 class Split:
@@ -144,29 +31,56 @@ class Split:
             if node.op == "input" and node.spec.shape[:1] == (batch,):
                 self.rows.add(node)
             elif any(by_row):
-                adds, keeps, _ = form_of(node.op)
-                if adds(node, by_row):
-                    self.sums.add(node)
-                    self.stage[node] += 1
-                elif keeps(node, by_row):
-                    self.rows.add(node)
-                else:
-                    raise NoProgram(f"{node!r} takes more than the same row of its inputs")
-        self.check()
+                self.place(node, by_row)
+        check_rows(graph, self.rows)
 
     def by_row(self, node):
         """For each input of a node, whether it has rows."""
         return [x in self.rows for x in node.inputs]
 
-    def check(self):
-        """Raise NoProgram for what cannot be written out row by row."""
-        if not any(node.op == "input" for node in self.rows):
-            raise NoProgram("no argument has rows")
-        if not self.rows.isdisjoint(self.graph.updates.values()):
-            raise NoProgram("a variable would become rows")
-        work = sum(math.prod(node.spec.shape[node in self.rows :]) * _depth(node) for node in self.graph.nodes)
-        if work > LIMIT:
-            raise NoProgram(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
+    def place(self, node, by_row):
+        """Put a node that reads rows where it belongs."""
+        adds, keeps, _ = form_of(node.op)
+        if adds(node, by_row):
+            self.sums.add(node)
+            self.stage[node] += 1
+        elif keeps(node, by_row):
+            self.rows.add(node)
+        else:
+            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
+
+
+LIMIT = (
+    1500  # operations on single numbers that are written out for one row; with more, launches are quicker (measured)
+)
+
+
+def check_fits(graph):
+    """Raise NoProgram for what no program can hold: several dtypes, empty arrays, other devices, a reader's own kernels."""
+    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
+    leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
+    edges = [*leaves, *graph.outputs, *graph.updates.values()]
+    if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
+        told = ", ".join(sorted({str(node.spec.dtype) for node in graph.nodes}))
+        raise NoProgram(f"it has {told}; expected one float dtype")
+    if any(0 in node.spec.shape for node in graph.nodes):
+        raise NoProgram("an array is empty")
+    for node in graph.ops:
+        kind = node.spec.device.kind
+        own = KERNELS[node.op, kind].__module__.startswith("levels")  # another one, of a reader's, is run as it stands
+        if kind != "cpu" or node.op not in ELEMENTWISE and not own:
+            raise NoProgram(f"{node.op} on {kind} is left to its kernel")
+
+
+def check_rows(graph, rows):
+    """Raise NoProgram for what cannot be written out row by row."""
+    if not any(node.op == "input" for node in rows):
+        raise NoProgram("no argument has rows")
+    if not rows.isdisjoint(graph.updates.values()):
+        raise NoProgram("a variable would become rows")
+    work = sum(math.prod(node.spec.shape[node in rows :]) * _depth(node) for node in graph.nodes)
+    if work > LIMIT:
+        raise NoProgram(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
 
 
 def _depth(node):
@@ -174,7 +88,42 @@ def _depth(node):
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
 
 
-class Writer:
+class _RowLoop:
+    """Writes the loop over the rows."""
+
+    def write_loop(self, step, known, sums, ends):
+        """The loop over rows: what these sums and these results need. Returns the values of the sums."""
+        a, totals = self.a, {node: each(lambda _: self.a.sum(), np.zeros(node.spec.shape)) for node in sums}
+        with a.loop("batch" if self.over else "rows", a.lanes) as r:
+            row, here = a.load(self.batches, step, r) if self.over else r, dict(known)
+            for node in needed_by(self.graph.nodes, [*ends, *(x for node in sums for x in node.inputs)]):
+                if node in self.split.rows:
+                    here[node] = self.value(node, here, 1, row)
+            for node in sums:
+                for total, term in _terms(node, [here[x] for x in node.inputs], totals[node]):
+                    total += term
+            for node in ends:
+                self.store(here[node], self.outs[self.graph.outputs.index(node)], r)
+        return {node: self.ended(node, totals[node]) for node in sums}
+
+
+class _Steps(_RowLoop):
+    """Writes one step: stage after stage what all rows share, then the loop over the rows; at the end the stores."""
+
+    def write_step(self, step):
+        split, known = self.split, {}
+        for stage in range(max(split.stage.values()) + 1):
+            for node in self.graph.nodes:
+                if split.stage[node] == stage and node not in split.rows | split.sums:
+                    known[node] = self.value(node, known, 0)
+            sums = [node for node in self.graph.nodes if node in split.sums and split.stage[node] == stage + 1]
+            ends = [node for node in self.graph.outputs if node in split.rows and split.stage[node] == stage]
+            if sums or ends:
+                known |= self.write_loop(step, known, sums, ends)
+        self.store_all(step, known)
+
+
+class Writer(_Steps):
     """Writes the program of a split graph: of one step on rows as they lie or, with `over`, of many on rows by number."""
 
     def __init__(self, split, over):
@@ -184,8 +133,8 @@ class Writer:
         leaves = [node for node in self.graph.nodes if node.op in ("input", "variable")]
         self.arrays = {node: a.array(f"{node.op}{k}", *self.sizes(node)) for k, node in enumerate(leaves)}
         self.batches = a.array("batches", "steps", "batch", rows_of="rows") if over else None
-        outs = self.graph.outputs
-        self.outs = [a.array(f"out{k}", *(["steps"] if over else self.sizes(node))) for k, node in enumerate(outs)]
+        shapes = [["steps"] if over else self.sizes(node) for node in self.graph.outputs]
+        self.outs = [a.array(f"out{k}", *shape) for k, shape in enumerate(shapes)]
         with a.loop("steps") if over else nullcontext() as step:
             self.count = a.count("batch" if over else "rows")
             self.write_step(step)
@@ -194,42 +143,6 @@ class Writer:
     def sizes(self, node):
         """The shape of a node's array; the number of its rows is told by the call."""
         return ("rows", *node.spec.shape[1:]) if node in self.split.rows else node.spec.shape or (1,)
-
-    def write_step(self, step):
-        """Stage after stage: what all rows share first, then the loop over the rows. At the end the stores."""
-        split, known = self.split, {}
-        for stage in range(max(split.stage.values()) + 1):
-            for node in self.graph.nodes:
-                if split.stage[node] == stage and node not in split.rows and node not in split.sums:
-                    known[node] = self.value(node, known, 0)
-            sums = [node for node in self.graph.nodes if node in split.sums and split.stage[node] == stage + 1]
-            ends = [node for node in self.graph.outputs if node in split.rows and split.stage[node] == stage]
-            if sums or ends:
-                known |= self.write_loop(step, known, sums, ends)
-        for node, out in zip(self.graph.outputs, self.outs):
-            if node not in split.rows:
-                self.store(known[node], out, *([step] if self.over else []))
-        homes = {node.attrs["of"]: array for node, array in self.arrays.items() if node.op == "variable"}
-        for variable, node in self.graph.updates.items():
-            self.store(known[node], homes[variable])
-
-    def write_loop(self, step, known, sums, ends):
-        """The loop over rows: what these sums and these results need. Returns the values of the sums."""
-        a, split = self.a, self.split
-        needed = needed_by(self.graph.nodes, [*ends, *(x for node in sums for x in node.inputs)])
-        totals = {node: each(lambda _: a.sum(), np.zeros(node.spec.shape)) for node in sums}
-        with a.loop("batch" if self.over else "rows", a.lanes) as r:
-            row, here = a.load(self.batches, step, r) if self.over else r, dict(known)
-            for node in needed:
-                if node in split.rows:
-                    here[node] = self.value(node, here, 1, row)
-            for node in sums:
-                for total, term in terms(node, [here[x] for x in node.inputs], totals[node]):
-                    total += term
-            for node, out in zip(self.graph.outputs, self.outs):
-                if node in ends:
-                    self.store(here[node], out, r)
-        return {node: self.ended(node, totals[node]) for node in sums}
 
     def ended(self, node, totals):
         """The values of a node that adds rows up, once all are added."""
@@ -245,16 +158,21 @@ class Writer:
         if node.op == "constant":
             return node.attrs["of"].numpy().astype(object)
         if not node.inputs:
-            return self.loaded(node, *place)
+            values = np.empty(node.spec.shape[row:], object)
+            for index in np.ndindex(values.shape):
+                values[index] = self.a.load(self.arrays[node], *([*place, *index] or [0]))
+            return values
         _, _, values = form_of(node.op)
         return values(node, [known[x] for x in node.inputs], self.split.by_row(node), row, self.count)
 
-    def loaded(self, node, *row):
-        """What an array, or one row of it, holds: an array of values."""
-        values = np.empty(node.spec.shape[len(row) :], object)
-        for index in np.ndindex(values.shape):
-            values[index] = self.a.load(self.arrays[node], *([*row, *index] or [0]))
-        return values
+    def store_all(self, step, known):
+        """Store the results that have no rows, and the new values of variables."""
+        for node, out in zip(self.graph.outputs, self.outs):
+            if node not in self.split.rows:
+                self.store(known[node], out, *([step] if self.over else []))
+        homes = {node.attrs["of"]: array for node, array in self.arrays.items() if node.op == "variable"}
+        for variable, node in self.graph.updates.items():
+            self.store(known[node], homes[variable])
 
     def store(self, values, array, *place):
         """Store these values into an array, or into one place of it."""
@@ -262,12 +180,28 @@ class Writer:
             self.a.store(values[index], array, *([*place, *index][: len(array.shape)] or [0]))
 
 
-def terms(node, inputs, totals):
+def _terms(node, inputs, totals):
     """[(a sum, what this row adds to it), …], in order."""
     if node.op == "matmul":
         return [(totals[i, j], x * y) for i, x in enumerate(inputs[0]) for j, y in enumerate(inputs[1])]
     totals = totals.ravel()
     return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
+
+
+def home_of(variable):
+    """The memory in which programs keep a variable, with its newest numbers. No tensor shares it."""
+    if variable.home is None:
+        variable.home = variable.device.alloc(variable.shape, variable.dtype)
+    if variable.at_home != variable.writing:
+        writing, tensor = variable.held
+        variable.device.write(variable.home.data, tensor.data)
+        variable.at_home = writing
+    return variable.home
+
+
+def written_at_home(variable):
+    """A program has written new numbers: whoever reads the variable next copies them."""
+    variable.at_home = variable.writing = variable.writing + 1
 
 
 class RowProgram:
@@ -281,16 +215,14 @@ class RowProgram:
         self.program, self.changed = writer.program, list(graph.updates)
         self.places = {word: place for place, word in enumerate(self.program.words)}  # (sort, name) -> place in a block
         self.leaves = {self.places["array", array.name]: node for node, array in writer.arrays.items()}
-        self.variables = {place: node.attrs["of"] for place, node in self.leaves.items() if node.op == "variable"}
-        self.block = (ctypes.c_int64 * len(self.places))()
         self.first = next(node.attrs["of"] for node in graph.nodes if node.op == "input" and node in self.split.rows)
 
     def launch(self, args, outs, sizes):
-        """Fill in a block of words and run. Variables are read, and overwritten, in their homes."""
-        block = type(self.block)()
+        """Fill in a block of words and run. Variables are read, and overwritten, at home."""
+        block = (ctypes.c_int64 * len(self.places))()  # a new one: threads may call at once
         for place, node in self.leaves.items():
             of = node.attrs["of"]
-            block[place] = address(args[of].data if node.op == "input" else of.settled().data)
+            block[place] = address((args[of] if node.op == "input" else home_of(of)).data)
         for k, out in enumerate(outs):
             block[self.places["array", f"out{k}"]] = address(out.data)
         for word, number in sizes.items():
@@ -298,15 +230,14 @@ class RowProgram:
                 block[self.places[word]] = number
         self.program.run(block)
         for variable in self.changed:
-            variable.written()
+            written_at_home(variable)
         return outs
 
     def run(self, args):
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
-        rows = args[self.first].spec.shape[0]
         outs = [node.spec.device.new(node.spec, kind=Tensor) for node in self.graph.outputs]
         with self.lock:
-            return self.launch(args, outs, {("size", "rows"): rows})
+            return self.launch(args, outs, {("size", "rows"): args[self.first].spec.shape[0]})
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""

@@ -1,8 +1,10 @@
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
+
+import copyreg
 import functools
-import operator
-import reprlib
+import itertools
 import threading
 
 import numpy as np
@@ -11,7 +13,7 @@ from levels import more
 from levels.hardware import DEVICES, Buffer, unmasked
 from levels.kernels import planned
 
-METHODS = {}  # "Tensor.to" -> a method that `levels_more` adds to that class, or to a class above it
+METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
 
 
 class Extended:
@@ -99,15 +101,6 @@ class Tensor(Operators, Buffer):
 
     __slots__ = ()
 
-    def __reduce__(self):  # for copy and pickle
-        return _placed, (self.numpy(), self.device.name)
-
-
-def check_numbers(what, x):
-    """Raise TypeError for a tensor of a trace, which has no numbers."""
-    if not isinstance(x.data, np.ndarray) and x.device.kind == "cpu":
-        raise TypeError(f"{what}: {x!r} has no numbers; return what you need from the function") from None
-
 
 class Run:
     """Stands at the door, and does at once whatever comes."""
@@ -121,8 +114,7 @@ class Run:
         try:
             plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
         except (TypeError, AttributeError):
-            for x in inputs:
-                check_numbers(op, x)
+            _check_live(op, inputs)
             raise
         return y
 
@@ -132,11 +124,8 @@ class Run:
 
     def assign(self, variable, value):
         """Let the variable name another tensor."""
-        check_numbers("assign", value)
+        _check_live("assign", [value])
         variable.replace(value)
-
-    def made(self, variable):
-        """A variable was made."""
 
 
 class _Door(threading.local):
@@ -145,6 +134,12 @@ class _Door(threading.local):
 
 DOOR = _Door()
 RUN = DOOR.stands
+
+
+def apply(op, *inputs, **attrs):
+    """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
+    inputs = as_tensors(inputs)
+    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
 class Passing(Run):
@@ -165,93 +160,6 @@ class Passing(Run):
 
     def assign(self, variable, value):
         self.below.assign(variable, value)
-
-    def made(self, variable):
-        self.below.made(variable)
-
-
-def apply(op, *inputs, **attrs):
-    """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
-    inputs = as_tensors(inputs)
-    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
-
-
-class Variable(Operators):
-    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay.
-
-    Programs that train have a home for its numbers, memory that no tensor shares, and overwrite them there. Each writing
-    has a number, so that the one knows when the other has newer ones.
-    """
-
-    def __init__(self, value, name=None, trainable=True):
-        tensor = as_tensor(value)
-        check_numbers("Variable", tensor)
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.writing, self.held, self.home, self.at_home = 0, (0, renamed(tensor)), None, -1
-        DOOR.stands.made(self)
-
-    shape = property(lambda self: self.spec.shape)
-    dtype = property(lambda self: self.spec.dtype)
-    device = property(lambda self: self.spec.device)
-    value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-
-    def numpy(self):
-        """A copy of the numbers as a NumPy array."""
-        return self.value.numpy()
-
-    def assign(self, value):
-        """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
-        value = as_tensor(value, self)
-        if value.spec is not self.spec:
-            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
-        DOOR.stands.assign(self, value)
-
-    def newest(self):
-        """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        writing, tensor = self.held
-        if writing != self.writing:
-            writing = self.writing
-            tensor = self.device.put(self.home.data, Tensor)
-            self.held = writing, tensor
-        return tensor
-
-    def replace(self, tensor):
-        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, renamed(tensor)
-        self.writing += 1
-
-    def settled(self):
-        """The home, with the newest numbers in it."""
-        if self.home is None:
-            self.home = self.device.alloc(self.shape, self.dtype)
-        if self.at_home != self.writing:
-            writing, tensor = self.held
-            self.device.write(self.home.data, tensor.data)
-            self.at_home = writing
-        return self.home
-
-    def written(self):
-        """A program has written new numbers at home."""
-        self.at_home = self.writing = self.writing + 1
-
-    def __reduce__(self):
-        return _variable, (self.numpy(), self.device.name, self.name, self.trainable)
-
-
-def renamed(x):
-    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
-    x.device.used += x.spec.nbytes
-    return Tensor(x.spec, x.data)
-
-
-def _placed(array, name):
-    """A tensor of these numbers on the device of that name, or here where there is none."""
-    place = next((device for device in DEVICES if device.name == name), DEVICES[0])
-    return place.put(array, Tensor)
-
-
-def _variable(array, device, name, trainable):
-    return Variable(_placed(array, device), name, trainable)
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
@@ -315,58 +223,73 @@ def _number(value, kind, name, spec):
     return spec.device.put(_in_range(np.asarray(value), spec.dtype), Tensor)
 
 
-def matmul(x, w):
-    """x[m, k] @ w[k, n] -> [m, n]"""
-    return apply("matmul", x, w)
+def _check_live(op, inputs):
+    """Raise TypeError if one of these has no numbers: a symbol that was carried out of its function."""
+    for x in inputs:
+        if x.device.kind == "cpu" and not isinstance(x.data, np.ndarray):
+            raise TypeError(f"{op}: {x!r} has no numbers; return what you need from the function")
 
 
-def gather(x, rows):
-    """The rows of x[n, …] with these numbers, an integer array -> [*rows.shape, …]. Raises IndexError for others."""
-    x = as_tensor(x)
-    if not isinstance(rows, Operators):
-        rows = np.asarray(rows)
-        if rows.dtype.kind != "i" and rows.size:
-            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
-        rows = x.device.put(rows.astype(np.int64), Tensor)
-    return apply("gather", x, rows)
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
 
 
-def exp(x):
-    """eˣ of each number"""
-    return apply("exp", x)
+class Variable(Operators):
+    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
+
+    def __init__(self, value, name=None, trainable=True):
+        tensor = as_tensor(value)
+        _check_live("Variable", [tensor])
+        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
+        self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
+        self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
+        self.born = next(BIRTHS)
+
+    shape = property(lambda self: self.spec.shape)
+    dtype = property(lambda self: self.spec.dtype)
+    device = property(lambda self: self.spec.device)
+    value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
+
+    def numpy(self):
+        """A copy of the numbers as a NumPy array."""
+        return self.value.numpy()
+
+    def assign(self, value):
+        """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
+        value = as_tensor(value, self)
+        if value.spec is not self.spec:
+            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
+        DOOR.stands.assign(self, value)
+
+    def replace(self, tensor):
+        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
+        self.held = self.writing + 1, renamed(tensor)
+        self.writing += 1
+
+    def newest(self):
+        """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
+        writing, tensor = self.held
+        if writing != self.writing:
+            writing = self.writing
+            tensor = self.device.put(self.home.data, Tensor)
+            self.held = writing, tensor
+        return tensor
 
 
-def log(x):
-    """The natural logarithm of each number"""
-    return apply("log", x)
+def renamed(x):
+    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
+    x.device.used += x.spec.nbytes
+    return type(x)(x.spec, x.data)
 
 
-def sqrt(x):
-    """The root of each number"""
-    return apply("sqrt", x)
+def _placed(array, name):
+    """A tensor of these numbers on the device of that name, or here where there is none."""
+    place = next((device for device in DEVICES if device.name == name), DEVICES[0])
+    return place.put(array, Tensor)
 
 
-def clip(x, low, high):
-    """x, but no number less than low and none more than high. Raises ValueError unless low <= high, two numbers."""
-    if not all(isinstance(bound, (int, float, np.number)) for bound in (low, high)) or not low <= high:
-        raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
-    return apply("clip", x, low=float(low), high=float(high))
+def _variable(array, device, name, trainable):
+    return Variable(_placed(array, device), name, trainable)
 
 
-def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
-    return apply("reduce_sum", x, axis=whole(axis), keepdims=keepdims)
-
-
-def reduce_mean(x, axis=None, keepdims=False):
-    """The sum divided by the count."""
-    return apply("reduce_mean", x, axis=whole(axis), keepdims=keepdims)
-
-
-def whole(axis):
-    """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
-    if isinstance(axis, tuple):
-        return tuple(map(whole, axis))
-    if isinstance(axis, (bool, np.bool_)) or not (axis is None or hasattr(axis, "__index__")):
-        raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
-    return axis if axis is None else operator.index(axis)
+copyreg.pickle(Tensor, lambda x: (_placed, (x.numpy(), x.device.name)))  # how Python copies and pickles them
+copyreg.pickle(Variable, lambda v: (_variable, (v.numpy(), v.device.name, v.name, v.trainable)))
