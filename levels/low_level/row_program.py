@@ -188,20 +188,46 @@ def _terms(node, inputs, totals):
     return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
 
 
+class Home:
+    """Where programs keep a variable's numbers, and overwrite them. No tensor shares this memory."""
+
+    def __init__(self, variable):
+        tensor = variable.held
+        self.buffer = variable.device.alloc(variable.shape, variable.dtype)
+        self.writing, self.held, self.at_home = 0, (0, tensor), -1  # held: of which writing, and the tensor
+
+    def replace(self, tensor):
+        """Another tensor was assigned."""
+        self.held = self.writing + 1, tensor
+        self.writing += 1
+
+    def newest(self):
+        """The newest numbers as a tensor: what was assigned, or a copy of what a program has written since."""
+        writing, tensor = self.held
+        if writing != self.writing:
+            writing, tensor = self.writing, self.buffer.device.put(self.buffer.data, Tensor)
+            self.held = writing, tensor
+        return tensor
+
+    def settle(self):
+        """Bring the newest numbers here. Returns the buffer."""
+        if self.at_home != self.writing:
+            writing, tensor = self.held
+            self.buffer.device.write(self.buffer.data, tensor.data)
+            self.at_home = writing
+        return self.buffer
+
+
 def home_of(variable):
-    """The memory in which programs keep a variable, with its newest numbers. No tensor shares it."""
+    """The memory in which programs keep a variable, with its newest numbers."""
     if variable.home is None:
-        variable.home = variable.device.alloc(variable.shape, variable.dtype)
-    if variable.at_home != variable.writing:
-        writing, tensor = variable.held
-        variable.device.write(variable.home.data, tensor.data)
-        variable.at_home = writing
-    return variable.home
+        variable.home = Home(variable)
+    return variable.home.settle()
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    variable.at_home = variable.writing = variable.writing + 1
+    variable.home.at_home = variable.home.writing = variable.home.writing + 1
 
 
 class RowProgram:

@@ -240,8 +240,7 @@ class Variable(Operators):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
-        self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
+        self.held, self.home = renamed(tensor), None
         self.born = next(BIRTHS)
 
     shape = property(lambda self: self.spec.shape)
@@ -262,17 +261,14 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, renamed(tensor)
-        self.writing += 1
+        if self.home is None:
+            self.held = renamed(tensor)
+        else:
+            self.home.replace(renamed(tensor))
 
     def newest(self):
-        """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        writing, tensor = self.held
-        if writing != self.writing:
-            writing = self.writing
-            tensor = self.device.put(self.home.data, Tensor)
-            self.held = writing, tensor
-        return tensor
+        """The tensor that it names, at once: the same one until it is assigned."""
+        return self.held if self.home is None else self.home.newest()
 
 
 def renamed(x):

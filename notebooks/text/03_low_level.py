@@ -48,21 +48,19 @@ f(2 + 1e-20j).imag / 1e-20
 # little more than numbers. Ours will not carry the derivative along. They will write down what happens, and we read it
 # backwards afterwards.
 #
-# At the end of this notebook a program like this one trains a line. It is PyTorch's spelling, with one import changed:
+# At the end of this notebook these lines train a model. Nobody derives a gradient in them:
 #
 # ```python
-# import levels.low_level as torch                  # was: import torch
-#
-# with GradientTape() as tape:                      # PyTorch's tape is always on
+# with GradientTape() as tape:                      # TensorFlow's name; in PyTorch each result remembers its op
 #     error = rows @ w + b - target
-#     loss = (error * error).mean()
-# dw, db = tape.gradient(loss, [w, b])              # torch.autograd.grad(loss, [w, b])
+#     loss = reduce_mean(error * error)
+# dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
 # ## The door
 #
 # On level 2 we launched kernels by name and found a place for every result by hand. Let a type of our own do that. Python
-# hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function:
+# hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function. (`None`: launch finds the place.)
 
 # %%
 from levels.hardware import pool
@@ -234,8 +232,9 @@ class Tensor(Operators, Buffer):
 # %% [markdown]
 # ### Who stands there
 #
-# The guest who runs. He gets an op, its plan, and tensors, and gives a tensor back. He also reads variables and assigns them:
-# that is how the state of a model passes the door, too.
+# The guest who runs. He gets an op, its plan, and tensors, and gives a tensor back. (A plan knows the result's spec, counts its
+# launches, and names the attributes that its kernel takes as numbers, such as a rate.) He also reads variables and assigns
+# them: that is how the state of a model passes the door, too.
 
 
 # %%
@@ -392,8 +391,8 @@ def _check_live(op, inputs):
 
 # %% [markdown]
 # A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one; what was computed from the old
-# one stays as it was. It is the state of a model. (The last lines, `newest` to the end, are about programs that overwrite its
-# numbers in place. They come into use with the program by rows.)
+# one stays as it was. It is the state of a model. (There is one Spec object for each device, shape and dtype, so `is` compares
+# them. A `home` it has only once a program keeps its numbers: see the program by rows.)
 
 
 # %%
@@ -408,8 +407,7 @@ class Variable(Operators):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
-        self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
+        self.held, self.home = renamed(tensor), None
         self.born = next(BIRTHS)
 
     shape = property(lambda self: self.spec.shape)
@@ -430,17 +428,14 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, renamed(tensor)
-        self.writing += 1
+        if self.home is None:
+            self.held = renamed(tensor)
+        else:
+            self.home.replace(renamed(tensor))
 
     def newest(self):
-        """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        writing, tensor = self.held
-        if writing != self.writing:
-            writing = self.writing
-            tensor = self.device.put(self.home.data, Tensor)
-            self.held = writing, tensor
-        return tensor
+        """The tensor that it names, at once: the same one until it is assigned."""
+        return self.held if self.home is None else self.home.newest()
 
 
 # %% tags=["hide-input"]
@@ -471,7 +466,7 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now a tensor. A few functions have no operator, and each is one line: a name for the door. Those that one task or
+# 7 again, now a tensor. A few functions have no operator, and most are one line: a name for the door. Those that one task or
 # the other needs are here; `levels_more` has more of the same kind. Those of neural nets have a room of their own.
 
 
@@ -556,7 +551,7 @@ def sigmoid(x):
 relu(constant([-1.0, 2.0])), reduce_mean(constant([1.0, 2.0, 6.0]))
 
 # %% [markdown]
-# Wrong calls are refused at the door, or below it, with one error:
+# Wrong calls are refused at the door, or below it, each with one error:
 
 # %%
 wrong = (
@@ -575,25 +570,25 @@ for call in wrong:
 # %% [markdown]
 # ## The chain rule, drawn
 #
-# One neuron and one row: the prediction is `x·w + b`, the error is `e = x·w + b - y`, and the loss `l = e²`. How does the loss
-# change when `w` does? Two nodes stand between them:
+# One neuron and one row: the prediction is `p = x·w + b`, the error is `e = p - y`, and the loss `l = e²`. How does the loss
+# change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
 #
 # ```
 #        × x = 3              × 2e = 4
-#   w ───────────▶  e  ───────────────▶  l          so l changes by 3 · 4 = 12 for each unit of w
+#   w ───────────▶  e  ───────────────▶  l          so l moves 3 · 4 = 12 times as far as w, for a small move
 # ```
 #
 # Move `w` by a little, and `e` moves 3 times as far. Move `e` by a little, and `l` moves 4 times as far. One after the other
-# the factors multiply: that is the chain rule. As a table, with x = 3, w = 2, b = 1 and y = 5, so e = 2:
+# the factors multiply: that is the chain rule. As a table, to be read from the bottom. The loss begins with 1; each line
+# hands on what its result has, times its slope:
 #
-# | forward | slope | what w gets |
-# |---|---|---|
-# | `p = x * w` | dp/dw = x = 3 | 12 |
-# | `e = p + b - y` | de/dp = 1 | 4 |
-# | `l = e * e` | dl/de = 2e = 4 | 1, where we begin |
+# | forward | slope | the result has | the input gets |
+# |---|---|---|---|
+# | `p = x * w + b` | dp/dw = x = 3 | 4 | w: 4 · 3 = 12 |
+# | `e = p - y` | de/dp = 1 | 4 | p: 4 · 1 = 4 |
+# | `l = e * e` | dl/de = 2e = 4 | 1 | e: 1 · 4 = 4 |
 #
-# Read the last column from the bottom. By hand it is exact, and takes a person for each program. Or by a nudge: move `w` a
-# little up and a little down, and compare.
+# By hand it is exact, and takes a person for each program. Or by a nudge: move `w` a little up and a little down, and compare.
 
 
 # %%
@@ -604,19 +599,17 @@ def loss_of(w, b, x=3.0, y=5.0):
 
 by_hand = 2 * (3.0 * 2.0 + 1.0 - 5.0) * 3.0
 by_nudge = (loss_of(2.0 + 1e-6, 1.0) - loss_of(2.0 - 1e-6, 1.0)) / 2e-6
-print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
+print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}")
 
 # %% [markdown]
 # The nudge takes no person, but two runs for each weight, and it rounds. We look for a way that is exact and takes no person.
 #
 # ## The tape
 #
-# The second guest writes down each op that passes: its name, its inputs, its attributes, its result. You write him. Fill in
-# the line; the cell beneath says whether it is right. (The check: after one addition, the names on the list are `['add']`.)
+# A small tool first, which opens the room:
 
 # %%
 #| export autodiff
-# blank: tell
 """The tape: a list of what passed the door, read backwards it gives the gradient."""
 
 import math
@@ -624,10 +617,35 @@ import math
 from levels import more
 
 
-def write_down(records, op, inputs, attrs, y):
-    """Add one op to the records of a tape: (op, inputs, attrs, y)."""
-    records.append((op, inputs, attrs, y))
+def size(spec):
+    """How many numbers a tensor of this Spec has."""
+    return math.prod(spec.shape)
 
+
+# %% [markdown]
+# The second guest writes down each op that passes: its name, its inputs, its attributes, its result, as one tuple in that
+# order. This function is **yours to fill in**. When its cell runs, it says whether it is right. Left as it is, or as long as a
+# case says no, the course's own goes on in its place; once it is right, your level is built from yours.
+
+
+# %%
+#| export autodiff blank write_down
+def write_down(records, op, inputs, attrs, y):
+    """Add one op to the list of a tape's records."""
+    ...  # 1 line
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>A list grows by <code>append</code>.</details>
+# <details><summary>Second hint</summary>One tuple of four: the op, its inputs, its attributes, the result.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def write_down(records, op, inputs, attrs, y):
+#     """Add one op to the list of a tape's records."""
+#     records.append((op, inputs, attrs, y))
+# ```
+# </details>
 
 # %% [markdown]
 # `GradientTape` is that guest. `with` opens and closes it. He passes every op on, and writes it down while he listens. And he
@@ -668,19 +686,30 @@ with _Tape() as tape:
 # %% [markdown]
 # Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if the
 # loss changes by `dy` for each unit of the op's *result*, by how much does it change for each unit of each *input*? That is
-# one line of the table above, its **vjp** (vector-Jacobian product).
+# one line of the table above, its **vjp** (vector-Jacobian product: for arrays, the gradients times the table of all slopes).
 #
 # Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So what does `a` get?
 # Write it. (The check asks for y = 2·3 with dy = 1: the 2 gets 3, and the 3 gets 2.)
 
 
 # %%
-#| export autodiff
-# blank: times
+#| export autodiff blank times_back
 def times_back(dy, other):
     """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
-    return dy * other
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>A unit of <code>a</code> moves the product by <code>b</code>, the other factor.</details>
+# <details><summary>Second hint</summary>And each unit of the product moves the loss by <code>dy</code>. One after the other, factors multiply.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def times_back(dy, other):
+#     """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
+#     return dy * other
+# ```
+# </details>
 
 # %% [markdown]
 # One row an op, one function an input. (`relu_grad` and its like are kernels of level 2, which we wrote there for the way back.
@@ -707,7 +736,8 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
 # ## The walk back
 #
 # It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
-# In its smallest form:
+# (A tensor is a key by who it is, not by its numbers; and a variable hands out the same tensor until it is assigned.) In its
+# smallest form:
 
 
 # %%
@@ -723,7 +753,7 @@ def walk(records, loss, give):
     return gradients
 
 
-print("w gets", float(walk(tape.records, loss, give)[w.value]), "- by hand", by_hand)
+print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand {by_hand}")
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -739,15 +769,26 @@ checks.predict(
 
 
 # %%
-#| export autodiff
-# blank: accumulate
+#| export autodiff blank hand_on
 def hand_on(gradients, x, share):
     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
-    gradients[x] = gradients[x] + share if x in gradients else share
+    ...  # 1 to 4 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so.</details>
+# <details><summary>Second hint</summary>If it has, the new one is the sum of both, <code>gradients[x] + share</code>; if not, it is the share.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def hand_on(gradients, x, share):
+#     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+#     gradients[x] = gradients[x] + share if x in gradients else share
+# ```
+# </details>
 
 # %%
-print("w gets", float(walk(tape.records, loss, hand_on)[w.value]), "- by hand", by_hand)
+print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand {by_hand}")
 
 # %% [markdown]
 # 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives the
@@ -791,33 +832,43 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
 
 # %%
-#| export autodiff
-# blank: unbroadcast
+#| export autodiff blank unbroadcast
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    extra = len(dx.spec.shape) - len(shape)
-    if extra:
-        dx = reduce_sum(dx, axis=tuple(range(extra)))
-    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
-        if have != wanted:
-            dx = reduce_sum(dx, axis=axis, keepdims=True)
-    return dx
+    ...  # about 7 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Axes are compared from the right. What the input lacks on the left is summed away; where it
+# has a 1 and <code>dx</code> has more, that axis is summed and stays, as a 1.</details>
+# <details><summary>Second hint</summary><code>extra = len(dx.spec.shape) - len(shape)</code> axes go first, all at once, with
+# <code>axis=tuple(range(extra))</code>. Then walk over the pairs of <code>dx.spec.shape</code> and <code>shape</code>, with
+# <code>keepdims=True</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def unbroadcast(dx, shape):
+#     """dx summed over the axes in which an input of this shape was repeated."""
+#     extra = len(dx.spec.shape) - len(shape)
+#     if extra:
+#         dx = reduce_sum(dx, axis=tuple(range(extra)))
+#     for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
+#         if have != wanted:
+#             dx = reduce_sum(dx, axis=axis, keepdims=True)
+#     return dx
+# ```
+# </details>
 
 # %%
 unbroadcast(dy, (1, 4)).shape
 
 # %% [markdown]
-# The reverse of a sum is to spread: every number of x gets the `dy` that it went into. For a mean, divided by the count.
+# The reverse of a sum is to spread: every number of x gets the `dy` that it went into. For a mean, divided by the count. (Of x
+# only the shape is read.)
 
 
 # %%
 #| export autodiff
-def size(spec):
-    """How many numbers a tensor of this Spec has."""
-    return math.prod(spec.shape)
-
-
 def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
     """The reverse of reducing x to `dy`: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:
@@ -830,10 +881,10 @@ def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
 
 # %% [markdown]
 # And the product of matrices. With `X` and `W` for what is multiplied, `dX = dy·Wᵀ` and `dW = Xᵀ·dy`. No transpose is ever made:
-# the kernel reads the other way round. (So each rule must hold for operands that were given the other way round, too.)
+# the kernel reads the other way round. (Folded: the two rules, for operands that were given the other way round, too.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export autodiff
 def _matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
@@ -851,8 +902,8 @@ VJPS["matmul"] = _matmul_vjp_x, _matmul_vjp_w
 
 # %% [markdown]
 # Now the walk that we keep. It is the loop from above with three cares: ops that no source leads to are skipped, a gradient of
-# another shape is added up first, and a missing rule or source is said in words. (Folded: which records are useful, and where
-# a rule is looked up.)
+# another shape is added up first, and a missing rule or source is said in words. (Folded: which records are useful, and
+# where a rule is looked up. `more` asks `levels_more` for what is missing here.)
 
 
 # %%
@@ -898,7 +949,8 @@ def _rules(op, count):
 
 # %% [markdown]
 # `gradient` is the walk, behind checks of what would give a wrong gradient in silence: a tape that was read before, a variable
-# that changed on the way, numbers that are no floats. (Folded: nothing else stands there but the checks, and how a tape prints.)
+# that changed on the way, numbers that are no floats. While it walks, the tape does not listen. (Folded: these checks, and how a
+# tape prints.)
 
 
 # %% tags=["hide-input"]
@@ -953,12 +1005,12 @@ with GradientTape(persistent=True) as tape:
     error = x * w + b - y
     loss = error * error
 dw, db = tape.gradient(loss, [w, b])
-print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}, by the tape {float(dw)}")
+print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}, by the tape {float(dw)}")
 tape
 
 # %% [markdown]
 # **Walk it step by step.** Move `step` and watch where each gradient goes. Then choose with `bump` one of the four inputs. It
-# is raised by a millionth, and the green numbers show how far each value moves. Where green meets blue, gradient times move
+# is raised by a millionth, and the green numbers show how far each value moves, in millionths. Where green meets blue, gradient times move
 # is what the loss moves by, at every step.
 
 
@@ -1026,16 +1078,24 @@ cases = {
     "negative": (lambda x: -x, a),
     "exp": (exp, a),
     "log": (log, a),
-    "relu": (relu, row),
+    "relu": (relu, m),
     "sigmoid": (sigmoid, a),
-    "clip": (lambda x: clip(x, -0.5, 0.9), a),
-    "reduce_sum": (lambda x: reduce_sum(x * x, axis=1), c),
-    "reduce_mean": (lambda x: reduce_mean(x * x, axis=0), c),
+    "clip": (lambda x: clip(x, 0.8, 1.2), a),
+    "reduce_sum": (lambda x: reduce_sum(x * x, axis=1, keepdims=True), c),
+    "reduce_mean": (lambda x: reduce_mean(x * x), c),
     "matmul": (lambda x, y: (x @ y) * (x @ y), a, m),
 }
 assert {*cases} == {*VJPS}, {*cases} ^ {*VJPS}
 worst = {op: meets_nudge(*case) for op, case in cases.items()}
 print(f"{len(cases)} rules, all within 1e-6:", all(difference < 1e-6 for difference in worst.values()))
+
+# %% [markdown]
+# And does the nudge notice a wrong rule? We swap the two of the product:
+
+# %%
+right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
+print(f"off by {meets_nudge(*cases['multiply']):.4f}")
+VJPS["multiply"] = right
 
 # %% [markdown]
 # ## A train step
@@ -1151,7 +1211,8 @@ import timeit
 
 one, i = constant(np.ones((10, 1))), constant(task.batches[0])
 t_op = min(timeit.repeat(lambda: one + one, number=1000, repeat=5)) / 1000
-t_step = min(timeit.repeat(lambda: step(gather(x_, i), gather(y_, i)), number=100, repeat=5)) / 100
+rows, target = gather(x_, i), gather(y_, i)
+t_step = min(timeit.repeat(lambda: step(rows, target), number=100, repeat=5)) / 100
 print(f"an addition {t_op * 1e6:.1f} µs, a step {t_step * 1e6:.0f} µs")
 
 # %%
@@ -1347,7 +1408,12 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 
 # %% [markdown]
 # Forward, gradient and update, all in one list: the walk of the tape passed the door as well. x0 and x1 are the arguments. The
-# `spread` is the gradient of the mean, a tenth of 1 for each row.
+# `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the same product: the rule of `error * error` is
+# asked once for each factor.) Two guests stood one behind the other:
+#
+# ```
+# program ──▶ tape: writes it down, asks the next ──▶ trace: a node, and a symbol back
+# ```
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1395,21 +1461,35 @@ before
 
 
 # %%
-#| export graph
-# blank: needed
+#| export graph blank needed_by
 def needed_by(nodes, wanted):
     """Those of the nodes that these wanted ones need, themselves included, in the same order."""
-    needed = set(wanted)
-    for node in reversed(nodes):
-        if node in needed:
-            needed.update(node.inputs)
-    return [node for node in nodes if node in needed]
+    ...  # about 5 lines
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>Keep a set of what is needed, which begins with what is wanted. A needed node makes its <code>inputs</code> needed.</details>
+# <details><summary>Second hint</summary>Every input is older than the node that reads it. So go through the list from its end, and each node is decided
+# when you reach it.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def needed_by(nodes, wanted):
+#     """Those of the nodes that these wanted ones need, themselves included, in the same order."""
+#     needed = set(wanted)
+#     for node in reversed(nodes):
+#         if node in needed:
+#             needed.update(node.inputs)
+#     return [node for node in nodes if node in needed]
+# ```
+# </details>
 
 
 # %%
 #| export graph
 def dce(graph):
     """Dead code elimination: only what a result or a new value needs, and the variables that get one."""
+    # a variable that is written is kept, though nobody may read its old value: it says where the new one goes
     updated = [node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates]
     wanted = [*graph.outputs, *graph.updates.values(), *updated]
     return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)
@@ -1420,12 +1500,12 @@ dce(before)
 
 # %% [markdown]
 # It is the walk back again: from what is wanted to what it needs, in one pass from the end. Such a **pass** takes a graph and
-# gives a smaller one that computes the same. (Two more are in [more/03_passes](more/03_passes.ipynb).)
+# gives one that computes the same with less. (Two more are in [more/03_passes](more/03_passes.ipynb).)
 #
 # ## Replay
 #
-# The easiest way to run a graph is to run its ops in order. No Python function, no tape, no walk: the graph holds all three.
-# The plans are found once.
+# The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
+# plans are found once.
 
 # %%
 #| export replay
@@ -1484,7 +1564,6 @@ replay = Replay(dce(graph))
 print([float(replay.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batches[:100]] == losses[:100])
 
 # %% tags=["nbval-ignore-output"]
-rows, target = gather(x_, i), gather(y_, i)
 t_replay = min(timeit.repeat(lambda: replay.run([rows, target]), number=100, repeat=5)) / 100
 print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 
@@ -1498,9 +1577,10 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 # that you wrote by hand in notebook 01. So let the computer write it, with the very same assembler.
 #
 # What must it know of an op? Whether it **adds rows up**; if not, whether it **keeps them apart**; and what it computes for
-# one row, number by number. Three functions an op, one row of a table. An elementwise op never adds rows up, and keeps them
-# apart where all its inputs are as long as the batch or are repeated. For each number it does what its kernel says, because
-# the kernel is written once for floats and for the assembler's values alike:
+# one row, number by number. Three functions an op, one row of a table. The numbers of a row are NumPy arrays of *objects*: each
+# is an assembler's value, a register of the program that is being written. An elementwise op never adds rows up, and keeps
+# them apart where all its inputs are as long as the batch or are repeated. For each number it does what its kernel says,
+# because the kernel is written once for floats and for the assembler's values alike:
 
 # %%
 #| export forms
@@ -1530,7 +1610,7 @@ def _elementwise_values(node, inputs, by_row, row, batch):
     """The op's scalar function of each number; what has no rows is repeated for all."""
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
     if node.op == "spread" and row and not by_row[0] and numbers["count"] != 1.0:
-        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # the batch of the call
+        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # one program serves any batch
     axes = len(node.spec.shape)
     inputs = [x[0] if row and not own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
     function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
@@ -1825,26 +1905,60 @@ def _terms(node, inputs, totals):
 
 
 # %% [markdown]
-# The program overwrites the weights, as notebook 01's did. So each variable gets a **home**, memory that no tensor shares: nobody
-# who kept an older tensor sees it change. Each writing has a number, and whoever has numbers of an older one copies first.
+# The program overwrites the weights, as notebook 01's did. So each variable gets a **home**: memory that no tensor shares, so that
+# nobody who kept an older tensor sees it change. Each writing of the variable has a number:
+#
+# | what happens | writing | the tensor is of | the home is of |
+# |---|---|---|---|
+# | `w.assign(…)` | 1 | 1 | 0 |
+# | a program runs: it copies to the home, then writes there | 2 | 1 | 2 |
+# | somebody reads `w`: a copy becomes the tensor | 2 | 2 | 2 |
+
+
+# %%
+#| export row_program
+class Home:
+    """Where programs keep a variable's numbers, and overwrite them. No tensor shares this memory."""
+
+    def __init__(self, variable):
+        tensor = variable.held
+        self.buffer = variable.device.alloc(variable.shape, variable.dtype)
+        self.writing, self.held, self.at_home = 0, (0, tensor), -1  # held: of which writing, and the tensor
+
+    def replace(self, tensor):
+        """Another tensor was assigned."""
+        self.held = self.writing + 1, tensor
+        self.writing += 1
+
+    def newest(self):
+        """The newest numbers as a tensor: what was assigned, or a copy of what a program has written since."""
+        writing, tensor = self.held
+        if writing != self.writing:
+            writing, tensor = self.writing, self.buffer.device.put(self.buffer.data, Tensor)
+            self.held = writing, tensor
+        return tensor
+
+    def settle(self):
+        """Bring the newest numbers here. Returns the buffer."""
+        if self.at_home != self.writing:
+            writing, tensor = self.held
+            self.buffer.device.write(self.buffer.data, tensor.data)
+            self.at_home = writing
+        return self.buffer
 
 
 # %%
 #| export row_program
 def home_of(variable):
-    """The memory in which programs keep a variable, with its newest numbers. No tensor shares it."""
+    """The memory in which programs keep a variable, with its newest numbers."""
     if variable.home is None:
-        variable.home = variable.device.alloc(variable.shape, variable.dtype)
-    if variable.at_home != variable.writing:
-        writing, tensor = variable.held
-        variable.device.write(variable.home.data, tensor.data)
-        variable.at_home = writing
-    return variable.home
+        variable.home = Home(variable)
+    return variable.home.settle()
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    variable.at_home = variable.writing = variable.writing + 1
+    variable.home.at_home = variable.home.writing = variable.home.writing + 1
 
 
 # %% tags=["hide-input"]
@@ -1910,16 +2024,18 @@ def address(array):
 line.set_weights(task.weights)
 program = RowProgram(dce(graph), 10)
 print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batches[:100]] == losses[:100])
-print(len(program.program.text.splitlines()), "lines of LLVM's language; the first sum of the loop:")
-print(*[line for line in program.program.text.splitlines() if "fmul" in line][:3], sep="\n")
+lines = program.program.text.splitlines()
+print(len(lines), "lines of LLVM's language; x·w + b of one row, from 0.0 on:")
+print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n")
 
 # %% [markdown]
-# The same hundred losses, to the last bit.
+# The same hundred losses, to the last bit. (In float64 there is one lane, and sums run in order, as everywhere in this course.)
 #
 # ## `function`
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose, keep. What a program depends on is
-# its **cache key**: the specs of tensors, and the values of everything else.
+# its **cache key**: the specs of tensors, and the values of other arguments. What else Python reads, a global or the learning rate
+# in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule. [Guards](more/03_guards.ipynb) watch.)
 
 # %%
 #| export functions
@@ -1947,7 +2063,8 @@ def program_of(graph, batch, over):
 
 
 # %% [markdown]
-# Two back ends, then, and the easiest is the last: it can run whatever passed the door. A function that is called while a tape
+# Two back ends, then, and the easiest is the last: it can run whatever passed the door, and its `why` says what kept the other
+# from it. A function that is called while a tape
 # or a trace stands at the door runs undecorated, so that they hear of every op. With `eager` you can ask for the same: it is a
 # guest who does nothing.
 
@@ -2123,7 +2240,8 @@ told = f"eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, one compiled cal
 print(f"µs a step: {told}, many in a call {t_over * 1e6:.2f}")
 
 # %% [markdown]
-# Bought back. A step in a call of many costs what level 1's did. A function that asks for a number gets an error that says what
+# Bought back: with all steps in one call there is no Python between them, and a step costs what level 1's did. One call alone
+# costs the Python around it. A function that asks for a number gets an error that says what
 # to do instead, and a kernel of your own is respected: it stays a launch, and the step is replayed.
 
 
@@ -2285,10 +2403,9 @@ print(f"3 eager       {launches * t_op * 1e6:11.3g} {op_by_op:10.3g}")
 print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as level 1's, by hand)")
 
 # %% [markdown]
-# The eager prediction counts each launch as an addition; axes, the tape and its walk cost more. What the compiled run takes
-# beyond level 1's is tracing and assembling, shared by all steps. Tapes and dictionaries happen once, while we trace. What
-# runs is a program of level 1, and you know every part of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit`
-# go the same way: trace, make smaller, lower, emit.
+# The eager prediction counts each launch as an addition of ten numbers; these have a hundred rows, and a tape that is read. What
+# runs compiled is a program of level 1: tapes and dictionaries happened once, while we traced. `jax.jit` and `tf.function` with
+# XLA go the same way: trace, make smaller, choose machine code. (`torch.compile` traces Python's bytecode.)
 #
 # ### The level below | here
 #
@@ -2308,7 +2425,7 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 # | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
 # | state | `tf.Variable`, `.assign` | `torch.nn.Parameter`, in place | `Variable`, `.assign` |
 # | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
-# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)` | `tape.gradient(loss, ws)`, `grad` |
+# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)` | `tape.gradient(loss, ws)` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
 #
 # ## Where to go from here
@@ -2321,7 +2438,7 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 # ## Exercises (75 min, optional)
 #
 # As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's
-# own tensors, in many shapes, and in float32 as well as in float64.
+# own tensors, in many shapes, and in float32 as well as in float64. (The numbers between stand in the notebooks that branch off.)
 #
 # ### 03-1 · A rule for a layer
 #
@@ -2385,7 +2502,7 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 
 # %% [markdown]
 # The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is
-# right? (Ask a nudge.) Then look for the cause: `print(printed(collected(makers, z)))` is the list for the second
+# right? (Ask a nudge.) Then look for the cause: `print([op for op, *_ in collected(makers, z)])` is the list for the second
 # formula, and a line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)` shows why: two
 # roads lead from z to u, a short one and a long one.
 #
