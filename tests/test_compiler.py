@@ -20,7 +20,7 @@ from course import tasks
 from course.build import ROOT, environment
 from levels import low_level
 from levels.hardware import assembler, pool
-from levels.kernels import ELEMENTWISE, KERNELS, PLANS, TRIALS, scalar, use
+from levels.kernels import ELEMENTWISE, KERNELS, PLANS, scalar, use
 from levels.low_level import (
     ENGINES,
     TAPES,
@@ -1088,7 +1088,7 @@ def test_a_kernel_in_use_is_respected(back_end):
 @pytest.fixture
 def own_ops():
     """What ops are added in a test is taken away again."""
-    tables = KERNELS, ELEMENTWISE, TRIALS, VJPS, compiler.PLANNERS
+    tables = KERNELS, ELEMENTWISE, VJPS, compiler.PLANNERS
     before = [dict(table) for table in tables]
     yield
     for table, old in zip(tables, before, strict=True):

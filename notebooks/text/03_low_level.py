@@ -381,8 +381,6 @@ def new_tensor(spec):
 #| export tensors
 def at_once(op, plan, inputs, attrs):
     """The engine that runs an op at once, into new memory."""
-    if type(plan.spec) is tuple:
-        raise TypeError(f"{op}: has several results; launch it")
     y = new_tensor(plan.spec)
     plan.launches += 1
     if plan.plain and len(inputs) == 2:
@@ -2197,11 +2195,13 @@ def in_programs(function, masks, floats, numbers):
 
 def loop_of(node):
     """The Spec, a shape and a dtype of floats, that all nodes of a loop share. None for a node that fits in none."""
-    results, _, _, masks = ELEMENTWISE.get(node.op, (0, None, None, 0))
+    _, _, masks, _ = ELEMENTWISE.get(node.op, (None, None, 0, None))
     dtype, device = node.inputs[-1].spec.dtype, node.spec.device
     plain = node.op == "cast" and dtype in (np.dtype(bool), node.spec.dtype) and own_kernel(node)
     loop = device.spec(node.spec.shape, node.spec.dtype if plain else dtype)
-    if loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or device.kind != "cpu" or results != 1 and not plain:
+    if loop.dtype not in REAL or not 0 < loop.nbytes < 2**31 or device.kind != "cpu":
+        return None
+    if node.op not in ELEMENTWISE and not plain:
         return None
     function, floats = KERNELS[node.op, device.kind], len(node.inputs) - masks
     return loop if plain or in_programs(function, masks, floats, tuple(numbers_of(node))) else None
