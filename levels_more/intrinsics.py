@@ -10,7 +10,10 @@ from levels.kernels import STANDS
 
 
 def intrinsic(function):
-    """As numba's decorator of that name, for which numba need not be there before something is compiled."""
+    """As numba's decorator of that name, for which numba need not be there before something is compiled.
+
+    It gives a name that only kernels can call; what stands for it there is numba's intrinsic.
+    """
 
     @functools.cache
     def in_numba():
@@ -18,8 +21,12 @@ def intrinsic(function):
 
         return intrinsic(function)
 
-    STANDS[function] = lambda dtype: in_numba()
-    return function
+    @functools.wraps(function)
+    def named(*arguments):
+        raise TypeError(f"{function.__name__} writes instructions: only kernels can call it")
+
+    STANDS[named] = lambda dtype: in_numba()
+    return named
 
 
 def llvm_function(name):
