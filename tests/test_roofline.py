@@ -10,9 +10,10 @@ import time
 import pytest
 
 from course.figures import host_caches
-from levels.hardware import Device, Pool, amount, host_lanes, pool
+from levels.hardware import Device, host_lanes, pool
 from levels.hardware.device import MEASURES
-from levels.hardware.roofline import measure_bandwidth, measure_latency, measure_launch
+from levels.hardware.roofline import measure_bandwidth, measure_launch
+from levels_more.measuring import Pool, amount, measure_latency
 
 CPU = pool()["cpu:0"]
 KIB, MIB = 2**10, 2**20
