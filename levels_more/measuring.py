@@ -77,3 +77,25 @@ def measure_latency(device, nbytes, steps=2**15):
     starts = [device.put(order[i : i + 1]) for i in draw.integers(0, len(order), 7)]  # not twice the same way
     walks = iter([program.bind(chain=chain, start=start, out=out) for start in starts])
     return seconds(lambda: next(walks)()) / steps
+
+
+@functools.cache
+def read_program(sums=8):
+    """The program that adds up x[blocks, sums, lanes] in independent sums, as many times over as out[passes] is long."""
+    a = Assembler("read", "f4")
+    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")
+    with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
+        totals = [a.sum() for _ in range(sums)]
+        with a.loop("passes"), a.loop("blocks") as i:
+            for k, total in enumerate(totals):
+                total += a.load(x, i, k, lane)
+        a.store(sum((total.total() for total in totals), 0.0), out, 0)
+    return a.assemble()
+
+
+def measure_reading(device, nbytes=2**28):
+    """Bytes a second that one core of a CPU reads, over and over, from that many bytes (default: beyond the caches)."""
+    program, passes = read_program(), max(1, 2**27 // nbytes)
+    _, sums, lanes = program.arrays["x"].shape
+    x = device.put(np.ones((nbytes // 4 // sums // lanes, sums, lanes), "f4"))
+    return passes * x.spec.nbytes / seconds(program.bind(x=x, out=device.alloc((passes,), "f4")))

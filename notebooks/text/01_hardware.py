@@ -541,43 +541,13 @@ def unmasked(values):
 
 
 # %% [markdown]
-# A device counts what it hands out, and refuses what it does not have:
+# A device counts what it hands out, and refuses what it does not have. Three verbs: new memory, memory with given numbers, and
+# memory given back.
 
 
 # %%
 #| export device
 class _Memory:
-    """What a device has: `memory` in bytes (None: unknown), and `used` of it."""
-
-    empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
-    read, write = staticmethod(np.copy), staticmethod(np.copyto)
-    reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
-
-    def __init__(self, name, memory, simulated=False):
-        self.name, self.kind, self.memory = name, name.split(":")[0], memory
-        self.simulated, self.used, self.measured, self.specs = simulated, 0, {}, {}
-
-    def spec(self, shape, dtype):
-        """The Spec of a buffer on this device."""
-        key = tuple(map(int, shape)), np.dtype(dtype)
-        return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
-
-    def new(self, spec, make=np.empty, kind=Buffer):
-        """A buffer of a Spec of this device, in memory that `make` gives. Raises MemoryError when less is free."""
-        if self.memory is not None and spec.nbytes > self.memory - self.used:
-            raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
-        data = make(spec.shape, spec.dtype)
-        self.used += spec.nbytes
-        return kind(spec, data)
-
-
-# %% [markdown]
-# Three verbs stand on these two: new memory, memory with given numbers, and memory given back.
-
-
-# %%
-#| export device
-class _Store(_Memory):
     """Memory that can be asked for, filled, and given back."""
 
     def alloc(self, shape, dtype):
@@ -601,8 +571,8 @@ class _Store(_Memory):
 
 
 # %% [markdown]
-# The rest is folded: `Device` adds how fast it is, which waits until *What a step costs*; `pool()` gives the devices of this
-# computer by name, and with `cpus=2` a simulated second one; level 3 will say with `placed_on` where numbers go.
+# The rest is folded: `Device` counts bytes, and adds how fast it is, which waits until *What a step costs*; `pool()` gives the
+# devices of this computer by name, and with `cpus=2` a simulated second one; level 3 will say with `placed_on` where numbers go.
 
 # %% tags=["hide-input"]
 #| export device
@@ -613,8 +583,29 @@ from levels import more
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
-class Device(_Store):
-    """One member of the pool: memory, and a speed that is measured when it is first asked for."""
+class Device(_Memory):
+    """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
+
+    empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
+    read, write = staticmethod(np.copy), staticmethod(np.copyto)
+    reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
+
+    def __init__(self, name, memory, simulated=False):
+        self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
+        self.used, self.measured, self.specs = 0, {}, {}
+
+    def spec(self, shape, dtype):
+        """The Spec of a buffer on this device."""
+        key = tuple(map(int, shape)), np.dtype(dtype)
+        return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
+
+    def new(self, spec, make=np.empty, kind=Buffer):
+        """A new buffer of a Spec of this device, in memory that `make` gives. Raises MemoryError when less is free."""
+        if self.memory is not None and spec.nbytes > self.memory - self.used:
+            raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
+        data = make(spec.shape, spec.dtype)
+        self.used += spec.nbytes
+        return kind(spec, data)
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
@@ -731,89 +722,86 @@ for attempt in (lambda: other.alloc((2**40,), "f4"), lambda: (other.free(there),
 #     a.store(v * v + v, y, i)
 # ```
 #
-# `Value` keeps its idea. New is `a`, the program it belongs to, and `lanes`, which will be 1 for a while. (The six
-# comparisons, and how an operand becomes the text of a register, are folded below. Values of two programs, or of a loop
-# that has ended, are refused there.)
+# `Value` keeps its idea. New are `a`, the program it belongs to, a type that the program's dtype decides, and `lanes`, which will
+# be 1 for a while. (How an operand becomes the text of a register is folded below: values of two programs, or of a loop that has
+# ended, are refused there.)
 
 
 # %%
 #| export values
 def arithmetic(instruction, x, y):
     """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
-    a = x.a if isinstance(x, Value) else y.a
+    a = _program(x, y)
     (x, y), lanes = _together(a, x, y)
     return Value(a, a.write(f"{instruction} {a.flags}{_laned(a.real, lanes)} {x}, {y}"), lanes)
 
 
-class _Number:
+def comparison(how, x, y):
+    """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
+    a = _program(x, y)
+    (x, y), lanes = _together(a, x, y)
+    return Condition(a, a.write(f"fcmp {how} {_laned(a.real, lanes)} {x}, {y}"), lanes)
+
+
+# %% [markdown]
+# Each operator is a method, and where a Python number stands on the left, as in `2.0 * v`, Python asks for its mirror image:
+
+
+# %%
+#| export values
+def _both(write, *how):
+    """Two methods: value · other, and other · value."""
+    return lambda x, y: write(*how, x, y), lambda x, y: write(*how, y, x)
+
+
+class Value:
     """What a register will hold: one number, or one in each lane. Its operators write instructions."""
 
     def __init__(self, a, register, lanes=1):
         self.a, self.register, self.lanes, self.scope = a, register, lanes, a.scope
 
-    def __add__(self, other):
-        return arithmetic("fadd", self, other)
+    def __repr__(self):
+        return f"{type(self).__name__} {self.register}"
 
-    def __sub__(self, other):
-        return subtract(self, other)
+    def __bool__(self):
+        raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
 
-    def __mul__(self, other):
-        return arithmetic("fmul", self, other)
+    __add__, __radd__ = _both(arithmetic, "fadd")
+    __sub__, __rsub__ = _both(subtract)
+    __mul__, __rmul__ = _both(arithmetic, "fmul")
+    __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
+    __lt__, __gt__ = _both(comparison, "olt")
+    __le__, __ge__ = _both(comparison, "ole")
+    __eq__, __ne__ = _both(comparison, "oeq")[0], _both(comparison, "une")[0]
 
-    def __truediv__(self, other):
-        return arithmetic("fdiv", self, other)
+    def __neg__(self):
+        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
+
+
+# %% [markdown]
+# A program has no `if`. A comparison gives a yes or a no in a register, and `select` takes one of two numbers:
+
+
+# %%
+#| export values
+class Condition(Value):
+    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
+
+
+def select(condition, x, y):
+    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    if not isinstance(condition, Condition):
+        return x if condition else y
+    a = _live(condition.a, condition).a
+    (x, y), lanes = _together(a, x, y, lanes=condition.lanes)
+    chosen = _spread(a, "i1", condition.register, condition.lanes, lanes)
+    kind, choice = _laned(a.real, lanes), _laned("i1", lanes)
+    return Value(a, a.write(f"select {choice} {chosen}, {kind} {x}, {kind} {y}"), lanes)
 
 
 # %% tags=["hide-input"]
 #| export values
 import numbers
-
-
-class Value(_Number):
-    """What a register will hold: one number, or one in each lane. Its operators write instructions, as those of floats do."""
-
-    def __radd__(self, other):
-        return arithmetic("fadd", other, self)
-
-    def __rsub__(self, other):
-        return subtract(other, self)
-
-    def __rmul__(self, other):
-        return arithmetic("fmul", other, self)
-
-    def __rtruediv__(self, other):
-        return arithmetic("fdiv", other, self)
-
-    def __neg__(self):
-        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
-
-    def __lt__(self, other):
-        return comparison("olt", self, other)
-
-    def __le__(self, other):
-        return comparison("ole", self, other)
-
-    def __eq__(self, other):
-        return comparison("oeq", self, other)
-
-    def __ne__(self, other):
-        return comparison("une", self, other)
-
-    def __ge__(self, other):
-        return comparison("oge", self, other)
-
-    def __gt__(self, other):
-        return comparison("ogt", self, other)
-
-    def __bool__(self):
-        raise TypeError(f"{self.a.name}: {self!r} is not known while the program is written; use select(c, x, y)")
-
-    def __repr__(self):
-        return f"{type(self).__name__} {self.register}"
-
-
-class Condition(Value):
-    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
 
 
 class Index(Value):
@@ -840,6 +828,11 @@ def _spread(a, kind, register, have, lanes):
     return a.write(f"shufflevector {wide} {first}, {wide} poison, <{lanes} x i32> zeroinitializer")
 
 
+def _program(*operands):
+    """The program that these operands belong to."""
+    return next(x.a for x in operands if isinstance(x, Value))
+
+
 def _live(a, thing):
     """Raise unless this belongs to the program and to a loop that is still open."""
     if thing.scope not in a.scopes:
@@ -864,34 +857,10 @@ def _together(a, *operands, lanes=1):
 
 def named(name, *operands):
     """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
-    a = next(x.a for x in operands if isinstance(x, Value))
+    a = _program(*operands)
     registers, lanes = _together(a, *operands)
     kind = _laned(a.real, lanes)
     return Value(a, a.write(f"call {kind} @llvm.{name}({', '.join(f'{kind} {x}' for x in registers)})"), lanes)
-
-
-# %% [markdown]
-# A program has no `if`. A comparison gives a yes or a no in a register, and `select` takes one of two numbers:
-
-
-# %%
-#| export values
-def comparison(how, x, y):
-    """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
-    a = x.a
-    (x, y), lanes = _together(a, x, y)
-    return Condition(a, a.write(f"fcmp {how} {_laned(a.real, lanes)} {x}, {y}"), lanes)
-
-
-def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, Condition):
-        return x if condition else y
-    a = _live(condition.a, condition).a
-    (x, y), lanes = _together(a, x, y, lanes=condition.lanes)
-    chosen = _spread(a, "i1", condition.register, condition.lanes, lanes)
-    kind, choice = _laned(a.real, lanes), _laned("i1", lanes)
-    return Value(a, a.write(f"select {a.zeros}{choice} {chosen}, {kind} {x}, {kind} {y}"), lanes)
 
 
 # %% [markdown]
@@ -937,19 +906,19 @@ class _Whole:
     def __init__(self, a, register, lanes):
         self.a, self.register, self.lanes = a, register, lanes
 
+    def write(self, instruction, other):
+        text = f"{instruction} {_laned('i64', self.lanes)} {self.register}, {other.register}"
+        return _Whole(self.a, self.a.write(text), self.lanes)
+
     def __add__(self, other):
         return self.write("add", other)
 
     def __mul__(self, other):
         return self.write("mul", other)
 
-    def write(self, instruction, other):
-        text = f"{instruction} {_laned('i64', self.lanes)} {self.register}, {other.register}"
-        return _Whole(self.a, self.a.write(text), self.lanes)
 
-
-def place(a, array, indices):
-    """Where array[indices] lies: the register of its place, how many places that holds, and the lanes they serve."""
+def _place(a, array, indices):
+    """Where array[indices] lies: the register of its place, how many places that holds, and the lanes."""
     indices = _indices(a, array, indices)
     side_by_side = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])  # one place is enough
     lanes = max(i.lanes for i in indices)
@@ -988,20 +957,15 @@ def _indices(a, array, indices):
 
 
 # %% [markdown]
-# The assembler itself comes in four parts. First, the paper it writes on. `scopes` remembers which loops are open: a value
-# belongs to the loop in which it was made.
+# The assembler comes in three parts. First, the paper it writes on. `scopes` remembers which loops are open: a value belongs to
+# the loop in which it was made. A call hands over one block of 64-bit words: an address for each array, the sizes that were left
+# open, and numbers such as a learning rate; `word` names the register that loads one.
 
 
 # %%
 #| export assembler
 class _Paper:
     """A program as it is being written: its lines, and the loops that are open."""
-
-    def __init__(self, name, dtype, lanes=None):
-        self.name, self.dtype, self.entry, self.lines, self.mask = name, np.dtype(dtype), [], [], None
-        self.arrays, self.words, self.reaches = {}, {}, []
-        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
-        _choose(self, lanes)
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -1026,28 +990,25 @@ class _Paper:
         return self.scopes[-1]
 
 
-# %% [markdown]
-# Second, the arguments of a call: an address for each array, the sizes that were left open, and numbers such as a learning
-# rate. Each is one 64-bit word of a block; `word` (folded) names the register that loads it.
-
 # %% tags=["hide-input"]
 #| export assembler
 FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
 
 
-def _choose(a, lanes):
-    """What the dtype decides: the type of a number, what LLVM may change, and the lanes. Raises TypeError, ValueError."""
-    if a.dtype not in REAL:
-        raise TypeError(f"{a.name}: dtype is {a.dtype}; a program computes in float32 or float64")
-    single = a.dtype == np.float32
-    a.real, a.flags, a.zeros = REAL[a.dtype], FAST * single, "nsz " * single  # nsz: the sign of a zero does not count
-    a.lanes = lanes or (host_lanes() if single else 1)
-    if not isinstance(a.lanes, int) or a.lanes not in (1, 2, 4, 8, 16, 32, 64):
-        raise ValueError(f"{a.name}: lanes is {lanes!r}; expected a power of two, at most 64")
+class _Arguments(_Paper):
+    """Paper that says what a call hands over: arrays, sizes, numbers."""
 
-
-class _Words(_Paper):
-    """Paper with a block of arguments: 64-bit words that each call hands over."""
+    def __init__(self, name, dtype, lanes=None):
+        if np.dtype(dtype) not in REAL:
+            raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
+        self.name, self.dtype, single = name, np.dtype(dtype), np.dtype(dtype) == np.float32
+        self.real, self.flags = REAL[self.dtype], FAST * single
+        self.lanes = lanes or (host_lanes() if single else 1)
+        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
+        self.entry, self.lines, self.mask = [], [], None
+        self.arrays, self.words, self.reaches = {}, {}, []
+        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
 
     def word(self, sort, name, kind):
         """The register of a word of the block: an "array" (its address), a "size" or a "number"."""
@@ -1064,12 +1025,6 @@ class _Words(_Paper):
         """A size as a register: a positive whole number, or a name."""
         whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
         return str(int(extent)) if whole else self.word("size", extent, "i64")
-
-
-# %%
-#| export assembler
-class _Arguments(_Words):
-    """Arrays, numbers and sizes, by name."""
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -1095,8 +1050,8 @@ class _Arguments(_Words):
 
 
 # %% [markdown]
-# Third, loads and stores, as before but with a place that was checked. (What they do for several lanes at once is folded:
-# lanes side by side are one load, and lanes anywhere are loaded one by one. Later.)
+# (Folded above: `a.array`, `a.number` and `a.count` give an array, a number, and a size as a number.) Second, loads and stores, as
+# before but with a place that was checked. What they do for several lanes at once is folded again.
 
 
 # %%
@@ -1106,58 +1061,42 @@ class _Moves(_Arguments):
 
     def load(self, array, *indices):
         """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-        position, places, lanes = place(self, array, indices)
+        position, places, lanes = _place(self, array, indices)
         kind, pointer = "i64" if array.rows_of else self.real, self.words["array", array.name]
-        if lanes == 1:
+        if lanes > 1:
+            register = _load_lanes(self, kind, pointer, position, places, lanes)
+        else:
             address = self.write(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
             register = self.write(f"load {kind}, ptr {address}")
-        else:
-            load_lanes = _load_neighbours if places == 1 else _load_each
-            register = load_lanes(self, kind, pointer, position, lanes)
-        if array.rows_of:
-            return Index(self, register, array.rows_of, lanes)
-        return Value(self, register, lanes)
+        return Index(self, register, array.rows_of, lanes) if array.rows_of else Value(self, register, lanes)
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]."""
-        position, places, lanes = place(self, array, indices)
-        register, pointer = _stored(self, value, array, lanes), self.words["array", array.name]
-        kind = _laned("i64", places)
-        address = self.write(f"getelementptr {self.real}, ptr {pointer}, {kind} {position}")
-        if lanes == 1:
-            return self.emit(f"store {self.real} {register}, ptr {address}")
-        _store_lanes(self, register, address, places, lanes)
+        position, places, lanes = _place(self, array, indices)
+        register, pointer = _to_store(self, value, array, lanes), self.words["array", array.name]
+        position = f"{_laned('i64', places)} {position}"
+        address = self.write(f"getelementptr {self.real}, ptr {pointer}, {position}")
+        if lanes > 1:
+            return _store_lanes(self, register, address, places, lanes)
+        self.emit(f"store {self.real} {register}, ptr {address}")
 
 
 # %% tags=["hide-input"]
 #| export assembler
-def _load_neighbours(a, kind, pointer, position, lanes):
-    """One load for all lanes: the numbers lie side by side. A masked lane gets 0."""
-    address = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+def _load_lanes(a, kind, pointer, position, places, lanes):
+    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
     vector, size = _laned(kind, lanes), 8 if kind == "i64" else a.dtype.itemsize
-    masks = f"<{lanes} x i1> {a.mask}, {vector} zeroinitializer"
-    return a.write(f"call {vector} @llvm.masked.load(ptr align {size} {address}, {masks})")
-
-
-def _load_each(a, kind, pointer, position, lanes):
-    """Lane by lane, faster than the gather instruction where we tried; a masked lane reads element 0."""
-    register, several = "poison", _laned("i64", lanes)
-    position = a.write(f"select {_laned('i1', lanes)} {a.mask}, {several} {position}, {several} zeroinitializer")
+    if places == 1:
+        address = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+        masks = f"<{lanes} x i1> {a.mask}, {vector} zeroinitializer"
+        return a.write(f"call {vector} @llvm.masked.load(ptr align {size} {address}, {masks})")
+    several, register = _laned("i64", lanes), "poison"  # a masked lane reads element 0
+    position = a.write(f"select <{lanes} x i1> {a.mask}, {several} {position}, {several} zeroinitializer")
     for lane in range(lanes):
         one = a.write(f"extractelement {several} {position}, i32 {lane}")
         one = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {one}")
         one = a.write(f"load {kind}, ptr {one}")
-        register = a.write(f"insertelement {_laned(kind, lanes)} {register}, {kind} {one}, i32 {lane}")
-    return register
-
-
-def _stored(a, value, array, lanes):
-    """The register of what is to be stored. Raises TypeError where it does not fit its place."""
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    (register,), wide = _together(a, value, lanes=lanes)
-    if wide > lanes:
-        raise TypeError(f"{a.name}: a value of {wide} lanes does not fit one place of {array}; take its total")
+        register = a.write(f"insertelement {vector} {register}, {kind} {one}, i32 {lane}")
     return register
 
 
@@ -1167,8 +1106,20 @@ def _store_lanes(a, register, address, places, lanes):
     a.emit(f"call void @llvm.masked.{name}(<{lanes} x {a.real}> {register}, {where}, <{lanes} x i1> {a.mask})")
 
 
+def _to_store(a, value, array, lanes):
+    """The register of what is to be stored. Raises TypeError where it does not fit its place."""
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    (register,), wide = _together(a, value, lanes=lanes)
+    if wide > lanes:
+        raise TypeError(f"{a.name}: a value of {wide} lanes does not fit one place of {array}; take its total")
+    return register
+
+
 # %% [markdown]
-# Fourth, the loop, which you know: test, body, after. Its blocks are numbered, so that there may be several.
+# Third, the loop, which you know: test, body, after. Its blocks are numbered, so that there may be several. (What a loop does for
+# lanes is folded, and so are the checks of a call: dtypes, shapes, the reach of every index, that every row number is a row.
+# Everything that could go wrong in memory is found before the first instruction runs; we shall see it refuse.)
 
 
 # %%
@@ -1179,7 +1130,7 @@ class Assembler(_Moves):
     @contextmanager
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-        end, n = _extent(self, extent, lanes), len(self.lines)
+        end, n = _end_of(self, extent, lanes), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
@@ -1202,15 +1153,9 @@ class Assembler(_Moves):
         return Program(self)
 
 
-# %% [markdown]
-# Last, the finished program. It is called with buffers by name. Everything that could go wrong in memory is checked before the
-# first instruction runs: dtypes, shapes, the reach of every index, and that every row number is a row. (These checks, and what
-# a loop does for lanes, are folded; we shall see them refuse.)
-
-
 # %% tags=["hide-input"]
 #| export assembler
-def _extent(a, extent, lanes):
+def _end_of(a, extent, lanes):
     """The register of a loop's end. Raises ValueError where no such loop can begin."""
     if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
         raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
@@ -1230,27 +1175,29 @@ def _counters(a, first, extent, end):
 
 def _text(a):
     """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
-    aligned = " nounwind alignstack(64)" * (a.lanes > 1)
-    start = [f"define void @program(ptr %words){aligned} {{", "entry:", *a.entry, "  br label %start", "start:"]
+    how = " nounwind alignstack(64)" * (a.lanes > 1)
+    if a.flags and not any("imum(" in line for line in a.lines):  # maximum and minimum promise which zero they give
+        how += ' "no-signed-zeros-fp-math"="true"'  # without that promise a relu is one instruction
+    start = [f"define void @program(ptr %words){how} {{", "entry:", *a.entry, "  br label %start", "start:"]
     return "\n".join([*start, *a.lines, "  ret void", "}", ""])
 
 
-def _memory_of(name, array, buffer, dtype, sizes):
+def _memory_of(program, array, buffer, sizes):
     """The memory of a buffer, if it is what this array expects. Named sizes are learned on the way."""
     data = buffer.data if isinstance(buffer, Buffer) and buffer.device.kind == "cpu" else None
     if not isinstance(data, np.ndarray):
-        raise TypeError(f"{name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
-    dtype = np.dtype(np.int64) if array.rows_of else dtype
+        raise TypeError(f"{program.name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
+    dtype = np.dtype(np.int64) if array.rows_of else program.dtype
     fits = data.dtype == dtype and data.flags.c_contiguous and data.ndim == len(array.shape)
     for size, found in zip(array.shape, data.shape):
         fits = fits and found == (sizes.setdefault(size, found) if isinstance(size, str) else size)
     if not fits:
-        known = f" with {sizes}" if sizes else ""
-        raise ValueError(f"{name}: {array.name} is {data.shape} {data.dtype}; expected {array} {dtype}{known}")
+        given, wanted = f"{data.shape} {data.dtype}", f"{array} {dtype}" + f" with {sizes}" * bool(sizes)
+        raise ValueError(f"{program.name}: {array.name} is {given}; expected {wanted}")
     return data
 
 
-def _check_rows(name, array, buffer, data, limit):
+def _check_rows(program, array, buffer, data, limit):
     """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
     if not buffer.rows or buffer.rows[0] is not data:
         data = buffer.data = data.copy()
@@ -1258,7 +1205,8 @@ def _check_rows(name, array, buffer, data, limit):
         buffer.rows = data, *((int(data.min()), int(data.max())) if data.size else (0, -1))
     _, low, high = buffer.rows
     if low < 0 or high >= limit:
-        raise IndexError(f"{name}: {array.name} holds row {low if low < 0 else high}; there are {limit} rows")
+        wrong = low if low < 0 else high
+        raise IndexError(f"{program.name}: {array.name} holds row {wrong}; there are {limit} rows")
     return data
 
 
@@ -1271,21 +1219,23 @@ def _as_word(program, name, number):
 
 def _checked(program, given):
     """({array: its memory}, {size: what it is here}), if these buffers and numbers are what the program takes."""
-    name, sizes, memory = program.name, {}, {}
+    name, arrays, sizes = program.name, program.arrays, {}
     names = [word for sort, word in program.words if sort != "size"]
     if wrong := set(names) ^ set(given):
         raise TypeError(f"{name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
-    for key, array in program.arrays.items():
-        memory[key] = _memory_of(name, array, given[key], program.dtype, sizes)
+    memory = {key: _memory_of(program, array, given[key], sizes) for key, array in arrays.items()}
     if len(devices := {given[key].device.name for key in memory}) > 1:
         raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
-    for key, array in program.arrays.items():
-        if array.rows_of:
-            limit = sizes.get(array.rows_of, array.rows_of)
-            memory[key] = _check_rows(name, array, given[key], memory[key], limit)
+    for key in (key for key in arrays if arrays[key].rows_of):
+        limit = sizes.get(arrays[key].rows_of, arrays[key].rows_of)
+        memory[key] = _check_rows(program, arrays[key], given[key], memory[key], limit)
     for reached in program.reaches:
         check_reach(name, *reached, sizes)
     return memory, sizes
+
+
+# %% [markdown]
+# Last, the finished program. `bind` checks buffers and numbers by name, writes the block of words, and gives back a call.
 
 
 # %%
@@ -1294,14 +1244,7 @@ class Program:
     """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
 
     def __init__(self, a):
-        if len(a.scopes) != 1:
-            raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
-        a.scopes.clear()
-        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, dict(a.arrays), list(a.words)
-        self.reaches, known = dict.fromkeys(a.reaches), {size for x in a.arrays.values() for size in x.shape}
-        if lost := [name for sort, name in self.words if sort == "size" and name not in known]:
-            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
-        self.text = _text(a)
+        _finish(self, a)
         self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
@@ -1324,6 +1267,20 @@ class Program:
     def __call__(self, **given):
         """Check everything and run."""
         self.bind(**given)()
+
+
+# %% tags=["hide-input"]
+#| export assembler
+def _finish(program, a):
+    """Take over what was written, and end the writing. Raises ValueError for an open loop, or a size that nobody tells."""
+    if len(a.scopes) != 1:
+        raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
+    known = {size for array in a.arrays.values() for size in array.shape}
+    if lost := [name for sort, name in a.words if sort == "size" and name not in known]:
+        raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
+    a.scopes.clear()
+    program.name, program.dtype, program.arrays, program.words = a.name, a.dtype, dict(a.arrays), list(a.words)
+    program.reaches, program.text = list(dict.fromkeys(a.reaches)), _text(a)
 
 
 # %% [markdown]
@@ -1646,9 +1603,8 @@ def descend(w, slope, learning_rate):
 print(descend(1.0, 2.0, 0.5))  # by hand: 0
 
 # %% [markdown]
-# Now the whole program. Each row also adds to the sums of the slopes, through your `line_slopes`; after the loop the weights
-# move, through your `descend`; and one more loop around all this goes through the steps. Four marks say which line is which
-# part.
+# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `dense` is the
+# sum of the record with a bias, for one unit or several. Each row adds to the sums of the slopes, through your `line_slopes`.
 
 
 # %%
@@ -1656,32 +1612,102 @@ print(descend(1.0, 2.0, 0.5))  # by hand: 0
 """The two tasks in machine code: one program, one call, any number of steps."""
 
 
-@functools.cache
-def linear_program(dtype, features):
-    """The program that trains a linear regression: any rows, any batch, any number of steps."""
-    a = Assembler("linear_regression", dtype)
-    x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
-    w_, b_ = a.array("w", features, 1), a.array("b", 1, 1)
-    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
+def dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
+    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
+
+
+def line_row(row, target, weights, sums, n):
+    """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
+    (w, b), (dw, db) = weights, sums
+    (prediction,) = dense(row, w, b)  # forward
+    error = prediction - target
+    loss = error * error  # loss
+    slopes, de = line_slopes(error, row, n)  # backward
+    db[0][0] += de
+    for k, slope in enumerate(slopes):
+        dw[k][0] += slope
+    return loss
+
+
+# %% [markdown]
+# Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
+# `descend`. While the rows pass, the weights wait in registers. Four marks, here and above, say which line is which part.
+
+
+# %%
+#| export tasks
+def each_of(array, make):
+    """make(k, j) for each place of an array, as a list of rows."""
+    return [[make(k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
+
+
+def weight_arrays(a, shapes):
+    """The arrays of the weights [w, b] or [w1, b1, w2, …] of these shapes."""
+    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+
+
+def load_weights(a, arrays):
+    """Every number of the arrays in a register: each array as a list of rows."""
+    return [each_of(array, functools.partial(a.load, array)) for array in arrays]
+
+
+def weight_names(weights):
+    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
+    layers = range(1, len(weights) // 2 + 1)
+    return ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in layers for name in "wb"]
+
+
+# %%
+#| export tasks
+def train_program(name, dtype, shapes, row_step, lanes=None):
+    """A program that trains weights of these shapes: any rows, any batch, any number of steps."""
+    a = Assembler(name, dtype, lanes)
+    x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
+    arrays, losses = weight_arrays(a, shapes), a.array("losses", "steps")
+    batches = a.array("batches", "steps", "batch", rows_of="rows")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     with a.loop("steps") as step:
-        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)  # model
-        loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
+        weights = load_weights(a, arrays)  # model
+        loss, sums = a.sum(), [each_of(array, lambda k, j: a.sum()) for array in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
-            rows = [a.load(x, i, k) for k in range(features)]
-            prediction = dot(rows, w) + b  # forward
-            error = prediction - a.load(y, i, 0)
-            loss += error * error  # loss
-            slopes, de = line_slopes(error, rows, n)  # backward
-            db += de
-            for k in range(features):
-                dw[k] += slopes[k]
+            row = [a.load(x, i, k) for k in range(x.shape[1])]
+            loss += row_step(row, a.load(y, i, 0), weights, sums, n)
         a.store(loss.total() / n, losses, step)
-        a.store(descend(b, db.total(), learning_rate), b_, 0, 0)  # update
-        for k in range(features):
-            a.store(descend(w[k], dw[k].total(), learning_rate), w_, k, 0)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(descend(w[k][j], dw[k][j].total(), learning_rate), array, k, j)
     return a.assemble()
+
+
+# %% [markdown]
+# A program that predicts is smaller: one loop, forward only. Both are made once for each dtype and number of inputs.
+
+
+# %%
+#| export tasks
+def predict_program(name, dtype, shapes, forward):
+    """A program that predicts, one row after the other."""
+    a = Assembler(name, dtype)
+    x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
+    weights = load_weights(a, weight_arrays(a, shapes))
+    with a.loop("rows") as r:
+        (answer,) = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
+        a.store(answer, out, r, 0)
+    return a.assemble()
+
+
+@functools.cache
+def linear_program(dtype, features):
+    """The program that trains a linear regression."""
+    return train_program("linear_regression", dtype, [(features, 1), (1, 1)], line_row)
+
+
+@functools.cache
+def linear_predict_program(dtype, features):
+    """The program that predicts with a line."""
+    return predict_program("linear_predict", dtype, [(features, 1), (1, 1)], dense)
 
 
 # %% [markdown]
@@ -1748,12 +1774,6 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 # %%
 #| export tasks
-def weight_names(weights):
-    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
-    layers = range(1, len(weights) // 2 + 1)
-    return ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in layers for name in "wb"]
-
-
 def run_programs(train, forward, x, y, weights, batches, learning_rate):
     """Put everything into memory, train in one call, and keep the weights there for predictions."""
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
@@ -1769,20 +1789,6 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
         return out.numpy()
 
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
-
-
-# %%
-#| export tasks
-@functools.cache
-def linear_predict_program(dtype, features):
-    """The program that predicts: one row after the other."""
-    a = Assembler("linear_predict", dtype)
-    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
-    w, b = a.array("w", features, 1), a.array("b", 1, 1)
-    with a.loop("rows") as r:
-        row = [a.load(x, r, k) for k in range(features)]
-        a.store(dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0), out, r, 0)
-    return a.assemble()
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
@@ -1886,17 +1892,12 @@ figures.classes(rings)
 # %%
 #| export tasks
 def relu(z):
-    return select(z <= 0.0, 0.0, z)  # so asked, a NaN stays a NaN
+    """z, or 0.0 where z is not positive. So asked, a NaN stays a NaN."""
+    return select(z <= 0.0, 0.0, z)
 
 
-def dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
-    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
-
-
-def forward(row, weights):
+def forward(row, w1, b1, w2, b2, w3, b3):
     """One row through the net: the hidden layers' outputs and the probability."""
-    w1, b1, w2, b2, w3, b3 = weights
     h1 = [relu(z) for z in dense(row, w1, b1)]
     h2 = [relu(z) for z in dense(h1, w2, b2)]
     (z,) = dense(h2, w3, b3)
@@ -1906,7 +1907,7 @@ def forward(row, weights):
 # %%
 floats = [v.tolist() for v in rings.weights]  # each a list of rows
 point, answer = rings.x[0].tolist(), float(rings.y[0, 0])
-h1, h2, p = forward(point, floats)
+h1, h2, p = forward(point, *floats)
 print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 
 # %% [markdown]
@@ -1972,7 +1973,7 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
 def loss_of_point(nudge):
     w1, b1, w2, *others = floats
     first = [w2[0][0], w2[0][1] + nudge, *w2[0][2:]]
-    *_, p = forward(point, [w1, b1, [first, *w2[1:]], *others])
+    *_, p = forward(point, w1, b1, [first, *w2[1:]], *others)
     return 0.0 - (answer * log(clipped(p)) + (1.0 - answer) * log(1.0 - clipped(p)))
 
 
@@ -1981,69 +1982,35 @@ backward(sums, point, answer, h1, h2, p, clipped(p), floats, -1.0)
 print(f"gradient {sums[2][0][1]:.6f}   nudged {(loss_of_point(1e-6) - loss_of_point(-1e-6)) / 2e-6:.6f}")
 
 # %% [markdown]
-# They agree. Now the program: the one of the line, a size larger. The same two loops, the same four marks; 61 weights wait in
-# registers while the rows pass.
+# They agree. Now the program. Its two loops are those of the line; only the row is another one.
 
 
 # %%
 #| export tasks
-def net_arrays(a, features):
-    """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
-    shapes = [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
-    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+def net_row(row, target, weights, sums, n):
+    """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
+    h1, h2, prediction = forward(row, *weights)  # forward
+    c = clipped(prediction)
+    loss = 0.0 - (target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+    backward(sums, row, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
+    return loss
 
 
-def each_of(array, make):
-    """make(k, j) for each place of an array, as a list of rows."""
-    return [[make(k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
+def net_shapes(features):
+    """The shapes of the net's weights [w1, b1, w2, b2, w3, b3]."""
+    return [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
 
 
-def load_weights(a, arrays):
-    """Every number of the arrays [w1, b1, …] in a register."""
-    return [each_of(array, functools.partial(a.load, array)) for array in arrays]
-
-
-# %%
-#| export tasks
 @functools.cache
 def dnn_program(dtype, features, lanes=None):
-    """The program that trains the net: any rows, any batch, any number of steps."""
-    a = Assembler("dnn_classifier", dtype, lanes)
-    x, y, arrays = a.array("x", "rows", features), a.array("y", "rows", 1), net_arrays(a, features)
-    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
-    n, learning_rate = a.count("batch"), a.number("learning_rate")
-    with a.loop("steps") as step:
-        weights = load_weights(a, arrays)  # model
-        loss, sums = a.sum(), [each_of(array, lambda k, j: a.sum()) for array in arrays]
-        with a.loop("batch", a.lanes) as r:
-            i = a.load(batches, step, r)
-            rows, target = [a.load(x, i, k) for k in range(features)], a.load(y, i, 0)
-            h1, h2, prediction = forward(rows, weights)  # forward
-            c = clipped(prediction)
-            loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
-            backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
-        a.store(0.0 - loss.total() / n, losses, step)
-        for array, w, dw in zip(arrays, weights, sums):  # update
-            for k, j in np.ndindex(*array.shape):
-                a.store(descend(w[k][j], dw[k][j].total(), learning_rate), array, k, j)
-    return a.assemble()
+    """The program that trains the net."""
+    return train_program("dnn_classifier", dtype, net_shapes(features), net_row, lanes)
 
 
-# %% [markdown]
-# Predictions need the forward half only, and the task function is that of the line with other programs:
-
-
-# %%
-#| export tasks
 @functools.cache
 def dnn_predict_program(dtype, features):
-    """The program that predicts: one row after the other."""
-    a = Assembler("dnn_predict", dtype)
-    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
-    weights = load_weights(a, net_arrays(a, features))
-    with a.loop("rows") as r:
-        a.store(forward([a.load(x, r, k) for k in range(features)], weights)[-1], out, r, 0)
-    return a.assemble()
+    """The program that predicts with the net."""
+    return predict_program("dnn_predict", dtype, net_shapes(features), lambda *row: forward(*row)[2:])
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
@@ -2119,9 +2086,8 @@ def seconds(run, repeats=7):
     return statistics.median(times)
 
 
-@functools.cache
-def peak_program(sums, turns):
-    """Multiply and add in every lane of so many independent sums, without touching memory."""
+def measure_sums(device, sums, turns=200_000):
+    """float32 operations a second of one core that keeps so many independent sums going, and touches no memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
@@ -2129,35 +2095,14 @@ def peak_program(sums, turns):
         for total in totals:
             total += total.value() * factor  # the numbers stay 0.0: only the time matters
     a.store(sum((total.total() for total in totals), 0.0), out, 0)
-    return a.assemble()
-
-
-def measure_sums(device, sums, turns=200_000):
-    """float32 operations a second of one core that keeps so many independent sums going."""
-    program, one = peak_program(sums, turns), device.put(np.ones(1, "f4"))
-    return 2 * sums * host_lanes() * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
-
-
-@functools.cache
-def read_program(sums=8):
-    """Add up an array, several times over, in independent sums."""
-    a = Assembler("read", "f4")
-    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")  # its length says how often
-    with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
-        totals = [a.sum() for _ in range(sums)]
-        with a.loop("passes"), a.loop("blocks") as i:
-            for k, total in enumerate(totals):
-                total += a.load(x, i, k, lane)
-        a.store(sum((total.total() for total in totals), 0.0), out, 0)
-    return a.assemble()
+    call = a.assemble().bind(factor=device.put(np.ones(1, "f4")), out=device.alloc((1,), "f4"))
+    return 2 * sums * a.lanes * turns / seconds(call)
 
 
 def measure_bandwidth(device, nbytes=2**28):
-    """Bytes a second that one core reads, over and over, from that many bytes of memory (default: beyond the caches)."""
-    program, passes = read_program(), max(1, 2**27 // nbytes)
-    _, sums, lanes = program.arrays["x"].shape
-    x = device.put(np.ones((nbytes // 4 // sums // lanes, sums, lanes), "f4"))
-    return passes * x.spec.nbytes / seconds(program.bind(x=x, out=device.alloc((passes,), "f4")))
+    """Bytes a second that one core reads from that many bytes of memory, far more than its caches hold."""
+    x = device.put(np.ones(nbytes // 4, "f4"))
+    return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
 
 
 def measure_launch(device, calls=1000):
