@@ -20,7 +20,7 @@ figures.you_are_here(1)
 # of everything. Before a surprise this course asks what you expect. Choose, commit, then run the cell.
 
 # %% tags=["hide-input"]
-from course import checks
+from course.practice import checks
 
 checks.predict(
     "`x` holds 33,554,432 ones in float32. What do `x.sum()` and `x.cumsum()[-1]` give?",
@@ -518,9 +518,7 @@ class Buffer:
 # %% tags=["hide-input"]
 #| export device
 LINE = 64  # bytes that move together between memory and caches, on most processors
-GAP = (
-    8 * LINE
-)  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
+GAP = 8 * LINE  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
 PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 
@@ -1542,7 +1540,6 @@ class Sum:
 # (Three lines for lanes are folded: a term that is no vector counts once, masked lanes keep their sum, and at the end the
 # lanes are added.)
 
-
 # %% tags=["hide-input"]
 #| export assembler
 def _once(total, term):
@@ -2194,7 +2191,7 @@ for kind, (dtype, lanes) in kinds.items():
 # takes.
 
 # %% tags=["nbval-ignore-output"]
-from course import widgets
+from course.figures import widgets
 
 
 def draw(batch, launches):
@@ -2262,7 +2259,7 @@ compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeat
 # lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `linear_program`; `x.shape[1]` is the number of columns.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-2")
 
@@ -2287,7 +2284,7 @@ exercises.check("01-2", centre)
 # (About 7 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-4")
 
@@ -2305,7 +2302,8 @@ exercises.check("01-4", slopes)
 # Here is the line with four learning rates. The last two print a symptom that everybody meets one day:
 
 # %%
-from course import exercises, tasks
+from course import tasks
+from course.practice import exercises
 
 exercises.begin("01-5")
 
@@ -2321,7 +2319,7 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
 # jumps to and fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-5")
 

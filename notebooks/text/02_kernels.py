@@ -19,7 +19,7 @@ figures.you_are_here(2)
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
 # %% tags=["hide-input"]
-from course import checks
+from course.practice import checks
 
 checks.predict(
     "How many times longer do the thousand take?",
@@ -122,7 +122,7 @@ checks.predict(
 # ### The code of the cache (optional)
 #
 # A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
-# calls. Python can list them. `cuda` is the GPU of notebook 01, the two containers on top are filled further down.
+# calls. Python can list them. The containers on top are filled further down.
 
 # %%
 #| export cache
@@ -138,8 +138,10 @@ import types
 import llvmlite
 import numpy as np
 
-from levels.hardware import CACHE, cuda, keep, kept
+from levels.hardware import CACHE, keep, kept
 
+# types whose values Python spells in full, so that two with the same text are the same
+PLAIN = [bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)]
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 INTRINSICS = set()  # functions that write instructions themselves
 
@@ -187,11 +189,8 @@ def described(value, seen=()):
     if isinstance(value, (list, tuple, dict)):
         parts = value.items() if isinstance(value, dict) else value
         return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
-    plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
-    if isinstance(value, plain):
+    if isinstance(value, tuple(PLAIN)):
         return f"{type(value).__name__} {value!r}"
-    if value is cuda:
-        return "cuda"
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
@@ -382,8 +381,8 @@ def rebound(names):
 # %% [markdown]
 # ## One table (5 min)
 #
-# An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU would be one
-# more column of this table. It is a `dict` that prints as a table and knows when it was changed.
+# An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU is one
+# more column of this table (in `more/02_machines`). It is a `dict` that prints as a table and knows when it was changed.
 
 # %%
 #| export registry
@@ -395,6 +394,7 @@ import math
 import operator
 import reprlib
 
+from levels import more
 from levels.hardware import pool
 
 
@@ -414,13 +414,15 @@ class Kernels(dict):
 
 
 # %% [markdown]
-# Three smaller tables and two sets stand beside it. The next section fills them, so come back to their comments then.
+# Smaller tables and sets stand beside it. The next section fills them, so come back to their comments then.
 
 # %%
 #| export registry
 KERNELS = Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
+KIND_PLANNERS = {}  # (op, kind of device) -> its planner, where this kind plans the op in a way of its own
+FLAT = set()  # kinds of device whose programs see an array as one long row, where its plan says nothing else
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 UPDATES = set()  # ops whose first inputs are their results, such as "sgd": they read the numbers that they overwrite
 NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
@@ -524,14 +526,14 @@ def lowered(kind, function, dtype, *how):
 def make(op, shape, dtype, inputs, lower, views=None, numbers=(), results=1):
     """The Plan that runs the loop which lower() gives on the results and the inputs, each seen in one of the shapes `views`.
 
-    Without them each is seen in its own shape or, by a GPU's threads, as one row.
+    Without them each is seen in its own shape or, on a kind of device that is FLAT, as one row.
 
     Its traffic: every input is read once and each result, all of one Spec, written once.
     """
     spec = inputs[0].device.spec(shape, dtype)
     specs = [spec] * results + [buffer.spec for buffer in inputs[results * (op in UPDATES) :]]
     shapes = [s.shape for s in specs]
-    views = views or [(math.prod(s),) if spec.device.kind == "gpu" else s for s in shapes]
+    views = views or [(math.prod(s),) if spec.device.kind in FLAT else s for s in shapes]
     reshape = spec.device.reshape
 
     def program():
@@ -596,12 +598,22 @@ except TypeError as error:
 
 # %%
 #| export registry
-def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
-    if op not in PLANNERS:
+def kernel_of(op, kind):
+    """The function that the table has for an op on this kind of device. Raises LookupError where it has none."""
+    if op not in PLANNERS and not more("op", op):
         near = difflib.get_close_matches(op, PLANNERS, n=1) if isinstance(op, str) else []
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
+    if kind not in COMPILERS:
+        more("kind", kind)  # enters its compiler and its kernels
+    more("faster", op)  # may enter a planner that knows a quicker program
+    if (op, kind) not in KERNELS:
+        raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
+    return KERNELS[op, kind]
+
+
+def plan(op, inputs, attrs):
+    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
     if not inputs:
         raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
@@ -611,15 +623,14 @@ def plan(op, inputs, attrs):
     if len(devices) > 1:
         raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
     kind = inputs[0].device.kind
-    if (op, kind) not in KERNELS:
-        raise LookupError(f"{op} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    planner, given = PLANNERS[op], (op, KERNELS[op, kind], *(buffer.spec for buffer in inputs))
+    function = kernel_of(op, kind)
+    planner, given = KIND_PLANNERS.get((op, kind), PLANNERS[op]), (op, function, *(buffer.spec for buffer in inputs))
     try:
         inspect.signature(planner).bind(*given, **attrs)
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
     made = planner(*given, **attrs)
-    made.watched = watched(KERNELS[op, kind])
+    made.watched = watched(function)
     return made
 
 
@@ -766,7 +777,7 @@ PLANS.clear()
 #| export elementwise
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
-from itertools import accumulate, groupby
+from itertools import groupby
 
 
 def broadcast(op, shapes):
@@ -814,7 +825,7 @@ def nest(places, letters):
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
-AROUND = {"cpu": nest}  # kind of device -> what writes these lines
+AROUND = {"cpu": (nest, {})}  # kind of device -> what writes these lines, and the names that they use
 
 # %%
 print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
@@ -839,7 +850,7 @@ def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
     places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
     value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
     call = ", ".join([*(value[array] for array in inputs), *(f"number({n})" for n in numbers)])
-    lines = AROUND[kind](places, letters)
+    lines = AROUND[kind][0](places, letters)
     depth = 1 + sum(line.endswith(":") for line in lines)
     lines.append("    " * (depth - 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
@@ -864,7 +875,7 @@ def lowered_loop(kind, function, dtype, owners, *layout):
     compiler = COMPILERS[kind]
 
     def lower():
-        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, "cuda": cuda}
+        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, **AROUND[kind][1]}
         exec(loop_source("scalar", owners, *layout, kind=kind), scope)
         return compiler(scope["loop"], dtype)
 
@@ -900,7 +911,7 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     loop = lowered_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
     views = [sizes] * results + views[results * (op in UPDATES) :]
-    if kind != "gpu" and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
+    if kind not in FLAT and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
         views = None  # no need to reshape: the loop sees them so itself
     return make(op, common, gives or dtype, inputs, loop, views, names[len(inputs) :], results)
 
@@ -978,7 +989,7 @@ def sgd(w, dw, rate):
 #| export elementwise
 from llvmlite import ir
 
-from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, maximum, minimum, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
 
 
 def llvm_function(name):
@@ -1168,7 +1179,7 @@ def lowered_reduction(kind, function, dtype, start, loop, fast):
     compiler = COMPILERS[kind]
 
     def lower():
-        inner = function if kind == "gpu" else compiler(function, dtype, fast)
+        inner = compiler(function, dtype, fast)
         scope = loop.__globals__ | {"combine": inner, "START": dtype.type(start), "NUMBER": dtype.type}
         return compiler(types.FunctionType(loop.__code__, scope), dtype, fast)
 
@@ -1444,10 +1455,11 @@ def try_kernel(op, kind, function, reference):
     for dtype in map(np.dtype, ("f4", "f8")):
         draw = np.random.default_rng(0)
         for inputs, attrs in TRIALS[op]:
-            if kind == "tpu" and np.float64 in (dtype, attrs.get("dtype")):
-                continue  # it has none
             arrays = [drawn(draw, what, dtype) for what in inputs]
-            expected = outcome(op, kind, reference, arrays, attrs)
+            try:
+                expected = outcome(op, kind, reference, arrays, attrs)
+            except TypeError:  # this kind of device has no such dtype
+                continue
             try:
                 results = outcome(op, kind, function, arrays, attrs)
             except Exception as error:
@@ -1490,9 +1502,7 @@ def use(op, kind, function):
 
     It is tried first. A function that is wrong raises ValueError with a counter-example, and nothing is changed.
     """
-    if (op, kind) not in KERNELS:
-        raise LookupError(f"{op!r} has no kernel for {kind!r} that could be replaced")
-    before, compiler = KERNELS[op, kind], COMPILERS[kind]
+    before, compiler = kernel_of(op, kind), COMPILERS[kind]
     try:
         COMPILERS[kind] = functools.partial(compiler, boundscheck=True)
         try_kernel(op, kind, function, before)
@@ -1546,551 +1556,6 @@ checks.predict(
     because="Every level above calls `launch`, and launch looks into the table. The gradient is an op of its own, `relu_grad`: "
     "a new relu does not change it.",
 )
-
-# %% [markdown]
-# ## A matrix product at the machine's peak (15 min)
-#
-# For the small matrices of our two tasks three loops are enough. For large ones they are not. How far are they from the peak
-# that level 1 measured? We climb a ladder of six rungs. In float64 each must give the same bits. The speed we measure in float32, at
-# 512 x 512 (plain Python at 32 x 32, or we would wait for minutes).
-
-
-# %%
-def matmul_python(out, x, w):
-    """The definition."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            total = 0.0
-            for k in range(x.shape[1]):
-                total += x[i, k] * w[k, j]
-            out[i, j] = total
-
-
-# %% tags=["hide-input"]
-checks.predict(
-    "The second rung is the same three loops, compiled. The third swaps the two inner ones, so that the innermost runs along a "
-    "row. How many times as fast is that, in float32 and for 512 x 512?",
-    slider=(1, 100),
-    answer=(8, 80),
-    because="Along a row, whole cache lines are used, and neighbours do not wait for each other: the compiler takes as many "
-    "as there are lanes, which differs from machine to machine. Down a column it can do neither.",
-)
-
-# %% [markdown]
-# Memory hands out whole cache lines, as on level 1. **Which order of the three loops loads the fewest?** Here is a product of
-# 8 x 8 numbers, small enough to watch: a line holds four numbers, and the cache has room for six lines. You stand in the middle
-# of `ijk`. Move `step` a few steps with the arrow keys, then change `order`.
-
-# %%
-from course import widgets
-
-widgets.explore(
-    figures.loop_order,
-    "The lines that a matrix product loads, step by step, for each of the six orders of its loops.",
-    order=figures.ORDERS,
-    step=range(8**3 + 1),
-    start={"order": "ijk", "step": 303},
-)
-
-# %% [markdown]
-# In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. Eight steps later
-# the next number is wanted, and the line is gone: 512 loads for `w`, 656 in all. In `ikj` the inner loop walks along rows and
-# uses all four numbers of a line before it leaves it: 128 loads for `w`, 160 in all. `jki` walks down two matrices at once and
-# loads 1,088. The sums are the same; only the order of the visits differs.
-#
-# This is a model. It drops the line untouched for longest, it touches `out` at every step (`matmul_python` keeps its sum in a
-# variable), and it counts loads only, not what is written back. A real line holds sixteen float32 and a real cache hundreds of
-# lines or more, but a column of a large matrix is long, too. So do not read times from it: the ladder below measures those, and
-# there the lanes count as well.
-#
-# Back to the ladder. Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x`
-# and four rows of `w` in one pass: six loads and two stores for eight products, where the third rung has sixteen and eight.
-# (Read from left to right, k still runs upwards.)
-
-
-# %%
-def matmul_tiled(out, x, w):
-    """Two rows of x and four rows of w at a time, for sizes that these divide."""
-    out[:] = 0.0
-    for i in range(0, out.shape[0], 2):
-        top, low, u, v = out[i], out[i + 1], x[i], x[i + 1]
-        for p in range(0, x.shape[1], 4):
-            a, b, c, d = w[p], w[p + 1], w[p + 2], w[p + 3]
-            for j in range(out.shape[1]):
-                top[j] = top[j] + u[p] * a[j] + u[p + 1] * b[j] + u[p + 2] * c[j] + u[p + 3] * d[j]
-                low[j] = low[j] + v[p] * a[j] + v[p + 1] * b[j] + v[p + 2] * c[j] + v[p + 3] * d[j]
-
-
-# %% [markdown]
-# ### Sums that stay in registers
-#
-# The fifth rung keeps a tile of `out` in registers over a long stretch of k. In NumPy's words it does this:
-
-
-# %%
-def tile(out, x, w, i, j, rows=16, width=8):
-    """One tile of out = x @ w."""
-    sums = np.zeros((rows, width))  # these stay in registers
-    for k in range(x.shape[1]):
-        for r in range(rows):
-            sums[r] += x[i + r, k] * w[k, j : j + width]
-    out[i : i + rows, j : j + width] = sums
-
-
-# %% [markdown]
-# For each k it loads one row of `w` and sixteen numbers of `x`, and stores nothing. Its shape comes from the processor: enough
-# sums to keep the adders busy, and no more than there are registers. No loop in Python says "keep these in registers", so this
-# one piece is written in the compiler's own words, as on level 1. That is the next section. You can go on at **Threads** without it.
-#
-# ### The tile, in the compiler's words (optional)
-#
-# What does your processor offer?
-
-
-# %%
-#| export matmul
-import platform
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
-
-from levels.hardware import PAGE, host_features
-
-
-def tile_shape():
-    """(bytes of a vector register, rows of the tile, vectors in a row): the sums must fit beside one row of w."""
-    features = host_features()
-    if features.get("avx512f"):
-        return 64, 16, 1  # 32 registers. 16 sums are more than enough: an addition takes 4 cycles, 1 or 2 start in each
-    if platform.machine() in ("arm64", "aarch64"):
-        return 16, 8, 2  # 32 registers
-    return 32 if features.get("avx2") else 16, 4, 2  # 16 registers: 8 sums, 2 of w, 1 of x, 1 for a product
-
-
-BYTES, ROWS, VECTORS = tile_shape()
-WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
-DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
-BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
-
-
-# %% tags=["nbval-ignore-output"]
-print(f"{ROWS} rows of {VECTORS} vectors of {BYTES} bytes")
-
-# %% [markdown]
-# A function that numba hands its own builder to is an **intrinsic**. Such a builder emits one instruction at a time, as the
-# assembler of level 1 does. First the instructions that we need on vectors, as functions that write them. `splat` fills all
-# lanes with one number; a `mask` switches lanes off, so that nothing beyond an edge is touched.
-
-
-# %%
-#| export matmul
-def vectors(context, builder, signature, arguments):
-    """Vector instructions on the arrays among an intrinsic's arguments, as functions that emit them."""
-    from numba.core import cgutils, types
-
-    dtype = signature.args[0].dtype
-    size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
-    vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
-    zero, everywhere = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [True] * lanes)
-
-    def array(n):
-        return context.make_array(signature.args[n])(context, builder, arguments[n])
-
-    def plus(x, n):
-        return builder.add(x, x.type(n))
-
-    def at(n, *index):
-        """The address of element [index] of argument n; an index is a number or one of the program's integers."""
-        index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
-        return cgutils.get_item_pointer(context, builder, signature.args[n], array(n), index)
-
-    def shuffle(x, y, order):
-        return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(i32, lanes), order))
-
-    def splat(x):
-        """A vector with x in every lane."""
-        one = builder.insert_element(ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined), x, i32(0))
-        return shuffle(one, one, [0] * lanes)
-
-    def before(j, end):
-        """Which lanes of a vector that starts at column j lie before column `end`."""
-        left = splat(builder.trunc(builder.sub(end, j), i32))
-        return builder.icmp_signed(">", left, ir.Constant(left.type, list(range(lanes))))
-
-    def masked(name, result, *values):
-        function = ir.FunctionType(result, [v.type for v in values])
-        name = f"llvm.masked.{name}.v{lanes}f{8 * size}.p0"
-        return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values)
-
-    def load(address, mask=everywhere):
-        address = builder.bitcast(address, vector.as_pointer())
-        return masked("load", vector, address, i32(size), mask, zero)  # 0 in the other lanes
-
-    def store(value, address, mask=everywhere):
-        address = builder.bitcast(address, vector.as_pointer())
-        masked("store", ir.VoidType(), value, address, i32(size), mask)
-
-    def multiply_add(x, y, total):
-        """total + x·y: float32 may become one instruction with one rounding (FMA), float64 never."""
-        flags = ("contract",) if size == 4 else ()
-        return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
-
-    return SimpleNamespace(rows=cgutils.unpack_tuple(builder, array(0).shape)[0], **locals())  # rows: of argument 0
-
-
-# %% [markdown]
-# And the tile. It is told where the numbers of `x` and `w` lie, so it reads them in place as well as *packed*, that is, laid side
-# by side in the order of use.
-
-
-# %%
-#| export matmul
-def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
-    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, the sums in registers for all k; the arguments are fill_columns'."""
-    from numba.core import cgutils
-
-    (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
-    add, times, number = builder.add, builder.mul, i.type
-    sums = {(r, c): cgutils.alloca_once_value(builder, v.zero) for r in range(rows) for c in range(count)}
-    places = {(r, c): v.at(0, v.plus(i, r), v.plus(j, c * v.lanes)) for r, c in sums}
-    with builder.if_then(more):
-        for place, total in sums.items():
-            builder.store(v.load(places[place], mask), total)
-    lane = builder.and_(i, number(v.lanes - 1))
-    first = add(times(builder.sub(i, lane), x_row), times(lane, x_lane))
-    steps = [divmod(r, v.lanes) for r in range(rows)]
-    firsts = [add(first, add(times(number(a * v.lanes), x_row), times(number(b), x_lane))) for a, b in steps]
-    starts = [add(start, times(number(c), w_vector)) for c in range(count)]
-    with cgutils.for_range(builder, depth) as loop:
-        ys = [v.load(v.at(6, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
-        xs = [v.splat(builder.load(v.at(4, 0, add(one, times(loop.index, x_k))))) for one in firsts]
-        for (r, c), total in sums.items():
-            builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
-    for place, total in sums.items():
-        v.store(builder.load(total), places[place], mask)
-
-
-# %% [markdown]
-# Now all of `out`, in strips from left to right: as wide as a tile may be, then one vector wide, the last one perhaps a part of
-# a vector. And each strip from top to bottom: sixteen rows at a time (or what `ROWS` says), then four, then one.
-
-
-# %%
-#| export matmul
-@intrinsic
-def fill_columns(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
-    """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
-
-    x and w are seen as one long row, and w begins at column j. x_steps: how far to the next `lanes` rows (divided by lanes),
-    from row to row among those, to the next k. w_steps: how far to the next k, to the next vector. Tiles are at most `high`
-    rows high.
-    """
-    from numba.core import cgutils, types
-
-    def emit(context, builder, signature, arguments):
-        v = vectors(context, builder, signature, arguments)
-        _, first, width, high, _, x_steps, _, w_steps, depth, more = arguments
-        x_steps, (w_k, w_vector) = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
-        number = first.type
-
-        def whole_pieces(begin, end, size, fits):
-            """A loop over as many whole pieces of that size as lie before `end`, and where they end; none unless it fits."""
-            whole = builder.and_(builder.sub(end, begin), number(-size))
-            end = builder.add(begin, builder.select(fits, whole, number(0)))
-            return cgutils.for_range_slice(builder, begin, end, number(size), number), end
-
-        def strip(j, count, mask=v.everywhere):
-            """All rows, in tiles as high as the registers allow."""
-            begin, start = number(0), builder.mul(builder.udiv(builder.sub(j, first), number(v.lanes)), w_vector)
-            for rows in sorted({r for r in (ROWS, 4, 1) if r * count <= ROWS * VECTORS}, reverse=True):
-                fits = builder.icmp_signed("<=", number(rows), high)
-                loop, begin = whole_pieces(begin, v.rows, rows, fits)
-                with loop as (i, _):
-                    write_tile(builder, v, i, j, rows, count, x_steps, (start, w_k, w_vector), depth, more, mask)
-
-        begin, end = first, builder.add(first, width)
-        for count in sorted({WIDE, VECTORS, 1}, reverse=True):
-            fits = builder.icmp_signed("<=", builder.mul(high, number(count)), number(ROWS * VECTORS))
-            loop, begin = whole_pieces(begin, end, count * v.lanes, fits)
-            with loop as (j, _):
-                strip(j, count)
-        with builder.if_then(builder.icmp_signed("<", begin, end)):
-            strip(begin, 1, v.before(begin, end))
-        return context.get_dummy_value()
-
-    return types.void(out, j, width, high, x, x_steps, w, w_steps, depth, more), emit
-
-
-# %% [markdown]
-# Packing is one pass over the numbers. Each packed number is then read many times, always in the order in which it lies. A
-# transposed operand differs only in how it is packed: squares are turned in registers.
-
-
-# %%
-#| export matmul
-@intrinsic
-def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
-    """strips[s, p + r, c] = source[i + r, j + c], or source[i + c, j + r] if turned, for r, c in range(lanes)."""
-    from numba.core import types
-
-    def emit(context, builder, signature, arguments):
-        _, s, p, _, i, j, i_end, j_end, turned = arguments
-        v, rows = vectors(context, builder, signature, arguments), []
-        last, mask = v.plus(i_end, -1), v.before(j, j_end)
-        for r in range(v.lanes):
-            row = v.plus(i, r)
-            row = builder.select(builder.icmp_signed("<", row, last), row, last)  # beyond the edge: any row will do
-            rows.append(v.load(v.at(3, row, j), mask))
-        half = v.lanes // 2
-        low = [n for c in range(half) for n in (c, v.lanes + c)]  # a0 b0 a1 b1 …, as a riffle shuffle mixes two halves
-        high = [n + half for n in low]
-
-        def keep(rows):
-            for r, values in enumerate(rows):
-                v.store(values, v.at(0, s, v.plus(p, r), 0))
-
-        with builder.if_else(turned) as (across, straight):
-            with straight:
-                keep(rows)
-            with across:  # log2(lanes) riffles of the rows transpose the square
-                for _ in range(half.bit_length()):
-                    rows = [v.shuffle(rows[r], rows[r + half], o) for r in range(half) for o in (low, high)]
-                keep(rows)
-        return context.get_dummy_value()
-
-    return types.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
-
-
-def pieces(n, size):
-    """How many pieces of that size hold n."""
-    return (n + size - 1) // size
-
-
-# %% [markdown]
-# Around these two, plain loops: pack a part of `w`, pack some rows of `x`, run the tiles.
-
-
-# %%
-#| export matmul
-def pack(strips, count, source, turned, k0, k1, c0, c1):
-    """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
-    lanes = strips.shape[2]
-    i0, i1, j0, j1 = (c0, c1, k0, k1) if turned else (k0, k1, c0, c1)
-    rows, columns = (count * lanes, k1 - k0) if turned else (k1 - k0, count * lanes)
-    for a in range(0, rows, lanes):
-        for b in range(0, columns, lanes):  # along the rows of the source, as they lie in memory
-            s, p = (a, b) if turned else (b, a)
-            pack_square(strips, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
-
-
-def matmul_rows(out, x, w, transpose_x, transpose_w, first):
-    """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
-    (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
-    lanes = BYTES // out.itemsize
-    step = max(1, pieces(k, max(1, pieces(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
-    for_x, for_w, deep = BLOCK // lanes, pieces(n, lanes), pieces(step, lanes) * lanes
-    strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
-    xs, ws = strips[:for_x], strips[for_x:]
-    flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
-    for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
-        k1 = min(k0 + step, k)
-        pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
-        for i0 in range(0, m, BLOCK):
-            i1 = min(i0 + BLOCK, m)
-            pack(xs, pieces(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
-            x_steps, w_steps = (deep, 1, lanes), (lanes, deep * lanes)
-            fill_columns(out[i0:i1], 0, n, ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
-
-
-# %% [markdown]
-# ### Threads
-#
-# The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
-# in the same order, so the bits are the same.
-
-
-# %%
-#| export matmul
-WORTH = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
-WORKERS = ThreadPoolExecutor()
-
-
-def matmul_tiles(program, turned_x, turned_w, out, x, w):
-    """out = x @ w by this program, which is matmul_rows compiled, on as many threads as numba is told to use."""
-    import numba
-
-    threads = numba.get_num_threads()
-    share = -(-len(out) // threads // ROWS) * ROWS
-    parts = [(out[i : i + share], x, w, turned_x, turned_w, i) for i in range(0, len(out), share)]
-    others = [WORKERS.submit(program, *part) for part in parts[1:]]
-    program(*parts[0])
-    for other in others:
-        other.result()  # waits, and raises what the thread raised
-
-
-# %% [markdown]
-# ### Small and skinny products (optional)
-#
-# To pack pays where each number is used many times. Under ten million products, or with few rows or columns, it is quicker to
-# read `x` and `w` where they lie. Only a `w` that is given transposed has to be packed, for a vector takes neighbours. Under
-# sixteen rows the tile is four rows high, and wider instead. And a product with one column is done as one with one row:
-# outᵀ = wᵀ · xᵀ lies in memory as `out` does.
-
-
-# %%
-#| export matmul
-def matmul_small(turned_x, turned_w, out, x, w):
-    """out = x @ w, without packing what can be read where it lies; x, w or both may be given transposed (1, else 0)."""
-    if out.shape[1] == 1:
-        turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
-    (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
-    lanes = BYTES // out.itemsize
-    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
-    high = 4 if crowded or m < ROWS else ROWS
-    strip = (VECTORS if high == ROWS else WIDE) * lanes
-    columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
-    x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
-    w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
-    packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
-    source = packed.reshape(1, packed.size) if turned_w else w.reshape(1, w.size)
-    for j in range(0, n, columns):
-        width = min(columns, n - j)
-        if turned_w:
-            pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
-        fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
-
-
-# %% [markdown]
-# Which program a product gets is settled once, when it is planned. A kernel of your own is left alone. For a small product the
-# call itself is most of the time. So here the plan keeps what numba's dispatcher would look up each time: the compiled code for
-# these types.
-
-
-# %%
-#| export matmul
-def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul; and where the kernel is the course's own, the same sums in tiles."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
-    if function is matmul_ikj:
-        (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
-        large = min(m, k, n) >= 16 and m * k * n >= WORTH
-        compiler = lowered("cpu", matmul_rows if large else matmul_small, x.dtype)
-
-        def in_tiles():
-            return functools.partial(matmul_tiles, compiler(), bool(transpose_x), bool(transpose_w))
-
-        def in_place():
-            program = compiled_for(compiler(), 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw"))
-            return functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
-
-        made.lower = in_tiles if large else in_place
-    return made
-
-
-PLANNERS["matmul"] = plan_tiles
-PLANS.clear()
-
-# %% [markdown]
-# ### How fast is each rung?
-#
-# First, is each right? The second to the fifth against plain Python, bit by bit in float64:
-
-
-# %%
-def rungs(dtype):
-    """The second to the fifth rung, compiled for that dtype."""
-    rows = {"ijk": matmul_python, "ikj": matmul_ikj, "2 x 4 rows": matmul_tiled}
-    rows = {name: compile_cpu(function, np.dtype(dtype)) for name, function in rows.items()}
-    tiles = compile_cpu(matmul_rows, np.dtype(dtype))
-    return rows | {"register tile": lambda out, x, w: tiles(out, x, w, False, False, 0)}
-
-
-draw = np.random.default_rng(0)
-x, w = draw.normal(size=(64, 48)), draw.normal(size=(48, 80))
-first, out = np.empty((2, 64, 80))
-matmul_python(first, x, w)
-for name, rung in rungs("f8").items():
-    rung(out, x, w)
-    print(f"{name:13} equal: {(out == first).all()}")
-
-# %% [markdown]
-# And how fast is each, as a share of the peak that level 1 measured?
-
-# %% tags=["nbval-ignore-output"]
-from levels.hardware.roofline import seconds
-
-x, w = (draw.standard_normal((512, 512), "f4") for _ in "xw")
-out, flops, speeds = np.empty_like(x), 2 * 512**3, {}
-small = [v[:32, :32].copy() for v in (out, x, w)]
-speeds["Python (32 x 32)"] = 2 * 32**3 / seconds(lambda: matmul_python(*small), 3)
-for name, rung in rungs("f4").items():
-    rung(out, x, w)
-    speeds[name] = flops / seconds(lambda rung=rung: rung(out, x, w), 5)
-print(f"ikj is {speeds['ikj'] / speeds['ijk']:.0f} times as fast as ijk")
-figures.ladder({name: speed / cpu.peak for name, speed in speeds.items()})
-
-# %% [markdown]
-# From the second rung to the third is the same work in another order: many lanes at once, and no column to walk down. The fourth
-# has far fewer loads and stores, and the fifth hardly any: its sums stay where they are.
-#
-# And with threads. N of them are a little less than N times as fast: each packs `w` for itself, and handing work over and
-# waiting for it takes time.
-
-# %% tags=["nbval-ignore-output"]
-import numba
-
-times, inputs = {}, [cpu.put(v) for v in (x, w)]
-for threads in (1, numba.config.NUMBA_NUM_THREADS):
-    numba.set_num_threads(threads)
-    times[threads] = min(timeit.repeat(lambda: launch("matmul", None, *inputs), number=10, repeat=5)) / 10
-    print(f"{threads} thread{'s' * (threads > 1)}: {times[threads] * 1e3:.2f} ms")
-
-# %% [markdown]
-# ## The same bits on any number of threads (4 min)
-#
-# The threads above share the *rows* of the result. They could have shared the sum over k as well: each adds up its part, and the
-# parts are added at the end.
-
-# %% tags=["hide-input"]
-checks.predict(
-    "A sum of a million numbers, in one part, in two, in three or in four: how many different results are there?",
-    choices=["one", "two", "four"],
-    answer="four",
-    because="Each addition rounds, and other parts round at other places. (a + b) + c is not a + (b + c).",
-)
-
-# %%
-x = np.random.default_rng(1).normal(size=1_000_000)
-
-
-def sum_of(numbers):
-    """In order, from 0.0."""
-    return float(np.cumsum(numbers)[-1])
-
-
-for parts in (1, 2, 3, 4):
-    print(parts, "parts:", sum_of([sum_of(part) for part in np.array_split(x, parts)]).hex())
-
-# %% [markdown]
-# So a program that divides a sum among its threads gives one answer on your laptop and another on the server. It gets worse
-# where the thread that is done first adds its part first. Then two runs on the same machine differ:
-
-# %%
-parts = [sum_of(part) for part in np.array_split(x, 8)]
-arrivals = [np.random.default_rng(run).permutation(8) for run in range(1000)]
-print("1,000 runs,", len({sum_of([parts[i] for i in order]) for order in arrivals}), "different sums")
-
-# %% [markdown]
-# That is what sums on a GPU do where threads add into one place ("atomic" additions), and why PyTorch has a
-# [switch](https://docs.pytorch.org/docs/stable/notes/randomness.html) against it. On this level the rule is: threads share
-# results, never a sum. So how many there are changes the time, and not one bit:
-
-# %%
-x, w = (np.random.default_rng(2).normal(size=(300, 300)) for _ in "xw")
-products = []
-for threads in (1, numba.config.NUMBA_NUM_THREADS):
-    numba.set_num_threads(threads)
-    products.append(launch("matmul", None, cpu.put(x), cpu.put(w)).numpy())
-print("equal:", products[0].tobytes() == products[1].tobytes())
 
 # %% [markdown]
 # ## The two tasks on this level (6 min)
@@ -2354,45 +1819,13 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 
 # %% [markdown]
-# Where level 1 opens eight helpers, level 2 opens two: loops over units have gone into the kernels. The last loss is one and
-# the same again.
+# ## More of the same kind
 #
-# ## More of the same kind (optional)
-#
-# Nothing new is needed below here: more rows of the same table, for the levels above. First, who else has such a table?
-#
-# | | TensorFlow | PyTorch | here |
-# |---|---|---|---|
-# | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
-# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
-# | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
-#
-# ### Elementwise ops
-#
-# Each is a scalar function. An optimizer's update has several results, which are its first inputs as well:
-# `launch("adam", (w, m, v), dw, c1, c2, rate=…)`. Here c1 = 1 − β₁ᵗ and c2 = 1 − β₂ᵗ at step t, arrays of one number
-# ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980), algorithm 1).
+# The root, and two more updates, of several results. A mean is a sum, whichever kernel sums, and one division more.
 
 # %%
 #| export elementwise
-scalar("copy", takes="fib")(identity)
 scalar("sqrt")(lambda x: sqrt(x))
-scalar("power")(lambda x, y: x**y)
-scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
-scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
-scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
-scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
-scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
-
-
-@scalar("tanh")
-def tanh(x):
-    """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
-    size, z = select(x > 0.0, x, -x), x * x
-    e = exp(-2.0 * size)
-    far = (1.0 - e) / (1.0 + e)
-    near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
-    return select(size < 0.5, near, select(x > 0.0, far, -far))
 
 
 @scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
@@ -2406,34 +1839,6 @@ def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
     m = m + (1.0 - beta1) * (dw - m)
     v = v + (1.0 - beta2) * (dw * dw - v)
     return w - rate * (m / c1) / (sqrt(v / c2) + epsilon), m, v
-
-
-# %% [markdown]
-# tanh is the scalar function of three regions: two flat ends, and the middle.
-
-# %%
-launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).tolist()
-
-# %% [markdown]
-# ### Reductions
-#
-# `maximum` is level 1's, like `exp`. In kernels of floats LLVM's own stands for it. They agree to the bit: of 0.0 and -0.0 the
-# first is the larger, and if either number is NaN, so is the result.
-
-
-# %%
-#| export reduce
-larger, smaller = llvm_function("maximum"), llvm_function("minimum")
-scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
-scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
-reduction("reduce_max", -math.inf)(lambda largest, x: maximum(largest, x))
-reduction("reduce_min", math.inf)(lambda smallest, x: minimum(smallest, x))
-STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
-STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
-
-
-# %% [markdown]
-# A mean is a sum, whichever kernel sums, and one division more.
 
 
 # %%
@@ -2456,999 +1861,6 @@ kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
 TRIALS["reduce_mean"] = TRIALS["reduce_sum"]
 
 
-# %%
-[launch(name, None, three).numpy().item() for name in ("reduce_max", "reduce_mean")]
-
-# %% [markdown]
-# Where the largest number stands is a reduction of another kind: it gives a number of a place. (A NaN counts as the largest.)
-
-
-# %%
-#| export reduce
-def plan_arg_max(op, function, x, axis=None):
-    """The place of the first largest number along one axis, or in x as one long row (axis=None)."""
-    axes, (before, within, after) = reduced(op, x.shape, axis)
-    if within == 0:
-        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
-    loop = lowered(x.device.kind, function, same_dtype(op, x, kinds="fi"))
-    shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
-    return make(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
-
-
-@kernel("arg_max", planner=plan_arg_max)
-def arg_max(out, x):
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            best = 0
-            for k in range(1, x.shape[1]):
-                top, x_k = x[i, best, j], x[i, k, j]
-                if not x_k <= top and top == top:
-                    best = k
-            out[i, j] = best
-
-
-TRIALS["arg_max"] = [
-    ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
-    for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
-]
-
-# %% [markdown]
-# In `table`, [[0, 1], [2, 3], [4, 5]], the largest of both columns stand in row 2:
-
-# %%
-launch("arg_max", None, table, axis=0).numpy().tolist()
-
-# %% [markdown]
-# Softmax makes probabilities of a row of numbers: exp of each, divided by their sum. The largest is subtracted first. That
-# changes nothing but keeps exp from overflowing.
-
-
-# %%
-#| export reduce
-def plan_rows(op, function, *inputs):
-    """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis."""
-    dtype, shape = same_dtype(op, *inputs), inputs[0].shape
-    if not shape or {buffer.shape for buffer in inputs} != {shape}:
-        raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
-    loop = lowered(inputs[0].device.kind, function, dtype, ("reassoc",) if dtype == np.float32 else ())
-    view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
-    return make(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
-
-
-def on_rows(op, inputs=1):
-    """Decorate a kernel out[rows, n], x[rows, n], …: it becomes the op of that name."""
-    TRIALS[op] = [([shape] * inputs, {}) for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))]
-    return kernel(op, planner=plan_rows)
-
-
-# %% [markdown]
-# The kernel goes over each row: for the largest, for exp, for the sum, and for the division. Its gradient needs one sum.
-
-
-# %%
-#| export reduce
-@on_rows("softmax")
-def softmax(out, x):
-    for i in range(x.shape[0]):
-        top, total = x[i, 0], 0.0
-        for k in range(x.shape[1]):
-            top = maximum(top, x[i, k])
-        for k in range(x.shape[1]):
-            out[i, k] = exp(x[i, k] - top)
-        for k in range(x.shape[1]):
-            total += out[i, k]
-        for k in range(x.shape[1]):
-            out[i, k] /= total
-
-
-@on_rows("softmax_grad", inputs=2)
-def softmax_grad(out, dy, y):
-    for i in range(y.shape[0]):
-        total = 0.0
-        for k in range(y.shape[1]):
-            total += dy[i, k] * y[i, k]
-        for k in range(y.shape[1]):
-            out[i, k] = y[i, k] * (dy[i, k] - total)
-
-
-# %% [markdown]
-# exp(1000) is infinite, and yet:
-
-# %%
-far_apart = cpu.put(np.array([[1000.0, 1000.0], [1000.0, 0.0]]))
-launch("softmax", None, far_apart).numpy().tolist()
-
-# %% [markdown]
-# Its logarithm has a kernel of its own: where softmax rounds to 0, log(softmax(x)) would be -infinity.
-
-
-# %%
-#| export reduce
-@on_rows("log_softmax")
-def log_softmax(out, x):
-    for i in range(x.shape[0]):
-        top, total = x[i, 0], 0.0
-        for k in range(x.shape[1]):
-            top = maximum(top, x[i, k])
-        for k in range(x.shape[1]):
-            out[i, k] = exp(x[i, k] - top)
-        for k in range(x.shape[1]):
-            total += out[i, k]
-        total = log(total)
-        for k in range(x.shape[1]):
-            out[i, k] = x[i, k] - top - total
-
-
-@on_rows("log_softmax_grad", inputs=2)
-def log_softmax_grad(out, dy, y):
-    for i in range(y.shape[0]):
-        total = 0.0
-        for k in range(y.shape[1]):
-            total += dy[i, k]
-        for k in range(y.shape[1]):
-            out[i, k] = dy[i, k] - exp(y[i, k]) * total
-
-
-# %%
-launch("log_softmax", None, far_apart).numpy().round(4).tolist()
-
-# %% [markdown]
-# Of the 0 in the second row above, the logarithm would be -infinity. Here its true value is left, -1000.
-#
-# ### The same numbers elsewhere
-#
-# A transpose is a copy of an array seen with its axes in another order. A slice and arrays joined end to end are copies as
-# well: only the views differ, that of the result and those of the inputs. So one planner serves all. (A change of shape needs
-# none of it: the numbers stay in order.)
-
-
-# %%
-#| export rows
-def by_views(function, shape, inputs, pairs):
-    """The program that takes numbers from view to view, in loops over all axes."""
-    more = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
-    loop = lowered_loop(inputs[0].device.kind, function, inputs[0].dtype, ((True,),) * max(2, len(shape)))()
-
-    def run(out, *arrays):
-        for views in pairs(out, *arrays):
-            loop(*(view[more] for view in views))
-
-    return run
-
-
-MOVES = {"cpu": by_views}  # kind of device -> how it takes numbers from view to view
-
-
-def plan_moves(op, function, shape, inputs, pairs):
-    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    lower = functools.partial(MOVES[inputs[0].device.kind], function, shape, inputs, pairs)
-    return make(op, shape, inputs[0].dtype, inputs, lower)
-
-
-# %% [markdown]
-# The four planners, then. Each says what the result's shape is, and which view goes to which.
-
-
-# %%
-#| export rows
-def plan_transpose(op, function, x, axes=None):
-    """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
-    axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
-    if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
-        raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
-    return plan_moves(op, function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
-
-
-def plan_reshape(op, function, x, shape=None):
-    """The same numbers in the same order, in another shape."""
-    if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
-        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return make(op, shape, x.dtype, [x], lowered_loop(x.device.kind, function, x.dtype, ((True,),)))
-
-
-def plan_concat(op, function, *inputs, axis=0):
-    """The inputs one after the other along an axis; all other sizes are equal."""
-    same_dtype(op, *inputs, kinds="fib")
-    rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
-    if not 0 <= axis < min(len(b.shape) for b in inputs) or len(rest) > 1:
-        raise ValueError(f"{op}: shapes {' and '.join(str(b.shape) for b in inputs)} do not join along axis {axis}")
-    ends = list(accumulate(b.shape[axis] for b in inputs))
-    shape = (*inputs[0].shape[:axis], ends[-1], *inputs[0].shape[axis + 1 :])
-
-    def pairs(out, *arrays):
-        return zip(np.split(out, ends[:-1], axis), arrays)
-
-    return plan_moves(op, function, shape, inputs, pairs)
-
-
-# %% [markdown]
-# The gradient of a slice is an array of zeros with `dy` where the slice was.
-
-
-# %%
-#| export rows
-def as_slices(slices):
-    """A slice object for each triple (start, stop, step). (An attribute of a launch must be hashable; slices are not.)"""
-    return tuple(slice(*triple) for triple in slices)
-
-
-def sliced(op, shape, slices):
-    """The shape of such a slice of an array of that shape."""
-    if len(slices) != len(shape):
-        raise ValueError(f"{op}: {len(slices)} slices for shape {shape}")
-    return tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), shape))
-
-
-def plan_slice(op, function, x, slices=()):
-    """x[start:stop:step, …], a triple for each axis."""
-    shape = sliced(op, x.shape, slices)
-    return plan_moves(op, function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
-
-
-def plan_slice_grad(op, function, dy, shape=(), slices=()):
-    """Zeros in that shape, and dy in the place of the slice."""
-    if sliced(op, shape, slices) != dy.shape:
-        raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
-
-    def pairs(out, dy):
-        place = out[(*as_slices(slices), ...)]  # (with the dots a view, also where there is no axis)
-        return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (place, dy)
-
-    return plan_moves(op, function, shape, [dy], pairs)
-
-
-# %% [markdown]
-# A cast is a copy into a result of another dtype. A number that has no place there is refused.
-
-
-# %%
-#| export rows
-def plan_cast(op, function, x, dtype=None):
-    """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
-    same_dtype(op, x, kinds="fib")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    compiler = lowered_loop(x.device.kind, function, x.dtype, ((True,),))
-    checked, read = np.dtype(dtype).kind == "i" and x.dtype.kind == "f", x.device.read
-
-    def lower():
-        loop = compiler()
-
-        def run(out, x):
-            if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
-                raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-            loop(out, x)
-
-        return run
-
-    return make(op, x.shape, dtype, [x], lower)
-
-
-# %% [markdown]
-# All of them have the same scalar function, `identity`; the work was in the planners.
-
-
-# %%
-#| export rows
-def enter_move(op, planner, *tried, count=1):
-    """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
-    kernel(op, planner=planner)(identity)
-    TRIALS[op] = [([shape] * count, attrs) for shape, attrs in tried]
-
-
-enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
-enter_move("reshape", plan_reshape, ((), {"shape": (1, 1)}), ((6,), {"shape": (2, 3)}), ((2, 0), {"shape": (0,)}))
-enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
-enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
-enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
-enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
-
-
-# %%
-print(launch("transpose", None, table).numpy().tolist())
-print(launch("slice", None, table, slices=((0, 3, 2), (None, None, -1))).numpy().tolist())
-try:
-    launch("cast", None, cpu.put(np.array([math.nan])), dtype="i8")
-except ValueError as error:
-    print(error)
-
-# %% [markdown]
-# Columns became rows; of every second row the numbers stand in reverse; and NaN is no integer.
-#
-# The gradient of `gather` adds rows where they were taken from. A row may have been taken twice, so the order of the additions
-# is that of the batch. And `one_hot` makes rows of zeros with a single one.
-
-
-# %%
-#| export rows
-def plan_scatter_add(op, function, x, rows, count=0):
-    """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i."""
-    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
-    if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
-        raise TypeError(
-            f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
-        )
-    taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    views, loop = [(count, width), (taken, width), (taken,)], lowered(x.device.kind, function, dtype)
-    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
-
-
-@kernel("scatter_add", planner=plan_scatter_add)
-def scatter_add(out, x, rows):
-    out[:] = 0
-    for i in range(rows.size):
-        if not 0 <= rows[i] < out.shape[0]:
-            raise IndexError("scatter_add: a row number is out of range")
-        for j in range(out.shape[1]):
-            out[rows[i], j] += x[i, j]
-
-
-# %%
-launch("scatter_add", None, table, cpu.put(np.array([1, 1, 0])), count=2).numpy().tolist()
-
-# %% [markdown]
-# Rows 0 and 1 of `table` were added up in row 1, and row 2 went to row 0. Now `one_hot`:
-
-
-# %%
-#| export rows
-def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
-    """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
-    if x.dtype != np.int64:
-        raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    size, loop = math.prod(x.shape), lowered(x.device.kind, function, x.dtype)
-    return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
-
-
-@kernel("one_hot", planner=plan_one_hot)
-def one_hot(out, x):
-    for i in range(x.size):
-        if not 0 <= x[i] < out.shape[1]:
-            raise IndexError("one_hot: a class number is out of range")
-        for j in range(out.shape[1]):
-            out[i, j] = x[i] == j
-
-
-TRIALS["scatter_add"] = [([shape, np.array([2, 0, 3, 0, 0, 2])], {"count": 4}) for shape in ((6,), (6, 3), (6, 2, 3))]
-TRIALS["one_hot"] = [([np.arange(size) % 4], {"depth": 4, "dtype": dtype}) for size in (0, 7) for dtype in ("f4", "f8")]
-
-# %% [markdown]
-# ### Random numbers
-#
-# A generator that steps from one number to the next cannot be shared among threads without changing the numbers. A
-# *counter-based* generator has no such state. It mixes a counter with a key until nothing of either can be recognised, so
-# number one million can be had without those before it. Philox
-# ([Salmon et al., 2011](https://doi.org/10.1145/2063384.2063405)) makes four words of 32 bits from a counter of four words and
-# a key of two. TensorFlow, PyTorch on GPUs, JAX (with a cousin) and NumPy offer it.
-
-
-# %%
-#| export random
-"""Random numbers that are a function of a key and a counter: the same for any number of threads."""
-
-MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
-STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key
-LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
-
-
-def philox(a, b, c, d, k, l):
-    """Philox-4x32 with ten rounds: the counter (a, b, c, d) and the key (k, l) to four words of 32 random bits."""
-    for _ in range(10):
-        p, q = MIX[0] * a, MIX[1] * c
-        a, b, c, d = (q >> HIGH) ^ b ^ k, q & LOW, (p >> HIGH) ^ d ^ l, p & LOW
-        k, l = (k + STEP[0]) & LOW, (l + STEP[1]) & LOW
-    return a, b, c, d
-
-
-# %% [markdown]
-# The paper's authors publish [vectors to test with](https://github.com/DEShawResearch/random123). Here is one:
-
-# %%
-words = philox(*map(np.uint64, (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0)))
-print(*(f"{word:08x}" for word in words))
-assert words == (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)
-
-# %% [markdown]
-# Four words are two numbers of 64 bits. The upper 53 of them, as a fraction, are a uniform float64. Two uniform numbers make
-# two normal ones ([Box and Muller, 1958](https://doi.org/10.1214/aoms/1177706645)): the radius and the angle of a point.
-
-
-# %%
-#| export random
-ELEVEN = np.uint64(11)
-
-
-def two_uniform(state, n):
-    """Numbers 2n and 2n + 1 of the uniform numbers in [0, 1) that follow `state`, which is (key, counter)."""
-    key, counter = np.uint64(state[0]), np.uint64(state[1] + n)
-    a, b, c, d = philox(counter & LOW, counter >> HIGH, LOW - LOW, LOW - LOW, key & LOW, key >> HIGH)
-    return (((a << HIGH) | b) >> ELEVEN) / 2.0**53, (((c << HIGH) | d) >> ELEVEN) / 2.0**53
-
-
-def cos_sin(turns):
-    """The cosine and the sine of an angle: quarter turns, and the rest by Taylor's series."""
-    quarters = rint(4.0 * turns)
-    x = (turns - quarters / 4.0) * (2.0 * math.pi)
-    cos = sin = 1.0
-    for n in range(16, 0, -2):
-        cos, sin = 1.0 - x * x / (n * (n - 1)) * cos, 1.0 - x * x / (n * (n + 1)) * sin
-    sin *= x
-    for _ in range(int(quarters)):
-        cos, sin = -sin, cos
-    return cos, sin
-
-
-# %% [markdown]
-# A launch reads its key and counter from a buffer, the *state*.
-
-
-# %%
-#| export random
-def plan_random(op, function, state, shape=(), dtype=np.float32):
-    """`shape` numbers of that dtype, from a state of two int64: key and counter. They use up (count + 1) // 2 counters."""
-    if state.spec is not state.device.spec((2,), np.int64):
-        raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    loop = lowered(state.device.kind, function, np.dtype(np.float64))
-    return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
-
-
-def uniform(state, i, steps):
-    """Number i of those that are uniform in [0, 1), cut off to 1 / steps: a float32, rounded, could become 1."""
-    u, v = two_uniform(state, i // 2)
-    return math.floor((v if i % 2 else u) * steps) / steps
-
-
-def normal(state, i):
-    """Number i of the normal numbers, with mean 0 and standard deviation 1."""
-    u, v = two_uniform(state, i // 2)
-    cos, sin = cos_sin(v)
-    return math.sqrt(-2.0 * log(1.0 - u)) * (sin if i % 2 else cos)
-
-
-@kernel("random_uniform", planner=plan_random)
-def random_uniform(out, state):
-    for i in range(out.size):
-        out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
-
-
-@kernel("random_normal", planner=plan_random)
-def random_normal(out, state):
-    for i in range(out.size):
-        out[i] = normal(state, i)
-
-
-for op in ("random_uniform", "random_normal"):
-    TRIALS[op] = [
-        ([np.array([-(2**63), 2026])], {"shape": shape, "dtype": dtype})
-        for shape, dtype in (((), "f4"), ((5,), "f4"), ((2, 3), "f8"), ((0,), "f8"))
-    ]
-
-# %% [markdown]
-# The same state gives the same numbers, and the last two of a million and two can be had without the others:
-
-# %%
-many = launch("random_normal", None, cpu.put(np.array([2026, 0])), shape=(1_000_002,)).numpy()
-two = launch("random_normal", None, cpu.put(np.array([2026, 500_000])), shape=(2,)).numpy()
-print(two, many[-2:] == two)
-
-# %% [markdown]
-# ## Two more kinds of device (12 min, optional)
-#
-# So far the table has one column. Notebook 01 ends with two more machines, a GPU and a TPU. (On a computer without them they are
-# simulated, thread by thread and cycle by cycle.) What do they need to run our two tasks? A kernel for each op. But not one line
-# of a scalar function: only *who calls it* differs. On a CPU it is a loop, on a GPU each element has a thread of its own.
-#
-# A reminder of the GPU's words. Threads start in **blocks**; those of a block share a small, near memory. 32 of them, a **warp**,
-# run in step. `cuda.grid(1)` is a thread's number among all. Here are the lines that go around an element on a GPU:
-
-
-# %%
-#| export devices
-"""Two more columns of the table: what a GPU and a TPU do for the same ops."""
-
-from levels.hardware import DOUBLE, launch_kernel
-
-
-def thread(places, letters):
-    """The lines around the one that computes an element, on a GPU: each thread finds its indices in its number."""
-    lone = [f"{name} = {name}[0]" for name, index in places.items() if not index]
-    inner = [*enumerate(letters)][:0:-1]  # the last index first
-    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in inner]
-    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found, f"    {letters[0]} = n"]
-
-
-AROUND["gpu"], AROUND["tpu"] = thread, nest
-
-# %% [markdown]
-# A matrix and a row are added:
-
-# %%
-owners = [owners for _, owners in merged_axes((10, 4), [(10, 4), (1, 4)])]
-print(loop_source("add", owners, kind="gpu"))
-
-# %% [markdown]
-# Compare it with the loop that the CPU got, in *One scalar function, one loop*: the last line is the same. `n % 4` is the column, what is left is the row.
-#
-# A kernel like softmax works on a row with several loops. There a thread gets a row: a slice of each array, one row high. It
-# cannot tell that there are others. So every function that is a loop over independent rows serves a GPU as it stands.
-
-
-# %%
-#| export devices
-def each_row(function):
-    """A kernel in which each thread calls the function on one row of every array."""
-    names = list(inspect.signature(function).parameters)
-    rows = ", ".join(f"{name}[i : i + 1]" for name in names)
-    scope = {"__name__": "__main__", "cuda": cuda, "function": function}
-    exec(f"def rows({', '.join(names)}):\n i = cuda.grid(1)\n if i < {names[0]}.shape[0]:\n  function({rows})", scope)
-    return scope["rows"]
-
-
-def threads_for(count):
-    """(blocks, threads of a block) that are at least so many threads: blocks of 128, or of as many warps as needed."""
-    threads = min(128, pieces(count, 32) * 32)
-    return pieces(count, threads), threads
-
-
-# %% [markdown]
-# ### A compiler for the GPU
-#
-# Compiling means: the floats of a kernel get the dtype of its arrays, as on the CPU, and what stands for `rint`, `exponent` and
-# `scaled` is what a GPU has. The simulator runs the result as Python, and a real GPU through numba. A kernel that reads `cuda`
-# knows its threads; any other one gets rows. Here is what a GPU has, a `function of the dtype -> function of numbers` for each:
-
-
-# %%
-#| export devices
-LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else there is a thread for each number
-
-
-def split(x):
-    """(m, e) with x = m·2ᵉ and m in [√½, √2)."""
-    m, e = math.frexp(x)
-    return (m, e) if m >= 0.7071067811865476 else (2.0 * m, e - 1)
-
-
-def exponent_as(number):
-    return lambda x: number(split(x)[1])
-
-
-def halves(x, n):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too large."""
-    half = int(n) // 2
-    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
-
-
-def to_even(size):
-    """The nearest whole number, by adding a number so large that no fraction is left, and taking it away again."""
-    return lambda x: (x + size) - size
-
-
-ON_GPU = {  # what stands there for the functions of level 1
-    exp: EXP.get,
-    log: LOG.get,
-    scaled: lambda dtype: halves,
-    exponent: lambda dtype: exponent_as(dtype.type),
-    rint: lambda dtype: to_even(1.5 * 2.0 ** (52 if dtype == DOUBLE else 23)),
-    sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else (x - x) / (x - x),
-    select: lambda dtype: lambda condition, x, y: x if condition else y,
-}
-
-# %% [markdown]
-# The compiler gives a program that starts the threads, in as many blocks as the result needs:
-
-
-# %%
-#| export devices
-def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
-    """A program that launches this kernel, for arrays of that dtype. (Bounds are checked where the GPU is simulated.)"""
-    if "cuda" in globals_read(function.__code__):
-        layout = LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
-    else:
-        function, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
-    kernel = kernel_for(function, dtype)
-
-    def program(out, *arguments):
-        if out.size:
-            launch_kernel(kernel, *layout(out, *arguments), out, *arguments)
-
-    return program
-
-
-# %% [markdown]
-# A kernel is made once and kept under its hash, as on the CPU. Then both kinds get their compiler:
-
-
-# %%
-#| export devices
-def kernel_for(function, dtype):
-    """The kernel for arrays of that dtype, made once: a real GPU compiles it once."""
-    try:
-        name = f"gpu {dtype} {described(function)}"
-    except TypeError:
-        name = None
-
-    def find(value):
-        return inside(value, dtype, ON_GPU, lambda function: specialised(function, find))
-
-    return PROGRAMS.get(name) or PROGRAMS.setdefault(name, specialised(function, find))
-
-
-COMPILERS["gpu"], COMPILERS["tpu"] = compile_gpu, compile_cpu
-
-# %% [markdown]
-# Sigmoid is a function of numbers, softmax a loop over rows. Both run on the GPU as they stand:
-
-# %%
-gpu = pool()["gpu:0"]
-for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
-    KERNELS[name, "gpu"] = KERNELS[name, "cpu"]
-    print(name, launch(name, None, gpu.put(np.array([[1, 2], [3, 3]], "f4"))).numpy().round(3).ravel())
-
-# %% [markdown]
-# The TPU is simpler. Beside its array for products it has a **vector unit** for everything else
-# ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
-# the CPU's programs. Their cycles are not counted.
-#
-# ### Sums on a GPU
-#
-# A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
-# meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.
-
-
-# %%
-#| export devices
-WIDTH = 256  # threads of a block, at most
-NUMBER = np.float32  # the type of shared numbers. Each reduction puts its own in this place
-
-
-def reduce_block(out, x):
-    """out[i] = x[i, 0], x[i, 1], … taken together by the threads of block i."""
-    part, t, i = cuda.shared.array(WIDTH, NUMBER), cuda.threadIdx.x, cuda.blockIdx.x
-    total = START
-    for k in range(t, x.shape[1], cuda.blockDim.x):
-        total = combine(total, x[i, k])
-    part[t] = total
-    cuda.syncthreads()
-    half = cuda.blockDim.x // 2
-    while half > 0:
-        if t < half:
-            part[t] = combine(part[t], part[t + half])
-        cuda.syncthreads()
-        half //= 2
-    if t == 0:
-        out[i] = part[0]
-
-
-# %% [markdown]
-# The columns, and how many threads each of the two wants:
-
-
-# %%
-#| export devices
-def reduce_thread(out, x):
-    """out[i, j] = x[i, 0, j], x[i, 1, j], … taken in by one thread, in order."""
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        total = START
-        for k in range(x.shape[1]):
-            total = combine(total, x[i, k, j])
-        out[i, j] = total
-
-
-def one_block_each(out, x):
-    """A block for each row, with a power of two of threads, each of which takes in two numbers or more."""
-    return out.size, min(WIDTH, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
-
-
-LAYOUTS[reduce_block.__code__] = one_block_each
-LOOPS["gpu"], LOOPS["tpu"] = (reduce_block, reduce_thread), LOOPS["cpu"]
-
-# %%
-KERNELS["reduce_sum", "gpu"] = KERNELS["reduce_sum", "cpu"]
-numbers = np.arange(12, dtype="f4").reshape(3, 4)
-print([launch("reduce_sum", None, gpu.put(numbers), axis=axis).numpy().tolist() for axis in (0, 1)])
-
-# %% [markdown]
-# ### Products on three machines
-#
-# The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
-# from far memory once instead of once for each row or column. On the TPU the array does it, with inputs rounded to bfloat16.
-
-
-# %%
-#| export devices
-def tiled(side, number, turned_x, turned_w):
-    """The kernel of a product in tiles of side x side; x, w or both may be given transposed."""
-
-    def matmul_tiled(out, x, w):
-        xs = cuda.shared.array((side, side), number)
-        ws = cuda.shared.array((side, side), number)
-        (j, i), column, row = cuda.grid(2), cuda.threadIdx.x, cuda.threadIdx.y
-        depth, total = x.shape[0] if turned_x else x.shape[1], number(0)
-        for k in range(0, depth, side):
-            xs[row, column] = ws[row, column] = number(0)
-            if i < out.shape[0] and k + column < depth:
-                xs[row, column] = x[k + column, i] if turned_x else x[i, k + column]
-            if j < out.shape[1] and k + row < depth:
-                ws[row, column] = w[j, k + row] if turned_w else w[k + row, j]
-            cuda.syncthreads()
-            for q in range(side):
-                total += xs[row, q] * ws[q, column]
-            cuda.syncthreads()
-        if i < out.shape[0] and j < out.shape[1]:
-            out[i, j] = total
-
-    return matmul_tiled
-
-
-# %% [markdown]
-# Both kinds enter the table, and the planner takes the tiles for the course's own kernel, as it did on the CPU.
-
-
-# %%
-#| export devices
-@kernel("matmul", "gpu")
-def matmul_threads(out, x, w):
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        total = 0.0
-        for k in range(x.shape[1]):
-            total += x[i, k] * w[k, j]
-        out[i, j] = total
-
-
-@kernel("matmul", "tpu")
-def matmul_array(tpu, turned_x, turned_w, out, x, w):
-    x, w = x.T if turned_x else x, w.T if turned_w else w
-    out[...] = tpu.matmul(x, w) if x.size and w.size else 0.0
-
-
-def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_tiles; on a GPU by blocks, on a TPU by its array."""
-    made = plan_tiles(op, function, x, w, transpose_x, transpose_w)
-    if function is matmul_array:
-        made.run = functools.partial(matmul_array, x.device, transpose_x, transpose_w)
-    if function is matmul_threads and min(made.spec.shape) > 0:
-        m, n = made.spec.shape
-        side = min(16, 1 << (max(2, min(m, n)) - 1).bit_length())
-
-        def lower():
-            program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
-            return functools.partial(launch_kernel, program, (pieces(n, side), pieces(m, side)), (side, side))
-
-        made.lower = lower
-    return made
-
-
-PLANNERS["matmul"] = plan_products
-
-# %%
-tpu = pool()["tpu:0"]
-left, right = np.array([[1.001, 2], [3, 4]], "f4"), np.array([[1, 0], [0, 1]], "f4")
-for place in (gpu, tpu):
-    print(place.name, launch("matmul", None, place.put(left), place.put(right)).numpy().round(4).ravel())
-
-# %% [markdown]
-# The TPU has lost the thousandth: in bfloat16 the next number after 1 is 1.0078.
-#
-# ### Numbers on the move
-#
-# A thread finds where its number comes from and where it goes: a start and a stride for each axis, which
-# NumPy tells us from empty arrays of these shapes.
-
-
-# %%
-#| export devices
-def mover(function, sizes, to, source):
-    """A kernel whose thread n takes number n of a view to its place in another. A view is a start and a stride for each axis."""
-    (to_start, to_strides), (from_start, from_strides), count = to, source, math.prod(sizes)
-
-    def move(out, x):
-        n = cuda.grid(1)
-        if n < count:
-            there, here = to_start, from_start
-            for axis in range(len(sizes) - 1, -1, -1):
-                i, n = n % sizes[axis], n // sizes[axis]
-                there, here = there + i * to_strides[axis], here + i * from_strides[axis]
-            out[there] = function(x[here])
-
-    return move
-
-
-def view_of(view, base):
-    """Where a view of an array begins in it, and how far the next number is along each axis, counted in numbers."""
-    start = view.ctypes.data - base.ctypes.data
-    return start // view.itemsize, tuple(stride // view.itemsize for stride in view.strides)
-
-
-# %% [markdown]
-# And the program: one launch for each pair of views, planned before any number is there.
-
-
-# %%
-#| export devices
-def by_numbers(function, shape, inputs, pairs):
-    """The program that takes numbers from view to view on a GPU."""
-    dtype = inputs[0].dtype
-    arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
-    zero = inputs[0].device.put(np.zeros(1, dtype))  # for what lies in no input
-    for to, source in pairs(*arrays):
-        to, source = np.atleast_1d(to), np.atleast_1d(source)
-        base = next((k for k, array in enumerate(arrays) if k and np.may_share_memory(array, source)), 0)
-        views = view_of(to, arrays[0]), view_of(source, arrays[base] if base else source)
-        if to.size:
-            launches.append((kernel_for(mover(function, to.shape, *views), dtype), *threads_for(to.size), base))
-
-    def run(out, *arrays):
-        for kernel, blocks, threads, base in launches:
-            x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero.data
-            launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
-
-    return run
-
-
-MOVES["gpu"], MOVES["tpu"] = by_numbers, by_views
-
-# %%
-KERNELS["transpose", "gpu"] = KERNELS["transpose", "cpu"]
-print(launch("transpose", None, gpu.put(numbers)).numpy().tolist())
-
-# %% [markdown]
-# ### Rows by number
-#
-# Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
-# has atomic additions for this, but their order changes from run to run, and so do the last bits. Here each thread owns a column.
-# A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
-
-
-# %%
-#| export devices
-@kernel("gather", "gpu")
-def gather_threads(out, x, rows):
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        out[i, j] = x[rows[i], j]
-
-
-@kernel("scatter_add", "gpu")
-def scatter_threads(out, x, rows):
-    j = cuda.grid(1)
-    if j < out.shape[1]:
-        for i in range(out.shape[0]):
-            out[i, j] = 0
-        for i in range(rows.size):
-            out[rows[i], j] += x[i, j]
-
-
-# %% [markdown]
-# The look at the row numbers is put around a planner, so that it stands before every run:
-
-
-# %%
-#| export devices
-def rows_checked(planner, count):
-    """The planner of an op whose last input holds numbers below count(spec of the result, first input)."""
-
-    @functools.wraps(planner)
-    def plan_checked(op, function, *inputs, **attrs):
-        made = planner(op, function, *inputs, **attrs)
-        place, lower, end = inputs[0].device, made.lower, count(made.spec, inputs[0])
-
-        def lower_checked():
-            run = lower()
-
-            def checked(*arrays):
-                rows = place.read(arrays[-1])
-                if rows.size and not 0 <= rows.min() <= rows.max() < end:
-                    there = f"a number from {rows.min()} to {rows.max()} is out of range; there are {end}"
-                    raise IndexError(f"{op}: {there}")
-                run(*arrays)
-
-            return checked
-
-        made.lower = lower_checked if place.kind == "gpu" else lower
-        return made
-
-    return plan_checked
-
-
-PLANNERS["gather"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
-PLANNERS["scatter_add"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
-PLANNERS["one_hot"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
-
-# %%
-try:
-    launch("gather", None, gpu.put(numbers), gpu.put(np.array([3])))
-except IndexError as error:
-    print(error)
-
-# %% [markdown]
-# A random number is a function of its place, so a thread makes it without its neighbours:
-
-
-# %%
-#| export devices
-@kernel("random_uniform", "gpu")
-def uniform_threads(out, state):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
-
-
-@kernel("random_normal", "gpu")
-def normal_threads(out, state):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = normal(state, i)
-
-
-# %% [markdown]
-# All other ops need nothing new: their functions enter the columns as they are.
-
-# %%
-#| export devices
-as_on_cpu = {(op, kind): f for (op, of), f in KERNELS.items() if of == "cpu" for kind in COMPILERS}
-KERNELS.update(as_on_cpu | KERNELS)
-PLANS.clear()
-
-# %%
-KERNELS
-
-# %% [markdown]
-# The table is full.
-#
-# ### The two tasks, on three machines
-#
-# Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
-# devices are slow, so these are 40 steps of the one and 4 of the other.)
-
-# %% tags=["hide-input"]
-checks.predict(
-    "Three devices train the linear regression for 40 steps in float32. How many digits of the losses will the GPU share with "
-    "the CPU, and how many the TPU?",
-    "the GPU 6 or 7, the TPU about 2",
-    "The GPU computes every product as the CPU does. Only sums are taken in another order, so the last of 24 bits may differ: 7 "
-    "digits are shared, perhaps one less after 40 steps. The TPU rounds what it multiplies to the 8 bits of bfloat16. A product is off by up to 1 in 128, in "
-    "either direction, and in a sum over many such errors most of them cancel.",
-    choices=["both all", "the GPU 6 or 7, the TPU about 2", "both about 2"],
-)
-
-# %%
-from levels.hardware import placed_on
-
-single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]
-fits = {}
-for kind in ("cpu", "gpu", "tpu"):
-    with placed_on(f"{kind}:0"):
-        fits[kind] = linear_regression(*single[0], single[1], task.batches[:40], task.learning_rate)
-    apart = np.abs(fits[kind].losses / fits["cpu"].losses - 1).max()
-    print(kind, fits[kind].losses[[0, 19, 39]].round(2), "within 1e-5:", apart < 1e-5, " within 2 %:", apart < 0.02)
-
-# %% [markdown]
-# All three learn alike. And the net, 4 steps on 20 rows each. (The losses jump, because each is that of 20 other rows, and four
-# steps teach next to nothing.)
-
-# %%
-with_rings = tasks.rings()
-inputs = [a.astype("f4") for a in with_rings[:2]], [w.astype("f4") for w in with_rings.weights]
-for kind in ("cpu", "gpu", "tpu"):
-    with placed_on(f"{kind}:0"):
-        net = dnn_classifier(*inputs[0], inputs[1], with_rings.batches[:4, :20], with_rings.learning_rate)
-    print(kind, net.losses.round(3))
-
-# %% [markdown]
-# "The same answer to the last bit" holds in float64 on a CPU, where every sum has one order. On other machines it is "the same
-# answer, as far as the machine's numbers reach": 24 bits here, 8 bits there. What decides is which numbers are rounded, and in
-# which order they are added. Both can be read off the kernels above.
-
 # %% [markdown]
 # ## Exercises (60 min, optional)
 #
@@ -3467,7 +1879,7 @@ for kind in ("cpu", "gpu", "tpu"):
 # (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0?)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-1")
 
@@ -3496,7 +1908,7 @@ exercises.check("02-1", hypotenuse)
 # (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-2")
 
@@ -3523,7 +1935,7 @@ exercises.check("02-2", gradient_product)
 # (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-3")
 
@@ -3553,7 +1965,7 @@ exercises.check("02-3", steps_of)
 # (About 11 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-4")
 
@@ -3571,7 +1983,7 @@ exercises.check("02-4", sum_by_fours)
 # Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-5")
 
@@ -3606,7 +2018,7 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-5")
 
