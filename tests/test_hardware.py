@@ -70,12 +70,12 @@ def test_copies_are_copies():
 
 def test_a_container_may_have_less_memory_than_the_machine(monkeypatch, tmp_path):
     monkeypatch.setattr(device_room, "Path", lambda root, name: tmp_path / name)
-    machine = device_room.host_memory()
+    machine = device_room._host_memory()
     for text, expected in (("max\n", machine), ("1048576\n", 2**20)):
         (tmp_path / "memory.max").write_text(text)
-        assert device_room.host_memory() == expected
+        assert device_room._host_memory() == expected
     monkeypatch.delattr(device_room.os, "sysconf", raising=False)  # Windows
-    assert device_room.host_memory() is None
+    assert device_room._host_memory() is None
 
 
 def buffer_on(device, data):

@@ -453,15 +453,19 @@ print("y", y, " x", x)
 # ## Buffers that know their end (17 min)
 #
 # A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each has memory of its own, and a program on a device reads and writes
-# only there. A **buffer** is a stretch of that memory with a shape and a dtype. What it is, apart from its numbers, stands in a
-# `Spec`, made once and shared; level 2 will look things up by it.
+# only there. A **buffer** is a stretch of that memory with a shape and a dtype. `device.put(array)` gives a new buffer with the
+# numbers of an array, `device.alloc(shape, dtype)` one whose numbers are not set, `device.free(buffer)` gives it back, and
+# `buffer.numpy()` copies its numbers out. (How is folded: the device counts its bytes and refuses what it does not have.
+# `pool()` gives the devices of this computer by name; with `cpus=2` a simulated second one joins.)
 
-
-# %%
+# %% tags=["hide-input"]
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
 import math
+import reprlib
+
+from levels import more
 
 
 class Spec:
@@ -479,12 +483,6 @@ class Spec:
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
-# %% [markdown]
-# A buffer is a `Spec` and the numbers. When Python forgets a buffer, its bytes are counted as free again.
-
-
-# %%
-#| export device
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
 
@@ -511,14 +509,10 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
-# %% [markdown]
-# Two small helpers are folded: `aligned` finds memory that begins where the processor likes it to begin, and `unmasked` refuses
-# NumPy's masked arrays.
-
-# %% tags=["hide-input"]
-#| export device
 LINE = 64  # bytes that move together between memory and caches, on most processors
-GAP = 8 * LINE  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
+_GAP = (
+    8 * LINE
+)  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
 PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 
@@ -527,7 +521,7 @@ def aligned(shape, dtype):
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < PAGE:
         return np.empty(shape, dtype)
-    data = np.empty(nbytes + LINE + GAP, np.uint8)
+    data = np.empty(nbytes + LINE + _GAP, np.uint8)
     return np.ndarray(shape, dtype, data, offset=-data.ctypes.data % LINE)
 
 
@@ -538,50 +532,10 @@ def unmasked(values):
     return np.asarray(values)
 
 
-# %% [markdown]
-# A device counts what it hands out, and refuses what it does not have. Three verbs: new memory, memory with given numbers, and
-# memory given back.
-
-
-# %%
-#| export device
-class _Memory:
-    """Memory that can be asked for, filled, and given back."""
-
-    def alloc(self, shape, dtype):
-        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype), aligned)
-
-    def put(self, array, kind=Buffer):
-        """A new buffer that holds the numbers of a NumPy array."""
-        array = unmasked(array)
-        buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
-        self.write(buffer.data, array)
-        return buffer
-
-    def free(self, buffer):
-        """Give a buffer's memory back. Using it after that is an error."""
-        if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
-            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
-        self.used -= buffer.spec.nbytes
-        # a Spec of its own: what was looked up by the shared one fits no freed buffer
-        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
-
-
-# %% [markdown]
-# The rest is folded: `Device` counts bytes, and adds how fast it is, which waits until *What a step costs*; `pool()` gives the
-# devices of this computer by name, and with `cpus=2` a simulated second one; level 3 will say with `placed_on` where numbers go.
-
-# %% tags=["hide-input"]
-#| export device
-import reprlib
-
-from levels import more
-
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
-class Device(_Memory):
+class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
     empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
@@ -605,6 +559,25 @@ class Device(_Memory):
         self.used += spec.nbytes
         return kind(spec, data)
 
+    def alloc(self, shape, dtype):
+        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
+        return self.new(self.spec(shape, dtype), aligned)
+
+    def put(self, array, kind=Buffer):
+        """A new buffer that holds the numbers of a NumPy array."""
+        array = unmasked(array)
+        buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
+        self.write(buffer.data, array)
+        return buffer
+
+    def free(self, buffer):
+        """Give a buffer's memory back. Using it after that is an error."""
+        if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
+            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
+        self.used -= buffer.spec.nbytes
+        # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
+
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
         if what not in MEASURES:
@@ -627,7 +600,7 @@ class Device(_Memory):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-def host_memory():
+def _host_memory():
     """The bytes of memory that this process may use, or None where the system does not tell."""
     try:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
@@ -640,13 +613,13 @@ def host_memory():
     return min(limits)
 
 
-def make_cpu(name):
+def _make_cpu(name):
     """The computer's own CPUs as one device, cpu:0, or a simulated one with 1 GiB."""
-    return Device(name, host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
+    return Device(name, _host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
 
 
-MAKERS = {"cpu": make_cpu}  # kind -> what makes a device of that name
-POOL = {"cpu:0": make_cpu("cpu:0")}
+MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
+_POOL = {"cpu:0": _make_cpu("cpu:0")}
 
 
 def pool(**counts):
@@ -660,12 +633,12 @@ def pool(**counts):
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
     for kind, make in MAKERS.items():
         for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
-            if name not in POOL:
-                POOL[name] = make(name)
-    return POOL
+            if name not in _POOL:
+                _POOL[name] = make(name)
+    return _POOL
 
 
-DEVICES = [POOL["cpu:0"]]  # the last one is where numbers are placed
+DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
 @contextmanager
@@ -721,8 +694,7 @@ for attempt in (lambda: other.alloc((2**40,), "f4"), lambda: (other.free(there),
 # ```
 #
 # `Value` keeps its idea. New are `a`, the program it belongs to, a type that the program's dtype decides, and `lanes`, which will
-# be 1 for a while. (How an operand becomes the text of a register is folded below: values of two programs, or of a loop that has
-# ended, are refused there.)
+# be 1 for a while.
 
 
 # %%
@@ -777,11 +749,15 @@ class Value:
 
 
 # %% [markdown]
-# A program has no `if`. A comparison gives a yes or a no in a register, and `select` takes one of two numbers:
+# A program has no `if`: a comparison gives a yes or a no in a register, a `Condition`, and `select(condition, x, y)` takes one of two
+# numbers. (It is folded, with what turns operands into the text of registers. Values of two programs, or of a loop that has
+# ended, are refused there.)
 
-
-# %%
+# %% tags=["hide-input"]
 #| export values
+import numbers
+
+
 class Condition(Value):
     """Yes or no, in each lane: what a comparison gives, and `select` takes."""
 
@@ -795,11 +771,6 @@ def select(condition, x, y):
     chosen = _spread(a, "i1", condition.register, condition.lanes, lanes)
     kind, choice = _laned(a.real, lanes), _laned("i1", lanes)
     return Value(a, a.write(f"select {choice} {chosen}, {kind} {x}, {kind} {y}"), lanes)
-
-
-# %% tags=["hide-input"]
-#| export values
-import numbers
 
 
 class Index(Value):
@@ -884,7 +855,7 @@ class Array:
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
 
 
-def check_reach(name, array, axis, extent, sizes):
+def _check_reach(name, array, axis, extent, sizes):
     """Raise IndexError if an index below `extent` can leave that axis of an array."""
     extent, size = sizes.get(extent, extent), sizes.get(array.shape[axis], array.shape[axis])
     if extent > size:
@@ -892,8 +863,8 @@ def check_reach(name, array, axis, extent, sizes):
 
 
 # %% [markdown]
-# Then the place of `x[i, k]`, and there your function returns. On Python's whole numbers it computes; on a `_Whole`, whose `*` and
-# `+` write instructions, it writes a program. (`_indices`, folded, checks what can be checked now, and notes the rest.)
+# Now the place of `x[i, k]`, and there your function returns. On Python's whole numbers it computed; on a `_Whole`, whose `*` and
+# `+` write instructions, it writes. (`_indices`, folded, checks what can be checked now, and notes the rest.)
 
 
 # %%
@@ -950,20 +921,34 @@ def _indices(a, array, indices):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
             if not isinstance(i.extent, str) and not isinstance(size, str):
-                check_reach(a.name, *a.reaches[-1], {})
+                _check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
 # %% [markdown]
-# The assembler comes in three parts. First, the paper it writes on. `scopes` remembers which loops are open: a value belongs to
-# the loop in which it was made. A call hands over one block of 64-bit words: an address for each array, the sizes that were left
-# open, and numbers such as a learning rate; `word` names the register that loads one.
+# Then the paper to write on, which is folded: `a.write(text)` appends an instruction and gives the register that it sets;
+# `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a number, and a size as a number, each handed over
+# by the call as one 64-bit word.
 
-
-# %%
+# %% tags=["hide-input"]
 #| export assembler
+_FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
+
+
 class _Paper:
-    """A program as it is being written: its lines, and the loops that are open."""
+    """A program as it is being written: its lines, the loops that are open, and what a call will hand over."""
+
+    def __init__(self, name, dtype, lanes=None):
+        if np.dtype(dtype) not in REAL:
+            raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
+        self.name, self.dtype, single = name, np.dtype(dtype), np.dtype(dtype) == np.float32
+        self.real, self.flags = REAL[self.dtype], _FAST * single
+        self.lanes = lanes or (host_lanes() if single else 1)
+        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
+        self.entry, self.lines, self.mask = [], [], None
+        self.arrays, self.words, self.reaches = {}, {}, []
+        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -986,27 +971,6 @@ class _Paper:
         if not self.scopes:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
-
-
-# %% tags=["hide-input"]
-#| export assembler
-FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
-
-
-class _Arguments(_Paper):
-    """Paper that says what a call hands over: arrays, sizes, numbers."""
-
-    def __init__(self, name, dtype, lanes=None):
-        if np.dtype(dtype) not in REAL:
-            raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
-        self.name, self.dtype, single = name, np.dtype(dtype), np.dtype(dtype) == np.float32
-        self.real, self.flags = REAL[self.dtype], FAST * single
-        self.lanes = lanes or (host_lanes() if single else 1)
-        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
-            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.entry, self.lines, self.mask = [], [], None
-        self.arrays, self.words, self.reaches = {}, {}, []
-        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
 
     def word(self, sort, name, kind):
         """The register of a word of the block: an "array" (its address), a "size" or a "number"."""
@@ -1048,13 +1012,12 @@ class _Arguments(_Paper):
 
 
 # %% [markdown]
-# (Folded above: `a.array`, `a.number` and `a.count` give an array, a number, and a size as a number.) Second, loads and stores, as
-# before but with a place that was checked. What they do for several lanes at once is folded again.
+# Loads and stores are as before, but with a place that was checked. (What they do for several lanes at once is folded.)
 
 
 # %%
 #| export assembler
-class _Moves(_Arguments):
+class _Moves(_Paper):
     """Loads and stores."""
 
     def load(self, array, *indices):
@@ -1115,9 +1078,9 @@ def _to_store(a, value, array, lanes):
 
 
 # %% [markdown]
-# Third, the loop, which you know: test, body, after. Its blocks are numbered, so that there may be several. (What a loop does for
-# lanes is folded, and so are the checks of a call: dtypes, shapes, the reach of every index, that every row number is a row.
-# Everything that could go wrong in memory is found before the first instruction runs; we shall see it refuse.)
+# Last, the loop, which you know: test, body, after. Its blocks are numbered, so that there may be several. `assemble()` gives a
+# `Program`, which is called with buffers by name. (It is folded, with its checks: dtypes, shapes, the reach of every index,
+# that every row number is a row. Whatever could go wrong in memory is found before the first instruction runs.)
 
 
 # %%
@@ -1228,21 +1191,22 @@ def _checked(program, given):
         limit = sizes.get(arrays[key].rows_of, arrays[key].rows_of)
         memory[key] = _check_rows(program, arrays[key], given[key], memory[key], limit)
     for reached in program.reaches:
-        check_reach(name, *reached, sizes)
+        _check_reach(name, *reached, sizes)
     return memory, sizes
 
 
-# %% [markdown]
-# Last, the finished program. `bind` checks buffers and numbers by name, writes the block of words, and gives back a call.
-
-
-# %%
-#| export assembler
 class Program:
     """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
 
     def __init__(self, a):
-        _finish(self, a)
+        if len(a.scopes) != 1:
+            raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
+        known = {size for array in a.arrays.values() for size in array.shape}
+        if lost := [name for sort, name in a.words if sort == "size" and name not in known]:
+            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
+        a.scopes.clear()
+        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, dict(a.arrays), list(a.words)
+        self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
         self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
@@ -1265,20 +1229,6 @@ class Program:
     def __call__(self, **given):
         """Check everything and run."""
         self.bind(**given)()
-
-
-# %% tags=["hide-input"]
-#| export assembler
-def _finish(program, a):
-    """Take over what was written, and end the writing. Raises ValueError for an open loop, or a size that nobody tells."""
-    if len(a.scopes) != 1:
-        raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
-    known = {size for array in a.arrays.values() for size in array.shape}
-    if lost := [name for sort, name in a.words if sort == "size" and name not in known]:
-        raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
-    a.scopes.clear()
-    program.name, program.dtype, program.arrays, program.words = a.name, a.dtype, dict(a.arrays), list(a.words)
-    program.reaches, program.text = list(dict.fromkeys(a.reaches)), _text(a)
 
 
 # %% [markdown]
@@ -1328,9 +1278,9 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: fir
 
 import struct
 
-SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+_SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
-FORMAT = {SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
@@ -1353,7 +1303,7 @@ def scaled(x, n):
         for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
-    a, (whole, fraction, bias, _) = n.a, FORMAT[n.a.dtype]
+    a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     real, kind = _laned(a.real, n.lanes), _laned(whole, n.lanes)
     both = a.write(f"fptosi {real} {_numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
     one, shift = (_spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
@@ -1367,8 +1317,8 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - FORMAT[DOUBLE][-1] >> 52)
-    a, (whole, fraction, _, root) = x.a, FORMAT[x.a.dtype]
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[DOUBLE][-1] >> 52)
+    a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     real, kind = _laned(a.real, x.lanes), _laned(whole, x.lanes)
     root, shift = (_spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
     bits = a.write(f"bitcast {real} {_numeric(a, x)} to {kind}")
@@ -1377,7 +1327,7 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
 
 
-def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
     """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
     def exp(x):
@@ -1394,18 +1344,18 @@ def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
 
 
 EXP = {
-    DOUBLE: make_exp(
+    DOUBLE: _make_exp(
         *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
     ),
-    SINGLE: make_exp(
+    _SINGLE: _make_exp(
         *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
         (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
     ),
 }
 
 
-def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
 
     infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
@@ -1435,12 +1385,12 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
 
 
 LOG = {
-    DOUBLE: make_log(
+    DOUBLE: _make_log(
         *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
         (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
     ),
-    SINGLE: make_log(
+    _SINGLE: _make_log(
         *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
         (0.24279078841, 0.40000972152),
         (0.28498786688, 0.66666662693),
@@ -1456,26 +1406,6 @@ def exp(x):
 def log(x):
     """The natural logarithm of a Python float, or of a value in a program."""
     return LOG[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
-
-
-# %% tags=["hide-input"]
-#| export elementary
-def maximum(x, y):
-    """The larger of two numbers: of 0.0 and -0.0 the first, and NaN if either is."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("maximum", x, y)
-    if x == y == 0.0 or x != x or y != y:
-        return x + y
-    return x if x > y else y
-
-
-def minimum(x, y):
-    """The smaller of two numbers: of 0.0 and -0.0 the second, and NaN if either is."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("minimum", x, y)
-    if x == y == 0.0 or x != x or y != y:
-        return -(-x - y)
-    return x if x < y else y
 
 
 # %%
@@ -1539,6 +1469,7 @@ class Sum:
 # %% [markdown]
 # (Three lines for lanes are folded: a term that is no vector counts once, masked lanes keep their sum, and at the end the
 # lanes are added.)
+
 
 # %% tags=["hide-input"]
 #| export assembler
@@ -1614,7 +1545,7 @@ def dense(inputs, w, b):
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
 
-def line_row(row, target, weights, sums, n):
+def _line_row(row, target, weights, sums, n):
     """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
     (w, b), (dw, db) = weights, sums
     (prediction,) = dense(row, w, b)  # forward
@@ -1630,23 +1561,24 @@ def line_row(row, target, weights, sums, n):
 # %% [markdown]
 # Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
 # `descend`. While the rows pass, the weights wait in registers. Four marks, here and above, say which line is which part.
+# (Folded: the weights as lists of registers.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export tasks
-def each_of(array, make):
+def _each_of(array, make):
     """make(k, j) for each place of an array, as a list of rows."""
     return [[make(k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
-def weight_arrays(a, shapes):
+def _weight_arrays(a, shapes):
     """The arrays of the weights [w, b] or [w1, b1, w2, …] of these shapes."""
     return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
 
 
-def load_weights(a, arrays):
+def _load_weights(a, arrays):
     """Every number of the arrays in a register: each array as a list of rows."""
-    return [each_of(array, functools.partial(a.load, array)) for array in arrays]
+    return [_each_of(array, functools.partial(a.load, array)) for array in arrays]
 
 
 def weight_names(weights):
@@ -1657,16 +1589,16 @@ def weight_names(weights):
 
 # %%
 #| export tasks
-def train_program(name, dtype, shapes, row_step, lanes=None):
+def _train_program(name, dtype, shapes, row_step, lanes=None):
     """A program that trains weights of these shapes: any rows, any batch, any number of steps."""
     a = Assembler(name, dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
-    arrays, losses = weight_arrays(a, shapes), a.array("losses", "steps")
+    arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
     batches = a.array("batches", "steps", "batch", rows_of="rows")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     with a.loop("steps") as step:
-        weights = load_weights(a, arrays)  # model
-        loss, sums = a.sum(), [each_of(array, lambda k, j: a.sum()) for array in arrays]
+        weights = _load_weights(a, arrays)  # model
+        loss, sums = a.sum(), [_each_of(array, lambda k, j: a.sum()) for array in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -1679,38 +1611,9 @@ def train_program(name, dtype, shapes, row_step, lanes=None):
 
 
 # %% [markdown]
-# A program that predicts is smaller: one loop, forward only. Both are made once for each dtype and number of inputs.
-
-
-# %%
-#| export tasks
-def predict_program(name, dtype, shapes, forward):
-    """A program that predicts, one row after the other."""
-    a = Assembler(name, dtype)
-    x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    weights = load_weights(a, weight_arrays(a, shapes))
-    with a.loop("rows") as r:
-        (answer,) = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
-        a.store(answer, out, r, 0)
-    return a.assemble()
-
-
-@functools.cache
-def linear_program(dtype, features):
-    """The program that trains a linear regression."""
-    return train_program("linear_regression", dtype, [(features, 1), (1, 1)], line_row)
-
-
-@functools.cache
-def linear_predict_program(dtype, features):
-    """The program that predicts with a line."""
-    return predict_program("linear_predict", dtype, [(features, 1), (1, 1)], dense)
-
-
-# %% [markdown]
-# The rest puts data into memory, calls once, and takes the results out. Every level has the same function,
-# `linear_regression(x, y, weights, batches, learning_rate)`, and gives back the same kind of result, a `Fit`. (`Fit`, and the
-# checks that refuse wrong data for all five levels, are folded.)
+# The rest is folded: a smaller program that predicts, `_run_programs`, which puts data into memory, calls once and takes the
+# results out, and the checks that refuse wrong data for all five levels. Every level has the same function, and gives back the
+# same kind of result, a `Fit`: its losses, its weights, and `predict`.
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1726,7 +1629,7 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
-def check_array(name, array, dtype, *shape):
+def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
@@ -1738,7 +1641,7 @@ def check_array(name, array, dtype, *shape):
 
 def check_inputs(x, dtype, features):
     """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    check_array("x", x, dtype, *np.shape(x)[:1], features)
+    _check_array("x", x, dtype, *np.shape(x)[:1], features)
 
 
 def check_task(x, y, weights, batches, learning_rate, units):
@@ -1756,10 +1659,10 @@ def check_task(x, y, weights, batches, learning_rate, units):
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    check_array("x", x, dtype, *x.shape)
-    check_array("y", y, dtype, len(x), 1)
+    _check_array("x", x, dtype, *x.shape)
+    _check_array("y", y, dtype, len(x), 1)
     for i, (array, shape) in enumerate(zip(weights, shapes)):
-        check_array(f"weights[{i}]", array, dtype, *shape)
+        _check_array(f"weights[{i}]", array, dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
@@ -1769,9 +1672,30 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
-# %%
-#| export tasks
-def run_programs(train, forward, x, y, weights, batches, learning_rate):
+def _predict_program(name, dtype, shapes, forward):
+    """A program that predicts, one row after the other."""
+    a = Assembler(name, dtype)
+    x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
+    weights = _load_weights(a, _weight_arrays(a, shapes))
+    with a.loop("rows") as r:
+        (answer,) = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
+        a.store(answer, out, r, 0)
+    return a.assemble()
+
+
+@functools.cache
+def linear_program(dtype, features):
+    """The program that trains a linear regression."""
+    return _train_program("linear_regression", dtype, [(features, 1), (1, 1)], _line_row)
+
+
+@functools.cache
+def _linear_predict_program(dtype, features):
+    """The program that predicts with a line."""
+    return _predict_program("linear_predict", dtype, [(features, 1), (1, 1)], dense)
+
+
+def _run_programs(train, forward, x, y, weights, batches, learning_rate):
     """Put everything into memory, train in one call, and keep the weights there for predictions."""
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
     trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
@@ -1788,11 +1712,13 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
 
 
+# %%
+#| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    programs = linear_program, linear_predict_program
-    return run_programs(*programs, x, y, weights, batches, learning_rate)
+    programs = linear_program, _linear_predict_program
+    return _run_programs(*programs, x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
@@ -1984,7 +1910,7 @@ print(f"gradient {sums[2][0][1]:.6f}   nudged {(loss_of_point(1e-6) - loss_of_po
 
 # %%
 #| export tasks
-def net_row(row, target, weights, sums, n):
+def _net_row(row, target, weights, sums, n):
     """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
     h1, h2, prediction = forward(row, *weights)  # forward
     c = clipped(prediction)
@@ -1993,7 +1919,7 @@ def net_row(row, target, weights, sums, n):
     return loss
 
 
-def net_shapes(features):
+def _net_shapes(features):
     """The shapes of the net's weights [w1, b1, w2, b2, w3, b3]."""
     return [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
 
@@ -2001,19 +1927,19 @@ def net_shapes(features):
 @functools.cache
 def dnn_program(dtype, features, lanes=None):
     """The program that trains the net."""
-    return train_program("dnn_classifier", dtype, net_shapes(features), net_row, lanes)
+    return _train_program("dnn_classifier", dtype, _net_shapes(features), _net_row, lanes)
 
 
 @functools.cache
-def dnn_predict_program(dtype, features):
+def _dnn_predict_program(dtype, features):
     """The program that predicts with the net."""
-    return predict_program("dnn_predict", dtype, net_shapes(features), lambda *row: forward(*row)[2:])
+    return _predict_program("dnn_predict", dtype, _net_shapes(features), lambda *row: forward(*row)[2:])
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return run_programs(dnn_program, dnn_predict_program, x, y, weights, batches, learning_rate)
+    return _run_programs(dnn_program, _dnn_predict_program, x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
