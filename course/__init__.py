@@ -1,10 +1,22 @@
-"""The stage: everything around the five notebooks that is not taught by them. Written by hand."""
+"""The stage: everything around the five notebooks that is not taught by them. Written by hand, in rooms by trade.
+
+    from course import build, compare, figures, reference, tasks, where
+    from course.practice import checks, exercises
+
+What every notebook needs stands at the door, all else in the room of its trade: `setup` (what the commands do), `build`
+(texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by side, x-ray),
+`data` (how its files were made), `bench` (beside other libraries).
+"""
+
+import importlib
 
 
 def __getattr__(name):
     """`course.where`, loaded on first use: the command line starts with this package and waits for nothing."""
     if name == "where":
-        from course.places import where
+        from course.inspection.places import where
 
         return where
+    if name == "exercises":  # as exercises began before there were rooms: a reader's own cells still say so
+        return importlib.import_module("course.practice.exercises")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,8 +28,8 @@ import tempfile
 import threading
 import time
 
-from course.arguments import COMMANDS as HELP
-from course.arguments import HANDED_ON, checked, parser
+from course.setup.arguments import COMMANDS as HELP
+from course.setup.arguments import HANDED_ON, checked, parser
 
 PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
 MEGABYTES = 1300  # what .venv takes, the tests' packages included, with some air
@@ -46,8 +46,9 @@ CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contain
 
 
 def lab(arguments):
-    from course import build, desk
-    from course.rooms import BuildError
+    from course import build
+    from course.build.rooms import BuildError
+    from course.setup import desk
 
     if "--answers" in arguments:
         arguments = [each for each in arguments if each != "--answers"]
@@ -72,7 +73,7 @@ def test(arguments):
 
 
 def browser_test(arguments):
-    from course.browser import main
+    from course.setup.browser import main
 
     return main(arguments)
 
@@ -95,8 +96,8 @@ def run(arguments):
 
 
 def progress(arguments):
-    from course.progress import table
-    from course.rooms import BuildError
+    from course.build.rooms import BuildError
+    from course.practice.progress import table
 
     try:
         print(table())
@@ -107,7 +108,7 @@ def progress(arguments):
 
 def keeping(command):
     def keep(arguments):
-        from course.keeping import main
+        from course.setup.keeping import main
 
         return main(command, arguments)
 
@@ -115,7 +116,7 @@ def keeping(command):
 
 
 def grade(arguments):
-    from course.grading import main
+    from course.practice.grading import main
 
     return main(arguments)
 
@@ -149,7 +150,7 @@ def wheelhouse(arguments):
     return 0
 
 
-COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in course/arguments.py
+COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in course/setup/arguments.py
     "lab": (lab, CORE),
     "test": (test, TEST),
     "browser-test": (browser_test, TEST),

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from course import browser, build
+from course import build
+from course.setup import browser
 
 TASKS = """
 from types import SimpleNamespace
@@ -124,10 +125,10 @@ build.level("02_kernels", linear_regression)
 def built(tmp_path_factory) -> Path:
     """The tiny project, built once. Tests work on copies of it."""
     root = tmp_path_factory.mktemp("built")
-    for name in ("__init__.py", "build.py", "rooms.py"):
+    for name in ("__init__.py", "build/__init__.py", "build/rooms.py"):
         write(root / "course" / name, (build.ROOT / "course" / name).read_text(encoding="utf-8"))
     write(root / "course" / "tasks.py", TASKS)
-    write(root / "course" / "figures.py", "")
+    write(root / "course" / "figures" / "__init__.py", "")
     write(root / "data" / "points.csv", "x,y\n1,2\n")
     write(root / "notebooks" / "text" / "01_hardware.py", HARDWARE.lstrip())
     write(root / "notebooks" / "text" / "02_kernels.py", KERNELS.lstrip())

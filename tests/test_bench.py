@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import worker
 from course import bench, reference, tasks
+from course.bench import worker
 
 FAST = bench.Pace(rounds=2, seconds=0.0, limit=60.0)
 PEER = """
@@ -237,7 +237,7 @@ def test_numbers_have_three_digits(value, text):
 
 
 def test_the_figure_counts_what_is_ahead():
-    from course.bench_figures import raced
+    from course.figures.bench_figures import raced
 
     results = [made_up("levels", "3 eager", "eager", 4e-6), made_up("PyTorch", "eager", "eager", 1e-5)]
     assert raced(results).text.startswith(
@@ -257,7 +257,9 @@ MEASURED = rows_of((bench.FOLDER / "results.md").read_text(encoding="utf-8"))
 
 def test_the_results_are_those_of_the_scripts_as_they_stand():
     last = (bench.FOLDER / "results.md").read_text(encoding="utf-8").splitlines()[-1]
-    assert last == bench.made_by(), "benchmarks/*.py changed: measure anew, with all peers: python3 -m course bench"
+    assert last == bench.made_by(), (
+        "course/bench: a script changed: measure anew, with all peers: python3 -m course bench"
+    )
 
 
 @pytest.mark.parametrize("page", ["README.md", "notebooks/text/05_high_level.py"])
@@ -268,7 +270,7 @@ def test_the_headline_is_what_was_measured(page):
     assert len(told) >= 6 and set(told) <= {row[:6] for row in MEASURED}
 
 
-@pytest.mark.parametrize("page", ["README.md", "benchmarks/README.md"])
+@pytest.mark.parametrize("page", ["README.md", "course/bench/README.md"])
 def test_as_many_are_ahead_as_is_told(page):
     said = re.search(r"In (\d+) of (\d+) ", (bench.ROOT / page).read_text(encoding="utf-8"))
     assert said.groups() == (str(sum("behind" not in row[5] for row in MEASURED)), str(len(MEASURED)))

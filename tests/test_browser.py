@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from course import browser, build, desk
+from course import build
+from course.setup import browser, desk
 
 pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs all its cells
 
@@ -82,7 +83,7 @@ def address(chromium, clone, tmp_path_factory):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a browser is found whatever the PATH is")
 def test_without_a_browser_the_cure_is_told():
-    program = "from course import browser; browser.main([])"
+    program = "from course.setup import browser; browser.main([])"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=build.ROOT, env={"PATH": ""}, capture_output=True, text=True
     )

@@ -16,8 +16,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jupyter_client.manager import start_new_kernel
 
-from course import build, rooms
-from course.rooms import BuildError
+from course import build
+from course.build import rooms
+from course.build.rooms import BuildError
 
 pytestmark = pytest.mark.versions
 
@@ -256,7 +257,7 @@ def test_the_names_that_a_level_hands_on_are_filled_like_a_paragraph():
 
 
 def test_what_ipython_adds_to_python_is_not_exported():
-    command = "import builtins; builtins.display = builtins.get_ipython = print; from course import rooms"
+    command = "import builtins; builtins.display = builtins.get_ipython = print; from course.build import rooms"
     done = python(build.ROOT, command + "; print(sorted({'display', 'get_ipython', 'print'} & rooms.BUILTINS))")
     assert done == "['print']\n"
 
@@ -450,11 +451,12 @@ SUPPLIES = {  # file: (its text, which notebooks a change of it makes stale)
     "course/far.py": ("import course.kit.parts as p\nREAD = 'known.csv', 'style.css'", ["02_kernels"]),
     "course/style.css": ("", ["02_kernels"]),
     "course/kit/__init__.py": ("from .hidden import x", ["02_kernels"]),
-    "course/kit/hidden.py": ("from ..figures import *", ["02_kernels"]),
+    "course/kit/hidden.py": ("from ..figures import *\nREAD = 'page.html'", ["02_kernels"]),
+    "course/kit/page.html": ("", ["02_kernels"]),
     "course/kit/parts.py": ("import solutions, course.broken", ["02_kernels"]),
     "course/broken.py": ("import course.alone (", ["02_kernels"]),
     "course/kit/more.py": ("", []),
-    "course/figures.py": ("", BOTH),
+    "course/figures/__init__.py": ("ROOM = 'kit'", BOTH),
     "solutions/__init__.py": ("", ["02_kernels"]),
     "levels_more/plug.py": ("", ["01_hardware"]),
     "levels_more/other.py": ("", []),

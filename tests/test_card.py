@@ -11,7 +11,9 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 from matplotlib.transforms import Bbox
 
-from course import build, card, compare, figures, great, reference, tasks
+from course import build, figures, reference, tasks
+from course.figures import great
+from course.inspection import card, compare
 from levels.hardware import pool
 
 DIGITS = "aba007ec7ceeaf70"  # of all losses of the line and of the net: on every machine

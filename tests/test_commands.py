@@ -3,8 +3,9 @@
 import pytest
 
 from course import __main__ as the_door
-from course import build, progress
-from course.rooms import BuildError
+from course import build
+from course.build.rooms import BuildError
+from course.practice import progress
 
 CONFLICT = """\
 # %%

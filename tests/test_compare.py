@@ -18,9 +18,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from course import bands, build, compare, great, marks, reference, tasks, widgets
-from course.figures import HUES, LEVELS, accuracy, r_squared
-from course.rooms import code_of
+from course import build, reference, tasks
+from course.build.rooms import code_of
+from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
+from course.inspection import bands, compare, marks
 from levels.hardware import exp, host_lanes, log, pool
 from levels.kernels import counted
 
@@ -425,7 +426,8 @@ def linear_regression(x):
     y = dense(x)  # forward
     return y
 """)
-run("""from course import build, compare, marks
+run("""from course import build
+from course.inspection import compare, marks
 build.watch("03_low_level")
 print(sorted(marks.functions_of(linear_regression)), [*compare.by_level([linear_regression])])
 print(*(line for step in marks.read(linear_regression)["forward"] for line in step.lines()))

@@ -7,8 +7,10 @@ import shutil
 import nbformat
 import pytest
 
-from course import build, checks, desk, keeping
+from course import build
 from course.build import MINE
+from course.practice import checks
+from course.setup import desk, keeping
 
 NAMES = ["01_hardware", "02_kernels"]
 

@@ -17,8 +17,9 @@ import numba
 import numpy as np
 import pytest
 
-from course import asking, build, exercises, progress
-from course.exercises.trying import judged
+from course import build
+from course.practice import asking, exercises, progress
+from course.practice.exercises.trying import judged
 from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
 from levels.kernels import compile_cpu, lowered_loop  # noqa: F401
@@ -349,7 +350,7 @@ def test_the_time_limit_leaves_nothing_behind(monkeypatch):
 
 LIMITED = """
 import signal, sys, threading, time
-from course import asking, exercises
+from course.practice import asking, exercises
 
 IGNORED
 asking.SECONDS = 0.2

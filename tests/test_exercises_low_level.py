@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from course import asking, exercises
-from course.asking import low_level as questions
-from course.exercises import low_level as checks
+from course.practice import asking, exercises
+from course.practice.asking import low_level as questions
+from course.practice.exercises import low_level as checks
 from levels.hardware import pool
 from levels.kernels import COMPILERS, PLANS
 from levels.low_level import TAPES, GradientTape, Graph, Variable, constant, trace, walk_back

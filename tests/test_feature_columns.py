@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from course import penguin_figures, tasks
+from course import tasks
 from course.build import ROOT, environment
+from course.figures import penguin_figures
 from levels.low_level import GradientTape, Variable, constant, function, reduce_sum
 from levels.mid_level import (
     SGD,

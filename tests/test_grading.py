@@ -15,8 +15,9 @@ import nbformat
 import psutil
 import pytest
 
-from course import build, exercises, grading
-from course.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
+from course import build
+from course.practice import exercises, grading
+from course.practice.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
 
 pytestmark = pytest.mark.versions
@@ -63,7 +64,7 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
     """A class of three, from the folder to the table."""
     folder, table = tmp_path / "handed in", tmp_path / "out.csv"
     solved = {
-        "01-1": "from course import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
+        "01-1": "from course.practice import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
         "01-2": inspect.getsource(hardware.centre),
         "01-3": inspect.getsource(hardware.lines_touched),
     }
@@ -119,7 +120,7 @@ def test_cells_of_a_notebook_without_headings_in_another_order(tmp_path):
     cells = [
         "import math as mathematics\nraise ValueError",
         "def not python",
-        "from course import exercises",
+        "from course.practice import exercises",
         "while True: pass",
         "%matplotlib inline\nline = 64",
         "def lines_touched(count, step, itemsize):\n    return 0\n\nexercises.check('01-3', lines_touched)",
@@ -277,7 +278,7 @@ def lines_touched(count, step, itemsize):
     "what is expected, by the check itself and the seed": """
 import sys
 import numpy as np
-from course.exercises import hardware
+from course.practice.exercises import hardware
 
 class Spy:
     name, known = "spy", {}
@@ -300,7 +301,7 @@ for module in [module for name, module in sys.modules.items() if name.startswith
 """
     + ZERO,
     "the check, replaced": """
-from course import exercises
+from course.practice import exercises
 
 for key, found in getattr(exercises, "EXERCISES", {}).items():
     exercises.EXERCISES[key] = found._replace(check=lambda mine, draw: None)
@@ -326,7 +327,7 @@ def test_what_is_forged_is_not_right(forged, tmp_path):
         pytest.skip("this system cannot keep a process from reading")
     key = "01-5" if "float" in forged else "01-3"
     solved = {
-        "01-1": "from course import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
+        "01-1": "from course.practice import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
         key: FORGED[forged].replace("ROOT", build.ROOT.as_posix()),
         "01-6": inspect.getsource(hardware.turn),
     }
@@ -398,7 +399,7 @@ def test_no_damage_is_done(damage, tmp_path):
 
 HOSTILE = {
     "01-1": """
-from course import asking, exercises
+from course.practice import asking, exercises
 import base64, functools, os, pickle
 
 class Marker:
@@ -435,7 +436,10 @@ def test_no_answer_harms_who_asks(tmp_path):
 
 @pytest.mark.parametrize("answer", [5, [[[]], 3], [5, None]])
 def test_no_report_of_a_cell_harms_who_asks(answer, tmp_path):
-    cells = ["from course import exercises\nfrom course import attempt", f"attempt.cell = lambda *_: {answer}"]
+    cells = [
+        "from course.practice import exercises\nfrom course.practice import attempt",
+        f"attempt.cell = lambda *_: {answer}",
+    ]
     cells += ["def lines_touched(*_):\n    return 0\n\nexercises.check('01-3', lines_touched)"]
     path = tmp_path / "01_hardware.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)

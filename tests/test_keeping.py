@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import aside, build, desk, keeping
+from course import build
+from course.setup import aside, desk, keeping
 
 NOTEBOOK = "mine/02_kernels.ipynb"
 
@@ -240,8 +241,10 @@ def test_what_was_set_aside_is_gone_or_damaged(kept, capsys):
 
 def test_through_the_door(project):
     """As a reader calls it, before there is a desk."""
-    for name in ("__main__", "arguments", "aside", "desk", "keeping", "merging", "progress"):
-        shutil.copy(build.ROOT / "course" / f"{name}.py", project / "course" / f"{name}.py")
+    for name in ("__main__.py", "setup", "practice"):
+        part = build.ROOT / "course" / name
+        copy = shutil.copytree if part.is_dir() else shutil.copy
+        copy(part, project / "course" / name)
     for name in ("pyproject.toml", "requirements.lock", "requirements-test.lock"):
         shutil.copy(build.ROOT / name, project / name)
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from course import page, pretrained
+from course.data import pretrained
+from course.figures import page
 from levels.high_level import Input, Model, Sequential, load_model
 from levels.mid_level import Dense, Dropout
 

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from course import __main__ as the_door
-from course import build, checks, progress
+from course import build
+from course.practice import checks, progress
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_a_lock_that_stays_is_not_waited_for_for_ever(reader, monkeypatch):
 WRITER = """
 import sys
 from pathlib import Path
-from course import progress
+from course.practice import progress
 progress.FILE = Path(sys.argv[1])
 for number in range(20):
     progress.solved(f"{sys.argv[2]}-{number}")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from ipywidgets import HTML, Image, SelectionSlider
 from matplotlib.text import Text
 
-from course import figures, race, tasks, widgets
+from course import figures, tasks
+from course.figures import race, widgets
 from levels.low_level import GradientTape, constant, function
 from levels.mid_level import SGD, Adam, Dense, MeanSquaredError
 

@@ -13,7 +13,8 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from course import build, pretrained, tasks
+from course import build, tasks
+from course.data import pretrained
 from levels.high_level import Functional, Input, Model, Sequential, export, load_model, save, saving
 from levels.low_level import Variable, apply, concat, constant, nn, reduce_max, reduce_mean, reduce_sum, where
 from levels.mid_level import (

@@ -24,7 +24,7 @@ import yaml
 from jupytext.config import load_jupytext_config
 
 from course import __main__ as the_door
-from course.arguments import checked
+from course.setup.arguments import checked
 
 pytestmark = pytest.mark.versions
 
@@ -39,8 +39,14 @@ UV = shutil.which("uv")
 def copy(tmp_path):
     """A small course: the door, and locks that name one wheel, which lies beside them."""
     root = tmp_path / "a course"  # a blank in the path is a trap of its own
-    (root / "course").mkdir(parents=True)
-    for name in ("course/__init__.py", "course/__main__.py", "course/arguments.py", "pyproject.toml"):
+    (root / "course" / "setup").mkdir(parents=True)
+    for name in (
+        "course/__init__.py",
+        "course/__main__.py",
+        "course/setup/__init__.py",
+        "course/setup/arguments.py",
+        "pyproject.toml",
+    ):
         shutil.copy(ROOT / name, root / name)
     with zipfile.ZipFile(root / "tiny-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("tiny.py", "answer = 42\n")
@@ -129,9 +135,17 @@ def test_what_is_handed_on_to_another_program():
     assert checked("test", ["--", "--help"]) == ["--help"]
 
 
-@pytest.mark.parametrize("name", ["course/__init__.py", "course/__main__.py", "course/arguments.py"])
+@pytest.mark.parametrize(
+    "name", [f"course/{name}" for name in ("__init__.py", "__main__.py", "setup/__init__.py", "setup/arguments.py")]
+)
 def test_an_old_python_can_read_it(name):
     ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 7))
+
+
+def test_no_room_is_called_like_a_module_of_python():
+    """`python3 path/to/course` looks in course/ first."""
+    rooms = {path.stem for path in (ROOT / "course").iterdir()}
+    assert "setup" in rooms and not rooms & sys.stdlib_module_names
 
 
 def test_unknown_command_names_the_nearest():

@@ -6,8 +6,9 @@ import pytest
 from PIL import Image
 
 from course import __main__ as the_door
-from course import figures, teaching
+from course import figures
 from course.build import ROOT, names_in
+from course.practice import teaching
 
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "TEACHING.md")}
 NAMES = names_in(ROOT)
@@ -15,14 +16,14 @@ NAMES = names_in(ROOT)
 
 def test_the_timetable_is_that_of_the_headings():
     found = teaching.with_tables(PAGES["TEACHING.md"])
-    assert found == PAGES["TEACHING.md"], "a heading or its minutes changed: run `python -m course.teaching`"
+    assert found == PAGES["TEACHING.md"], "a heading or its minutes changed: run `python -m course.practice.teaching`"
 
 
 def test_a_timetable_is_written_anew_and_nothing_else():
     page = PAGES["TEACHING.md"]
     old = re.sub(r" \d+ ·", " 99 ·", page)
     assert old != page and teaching.with_tables(old) == page
-    for part in ("<!-- one day: written by course/teaching.py -->\n", "<!-- end of one day -->\n"):
+    for part in ("<!-- one day: written by course/practice/teaching.py -->\n", "<!-- end of one day -->\n"):
         with pytest.raises(ValueError, match="one day"):
             teaching.with_tables(page.replace(part, ""))
 
@@ -51,7 +52,7 @@ def test_a_day_cannot_leave_out_what_is_not_there(monkeypatch):
 
 def test_the_levels_minutes():
     found = re.findall(r"^\| `(\w+)` \|.* \| (\d+) \|$", PAGES["README.md"], re.MULTILINE)
-    assert found == [(name, str(teaching.minutes(name))) for name in NAMES], "run `python -m course.teaching`"
+    assert found == [(name, str(teaching.minutes(name))) for name in NAMES], "run `python -m course.practice.teaching`"
     old = PAGES["README.md"].replace("| the ground | ", "| the ground | 1")
     assert old != PAGES["README.md"] and teaching.with_minutes(old) == PAGES["README.md"]
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import figures, tasks, tpu_figures
+from course import figures, tasks
+from course.figures import tpu_figures
 from levels.hardware import (
     SIDE,
     Activate,

@@ -24,9 +24,15 @@ WHEEL = "tiny-1.0-py3-none-any.whl"
 def root(tmp_path, monkeypatch):
     """A small course whose locks name one package; it lies on a shelf, which stands for the package index."""
     root, shelf = tmp_path / "a course", tmp_path / "shelf"
-    (root / "course").mkdir(parents=True)
+    (root / "course" / "setup").mkdir(parents=True)
     shelf.mkdir()
-    for name in ("course/__init__.py", "course/__main__.py", "course/arguments.py", "pyproject.toml"):
+    for name in (
+        "course/__init__.py",
+        "course/__main__.py",
+        "course/setup/__init__.py",
+        "course/setup/arguments.py",
+        "pyproject.toml",
+    ):
         shutil.copy(ROOT / name, root / name)
     with zipfile.ZipFile(shelf / WHEEL, "w") as wheel:
         wheel.writestr("tiny.py", "answer = 42\n")

@@ -8,7 +8,7 @@ import pytest
 import course
 from course import build
 from course.figures import LEVELS
-from course.places import ALIASES, place_of, places
+from course.inspection.places import ALIASES, place_of, places
 from levels.kernels import KERNELS
 from levels.mid_level import RANDOM
 
@@ -128,6 +128,14 @@ def test_it_shows_itself():
     assert f'href="04_mid_level.ipynb#{place.heading.replace(" ", "-")}"' in page
     assert "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 1
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
+
+
+def test_what_has_an_address_keeps_it():
+    """A reader's own cells were written before there were rooms, and still begin so."""
+    from course import compare, exercises, reference, tasks, where
+
+    assert where("exp") and compare.measure and reference.dnn_classifier and tasks.linear
+    assert exercises is importlib.import_module("course.practice.exercises")
 
 
 def test_the_package_has_no_other_surprise():

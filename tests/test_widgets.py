@@ -17,8 +17,11 @@ import numpy as np
 import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
-from course import browser, build, checks, figures, widgets
-from course.checks import blank, predict
+from course import build, figures
+from course.figures import widgets
+from course.practice import checks
+from course.practice.checks import blank, predict
+from course.setup import browser
 
 
 def parts(widget) -> list:
@@ -433,7 +436,7 @@ PAGE = """
 # # A page that asks
 
 # %% tags=["hide-input"]
-from course.checks import predict
+from course.practice.checks import predict
 
 predict(
     "how many products are in `x @ w`?",
@@ -442,7 +445,8 @@ predict(
 )
 
 # %%
-from course import figures, widgets
+from course import figures
+from course.figures import widgets
 
 
 @figures.styled(width=3, height=2)

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from course import reference, tasks, xray
+from course import reference, tasks
+from course.inspection import xray
 from levels.hardware import exp, log, pool
 from levels.high_level import Sequential
 from levels.kernels import counted

@@ -20,7 +20,7 @@ figures.you_are_here(1)
 # of everything. Before a surprise this course asks what you expect. Choose, commit, then run the cell.
 
 # %% tags=["hide-input"]
-from course import checks
+from course.practice import checks
 
 checks.predict(
     "`x` holds 33,554,432 ones in float32. What do `x.sum()` and `x.cumsum()[-1]` give?",
@@ -2559,7 +2559,7 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # takes.
 
 # %% tags=["nbval-ignore-output"]
-from course import widgets
+from course.figures import widgets
 
 
 def draw(batch, launches):
@@ -2657,7 +2657,7 @@ except IndexError as error:
 # Each number passes through about log₂ n additions, not n, so less is rounded away. (About 5 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-1")
 
@@ -2677,7 +2677,7 @@ exercises.check("01-1", sum_in_pairs)
 # lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `linear_program`; `x.shape[1]` is the number of columns.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-2")
 
@@ -2703,7 +2703,7 @@ exercises.check("01-2", centre)
 # (About 2 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-3")
 
@@ -2728,7 +2728,7 @@ exercises.check("01-3", lines_touched)
 # (About 7 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-4")
 
@@ -2746,7 +2746,8 @@ exercises.check("01-4", slopes)
 # Here is the line with four learning rates. The last two print a symptom that everybody meets one day:
 
 # %%
-from course import exercises, tasks
+from course import tasks
+from course.practice import exercises
 
 exercises.begin("01-5")
 
@@ -2762,7 +2763,7 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
 # jumps to and fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("01-5")
 

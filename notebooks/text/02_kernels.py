@@ -19,7 +19,7 @@ figures.you_are_here(2)
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
 # %% tags=["hide-input"]
-from course import checks
+from course.practice import checks
 
 checks.predict(
     "How many times longer do the thousand take?",
@@ -1591,7 +1591,7 @@ checks.predict(
 # of `ijk`. Move `step` a few steps with the arrow keys, then change `order`.
 
 # %%
-from course import widgets
+from course.figures import widgets
 
 widgets.explore(
     figures.loop_order,
@@ -2962,7 +2962,7 @@ print(two, many[-2:] == two)
 # (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0?)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-1")
 
@@ -2991,7 +2991,7 @@ exercises.check("02-1", hypotenuse)
 # (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-2")
 
@@ -3018,7 +3018,7 @@ exercises.check("02-2", gradient_product)
 # (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-3")
 
@@ -3048,7 +3048,7 @@ exercises.check("02-3", steps_of)
 # (About 11 lines.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-4")
 
@@ -3066,7 +3066,7 @@ exercises.check("02-4", sum_by_fours)
 # Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-5")
 
@@ -3101,7 +3101,7 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("02-5")
 

@@ -7,7 +7,8 @@
 # About 80 minutes, without what is marked optional.
 
 # %%
-from course import build, checks, figures, tasks
+from course import build, figures, tasks
+from course.practice import checks
 
 build.watch("03_low_level")
 figures.you_are_here(3)
@@ -848,7 +849,7 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}, by the tape {float(dw)}")
 # each. The tape as a drawing, a gradient beneath each weight:
 
 # %%
-from course.drawing import tape_drawing
+from course.figures.drawing import tape_drawing
 
 tape_drawing(tape.records, dict(x=x, y=y, w=w, b=b, error=error, loss=loss), dict(w=dw, b=db))
 
@@ -870,7 +871,7 @@ def squared_error(x, w, b, y):
 
 
 # %%
-from course import widgets
+from course.figures import widgets
 
 walk = figures.backward_walk(squared_error, x=3.0, w=2.0, b=1.0, y=5.0)
 widgets.explore(
@@ -1617,7 +1618,7 @@ smaller(before)
 graph = smaller(graph)
 
 # %%
-from course.drawing import graph_drawing
+from course.figures.drawing import graph_drawing
 
 graph_drawing(graph, ["rows", "target"])
 
@@ -3745,7 +3746,7 @@ print((there + x.to("cpu:1")).device.name)
 # transpose_w=True)`, and `unbroadcast`. The check asks nudges. A rule in NumPy would have no gradient of its own.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-1")
 
@@ -3773,7 +3774,7 @@ exercises.check("03-1", dense_rule)
 # number to ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-2")
 
@@ -3800,7 +3801,7 @@ exercises.check("03-2", huber)
 # (About 4 lines. Hint: `y[k]` is an op as well. Who has to hear of it? And how often will the tape be read?)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-3")
 
@@ -3828,7 +3829,7 @@ exercises.check("03-3", jacobian)
 # are one Spec, so `is` compares.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-4")
 
@@ -3850,7 +3851,7 @@ exercises.check("03-4", without_ones)
 # that looks reasonable:
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-5")
 
@@ -3884,7 +3885,7 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 # compare tensors.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-5")
 
@@ -3908,7 +3909,7 @@ exercises.check("03-5", in_order)
 # loss by 0.64:
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-6")
 
@@ -3937,7 +3938,7 @@ for _ in range(20):
 # (About 8 lines. Each loss is a function without arguments, to be called while a tape is open.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("03-6")
 

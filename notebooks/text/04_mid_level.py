@@ -8,7 +8,8 @@
 # columns and metrics. Then both tasks are put together from them.
 
 # %%
-from course import build, checks, figures, tasks
+from course import build, figures, tasks
+from course.practice import checks
 
 build.watch("04_mid_level")
 figures.you_are_here(4)
@@ -821,7 +822,7 @@ print(f"loss {losses[0]:.3f}, then {losses[-1]:.3f}; slope {1000 * path[-1, 0]:+
 # its valley would be 152 times as long as it is wide, the square root of the condition number.)
 
 # %%
-from course import race, widgets
+from course.figures import race, widgets
 
 RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 
@@ -1889,7 +1890,7 @@ for told, columns in {"not told": [depth], "told the species": [depth, indicator
     print(f"{told:17} {dense.kernel.numpy()[0, 0]:7.1f} trained, {best:7.1f} by least squares")
 
 # %%
-from course import penguin_figures
+from course.figures import penguin_figures
 
 penguin_figures.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], birds["species"], *masses.values())
 
@@ -2265,7 +2266,7 @@ for level, train_it in trainers.items():
 # grows shorter, and what stays?
 
 # %% tags=["nbval-ignore-output"]
-from course import great
+from course.figures import great
 from levels import kernels
 
 on_all = [level.tasks.linear_regression for level in (hardware, kernels, low_level)] + [linear_regression]
@@ -3166,7 +3167,7 @@ print(*METRICS, sep=", ")
 # (About 5 lines. Hint: the shape that `build` gets is that of x; `"ones"` is an initializer from *More layers*.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("04-1")
 
@@ -3203,7 +3204,7 @@ exercises.check("04-1", Scale)
 # Who takes the mean, and who looks after the weights of the samples?)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("04-2")
 
@@ -3237,7 +3238,7 @@ exercises.check("04-2", Huber)
 # what is remembered, as in `RMSprop`.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("04-3")
 
@@ -3275,7 +3276,7 @@ exercises.check("04-3", SignDescent)
 # `ratio` gives 0 where there is nothing to divide by.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("04-4")
 
@@ -3299,7 +3300,8 @@ exercises.check("04-4", F1)
 # Here is a model of one line, from the flipper to the mass. It standardises whatever it is asked about, and looks reasonable:
 
 # %%
-from course import exercises, tasks
+from course import tasks
+from course.practice import exercises
 
 exercises.begin("04-5")
 
@@ -3327,7 +3329,7 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
 # lines. A column that is constant in x has a deviation of 0: divide it by 1.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("04-5")
 

@@ -7,7 +7,8 @@
 # 30 more, and the exercises an hour.
 
 # %%
-from course import build, checks, compare, figures, tasks
+from course import build, compare, figures, tasks
+from course.practice import checks
 
 build.watch("05_high_level")
 figures.you_are_here(5)
@@ -2244,7 +2245,10 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # (SIMD); level 3 has two, op by op and compiled.
 
 # %%
-from course import bands, checks, great, reference, widgets
+from course import reference
+from course.figures import great, widgets
+from course.inspection import bands
+from course.practice import checks
 
 levels = (hardware, kernels, low_level, mid_level)
 line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels), linear_regression]
@@ -2310,7 +2314,8 @@ checks.predict(
 )
 
 # %%
-from course import where, xray
+from course import where
+from course.inspection import xray
 
 patient = Sequential([Dense(1)])
 patient.build(task.x.shape, task.x.dtype)
@@ -2466,7 +2471,7 @@ checks.predict(
 #
 # On two threads JAX is ahead: ours share the products, and nothing else. So it goes with claims of speed. Overhead is what a small step
 # shows, arithmetic is what a large one shows, and the formula of level 1 says which of the two yours is. All numbers, and where
-# we are behind, are in `benchmarks/README.md`.
+# we are behind, are in `course/bench/README.md`.
 #
 # ## Your machine's card (3 min)
 #
@@ -2486,7 +2491,7 @@ checks.predict(
 # The staircase of level 1 is climbed once more, which takes some seconds.
 
 # %% tags=["nbval-ignore-output"]
-from course import card
+from course.inspection import card
 
 cpu = hardware.pool()["cpu:0"]
 stairs = {2**k: hardware.measure_latency(cpu, 2**k) for k in range(12, 29)}
@@ -2518,7 +2523,7 @@ print(
 # draw. We cut this one out of its text to show it.)
 
 # %%
-from course import page
+from course.figures import page
 
 _, forward, *_ = page.TEMPLATE.read_text(encoding="utf-8").split("function ")
 print("function " + forward.rsplit("}", 1)[0] + "}")
@@ -2884,7 +2889,7 @@ figures.parting(gaps, kinks)
 # (About 5 lines. Hint: `fit` goes on from the weights, and from the optimizer's memory, that the model has.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("05-1")
 
@@ -2915,7 +2920,7 @@ exercises.check("05-1", fit_until)
 # before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("05-2")
 
@@ -2938,7 +2943,8 @@ exercises.check("05-2", Averaged)
 # The two rings again, 20 epochs, at three learning rates. The last one prints a symptom:
 
 # %%
-from course import exercises, tasks
+from course import tasks
+from course.practice import exercises
 
 exercises.begin("05-3")
 
@@ -2980,7 +2986,7 @@ for rate in (0.1, 1.0):
 # lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("05-3")
 
@@ -3004,7 +3010,7 @@ exercises.check("05-3", dead_units)
 # `validation_split`.
 
 # %% tags=["hide-input"]
-from course import checks
+from course.practice import checks
 
 checks.predict(
     "After 20 epochs the model is right about all penguins that it was trained on. And about those held out?",
@@ -3016,7 +3022,8 @@ checks.predict(
 )
 
 # %%
-from course import exercises, tasks
+from course import tasks
+from course.practice import exercises
 
 exercises.begin("05-4")
 
@@ -3037,7 +3044,7 @@ print(f"right: {logs['accuracy'][-1]:.3f} of those it was trained on, {logs['val
 # seed. (About 3 lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
 
 # %%
-from course import exercises
+from course.practice import exercises
 
 exercises.begin("05-4")
 

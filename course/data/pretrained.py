@@ -1,0 +1,48 @@
+"""The trained models in `data/models`. `python3 -m course.data.pretrained` makes both again, to the last bit."""
+
+import math
+
+import numpy as np
+
+from course import tasks
+
+MODELS = tasks.DATA / "models"
+
+
+def make_models(folder=MODELS):
+    """Train the net of record on the rings and on the penguins, and save both models."""
+    trained(tasks.rings(), "rings").save(folder / "rings")
+    model = trained(tasks.penguins_sex(), "penguins_sex")
+    (w, b, *rest), (zero, scale) = model.get_weights(), standardising()
+    b = [[math.fsum([bias, *(zero * column)]) for bias, column in zip(b[0], w.T, strict=True)]]
+    model.set_weights(
+        [w * scale[:, None], np.array(b), *rest]
+    )  # (x * scale + zero) @ w + b = x @ (scale * w) + zero @ w + b
+    model.compile("sgd", "binary_crossentropy")  # a rate for standardised measures would be far too high for these
+    model.save(folder / "penguins_sex")
+
+
+def trained(task, name):
+    """The net features-4-8-1, trained on the batches of record."""
+    from levels.high_level import Sequential
+    from levels.mid_level import SGD, Dataset, Dense
+
+    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")], name=name)
+    model.build(task.x.shape, task.x.dtype)
+    model.set_weights(task.weights)
+    model.compile(SGD(task.learning_rate), "binary_crossentropy")
+    model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
+    return model
+
+
+def standardising():
+    """zero, scale: the four measures of a penguin are standardised as x * scale + zero (see `tasks.standardise`)."""
+    measured = np.array([row[:4] for row in tasks.penguins() if None not in row])
+    order = tasks.shuffled(len(measured), seed=1)
+    train = measured[order[-len(tasks.penguins_sex().x) :]]
+    zero, one = tasks.standardise(train, np.array([[0.0] * 4, [1.0] * 4]))[1]
+    return zero, one - zero
+
+
+if __name__ == "__main__":
+    make_models()

@@ -1,0 +1,121 @@
+"""Pictures with controls: one image, redrawn in its place as sliders move."""
+
+import asyncio
+import base64
+import contextlib
+import html
+
+from ipywidgets import HTML, Image, SelectionSlider, VBox
+from traitlets import Unicode
+
+from course.practice.checks import spelled
+
+
+def explore(draw, text, start=(), **controls):
+    """Show the picture that `draw(**values)` gives, with a slider for each control that redraws it.
+
+    Each control is a sequence of values; it starts at the first, or at `dict(start)[control]`. `draw` returns a
+    figures.Picture, and should depend on the values alone: what was drawn is kept. `text` stands for the whole where
+    there are no widgets, and is compared from run to run, so it names no measured number. Raises ValueError for a
+    control without values or a start that is none of them.
+    """
+    return Explorer(draw, text, dict(start), controls)
+
+
+class Explorer:
+    """A picture and its sliders. Each display makes new widgets, which stand at the start."""
+
+    def __init__(self, draw, text, start, controls):
+        self.draw, self.text, self.controls = draw, text, {name: list(values) for name, values in controls.items()}
+        for name, value in start.items():
+            if value not in self.controls.get(name, ()):
+                raise ValueError(f"explore: start has {name}={value!r}, and the controls are {self.controls}")
+        if not all(self.controls.values()):
+            raise ValueError(f"explore: each control needs values, and the controls are {self.controls}")
+        self.start = {name: start.get(name, values[0]) for name, values in self.controls.items()}
+        self.first = draw(**self.start)
+
+    def __repr__(self):
+        return self.text
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        still = base64.b64encode(self.first.png).decode()
+        return self.box()._repr_mimebundle_() | {"image/png": still, "text/plain": self.text}
+
+    def box(self):
+        """The sliders, the image, and the sentence that says what is in it."""
+        image, line = Titled(format="png", layout={"align_self": "flex-start"}), HTML()
+        sliders = [
+            SelectionSlider(
+                options=[(spelled(value), value) for value in values],
+                value=self.start[name],
+                description=name.replace("_", " "),
+                layout={"width": "480px"},
+                style={"description_width": f"{max(map(len, self.controls)) + 2}ch"},
+            )
+            for name, values in self.controls.items()
+        ]
+
+        def shown():
+            return tuple(slider.index for slider in sliders)
+
+        drawn = {shown(): self.first}
+
+        def picture_at(key):
+            if key not in drawn:
+                chosen = zip(self.controls.items(), key, strict=True)
+                drawn[key] = self.draw(**{name: values[k] for (name, values), k in chosen})
+            return drawn[key]
+
+        def redraw(change=None):
+            # While this runs, the browser keeps back all but the newest value of a slider: nothing queues up.
+            key = shown()
+            try:
+                picture = picture_at(key)
+                with image.hold_sync():  # one message
+                    image.value, image.tooltip = picture.live, picture.text
+                line.value = spoken(picture.text)
+            except Exception as error:  # the old picture stays
+                line.value = spoken(f"{type(error).__name__}: {error}")
+            in_idle_time(draw_ahead, key, presses(sliders, change))
+
+        def draw_ahead(key, keys):
+            """What the next press of a key may ask for, a picture at a time: it is answered at once."""
+            if keys and key == shown():
+                with contextlib.suppress(Exception):  # it is told when the reader gets there
+                    picture_at(keys[0])
+                in_idle_time(draw_ahead, key, keys[1:])
+
+        redraw()
+        for slider in sliders:
+            slider.observe(redraw, "index")
+        return VBox([*sliders, image, line])
+
+
+def presses(sliders, last=None):
+    """Where each slider's arrow keys lead from here, as indices of all sliders; first of all, where the last press goes on."""
+    at = [slider.index for slider in sliders]
+    moves = [(slider, step) for slider in sliders for step in (1, -1) if 0 <= slider.index + step < len(slider.options)]
+    if last is not None:
+        moves.sort(key=lambda move: move != (last["owner"], 1 if last["new"] > last["old"] else -1))
+    return [tuple(k + step * (s is slider) for s, k in zip(sliders, at, strict=True)) for slider, step in moves]
+
+
+def in_idle_time(call, *args):
+    """Call this soon, when the kernel has nothing else to do. Where no loop runs no reader waits, and nothing is called."""
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop().call_later(0.02, call, *args)
+
+
+def spoken(text):
+    """Text that screen readers read out when it changes, and when they are idle.
+
+    It has room for three lines: were it to grow and shrink, all that stands below would move, and be painted again.
+    """
+    return f'<div role="status" style="line-height: 1.5; min-height: 4.5em">{html.escape(text)}</div>'
+
+
+class Titled(Image):
+    """An image whose tooltip is its name for readers who cannot see it. The browser's side asks for a description too."""
+
+    description = Unicode().tag(sync=True)

@@ -1,0 +1,158 @@
+"""One machine on one card: what it measured of itself, what every level took on it, and the one answer it shares."""
+
+import hashlib
+import math
+import platform
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from course.figures import DATA, HUES, binary, farthest, host_caches, short
+from course.figures.great import hue, micro
+
+WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: of the card, and from row to row
+GREY = "#666666"  # dark enough to be read when small
+
+
+class Card(NamedTuple):
+    """A card as SVG, and what it says in words."""
+
+    svg: str
+    text: str
+
+    def __repr__(self):
+        return self.text
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"image/svg+xml": self.svg, "text/plain": self.text}
+
+    def save(self, path):
+        Path(path).write_text(self.svg, encoding="utf-8", newline="\n")
+
+
+def fingerprint(*comparisons):
+    """16 hexadecimal digits that stand for the losses of each compare.Comparison, as its last row in float64 has them.
+
+    They begin the sha256 of the losses' bytes, in float64 and little-endian on every machine.
+    """
+    return hashlib.sha256(answer(comparisons).astype("<f8").tobytes()).hexdigest()[:16]
+
+
+def answer(comparisons):
+    """The losses of these comparisons, one after the other."""
+    return np.concatenate([[r for r in c.rows if r.losses.dtype == np.float64][-1].losses for c in comparisons])
+
+
+def machine_card(device, stairs, *comparisons):
+    """The card of the machine that this Python runs on.
+
+    device: the CPU of level 1's pool (peak, bandwidth, launch_time). stairs: {bytes of data: seconds of a load}.
+    comparisons: up to two compare.Comparison, of all levels; their rows have the same names.
+    """
+    numbers = four_numbers(device, stairs)
+    digits, host = fingerprint(*comparisons), f"{platform.system()} on {platform.machine()}, one core"
+    losses = f"{len(answer(comparisons)):,} losses in float64, sha256"
+    told = [f"{number} {unit} ({what})" for number, unit, what in numbers]
+    for comparison in comparisons:
+        steps = (f"{row.name} {micro(row.measured)}" for row in comparison.rows)
+        told.append(f"{comparison.title}, a step: {', '.join(steps)}")
+    text = f"My machine ({host}): {'; '.join(told)}. {losses} {digits}: other machine, other times, same digits."
+    parts = [words(32, 54, "My machine", 28, weight="bold"), words(32, 78, host, 14, GREY)]
+    parts += [box(180 * k, 0, 180, 8, color) for k, color in enumerate(HUES)]
+    for k, (number, unit, what) in enumerate(numbers):
+        x, y = 32 + 190 * (k % 2), 142 + 88 * (k // 2)
+        parts += [words(x, y, number, 32, weight="bold"), words(x, y + 20, unit, 13), words(x, y + 37, what, 13, GREY)]
+    parts += staircase(list(stairs), [1e9 * seconds for seconds in stairs.values()], 424, 868, 78, 248)
+    parts += names(comparisons[0].rows, 344)
+    for k, comparison in enumerate(comparisons):
+        parts += times(comparison, 180 + 356 * k, 466 + 356 * k, 344)
+    parts += [box(0, HEIGHT - 66, WIDTH, 66, "#F4F4F4"), words(32, HEIGHT - 38, losses, 13)]
+    parts += [words(32, HEIGHT - 17, "other machine, other times, same digits", 13, GREY)]
+    parts += [words(WIDTH - 32, HEIGHT - 23, digits, 30, anchor="end", weight="bold", family="monospace")]
+    return Card(svg(parts, text), text)
+
+
+def four_numbers(device, stairs):
+    """(number, its unit, what it is) of a machine."""
+    seconds, far = list(stairs.values()), farthest(list(stairs), host_caches())
+    return [
+        (short(device.peak / 1e9), "billion operations/s", "peak in float32"),
+        (short(device.bandwidth / 1e9), "GB/s", "read from memory"),
+        (short(1e6 * device.launch_time), "µs", "to launch a program"),
+        (short(1e9 * seconds[-1]), "ns", f"a load from {far}"),
+    ]
+
+
+def svg(parts, text):
+    """A picture with a name and a description for readers who cannot see it."""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" style="max-width: 100%; height: auto"'
+    look = 'role="img" aria-labelledby="card-title card-text" font-family="system-ui, sans-serif"'
+    told = f'<title id="card-title">My machine</title><desc id="card-text">{escape(text)}</desc>'
+    return "\n".join([f"{head} {look}>", told, box(0, 0, WIDTH, HEIGHT, "white"), *parts, "</svg>"])
+
+
+def words(x, y, text, size=12, fill="#222222", anchor="start", weight="normal", family="inherit"):
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" text-anchor="{anchor}"'
+    return f'<text {place} font-weight="{weight}" font-family="{family}">{escape(text)}</text>'
+
+
+def box(x, y, width, height, fill):
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"/>'
+
+
+def line(points, color=GREY, width=1.0):
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}"/>'
+
+
+def dot(x, y, color, fill):
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" stroke="{color}" stroke-width="2" fill="{fill}"/>'
+
+
+def log_scale(low, high, start, end):
+    """The function that puts `low` at px `start` and `high` at px `end`, and equal ratios at equal distances."""
+    return lambda value: start + (end - start) * math.log(value / low) / math.log(high / low)
+
+
+def staircase(sizes, nanoseconds, left, right, top, bottom):
+    """Nanoseconds of a load over the bytes of the data, with a line at the size of each cache."""
+    x, y = (
+        log_scale(sizes[0], sizes[-1], left, right),
+        log_scale(min(nanoseconds), max(nanoseconds), bottom - 10, top + 10),
+    )
+    parts = [words(left, top - 28, "How far away is memory? ns a load, over the size of the data", 13, weight="bold")]
+    parts += [line([(left, bottom), (right, bottom)])]
+    for name, size in host_caches().items():
+        if sizes[0] < size < sizes[-1]:
+            parts += [line([(x(size), top), (x(size), bottom + 20)], "#DDDDDD")]
+            parts += [words(x(size), bottom + 34, name, 12, GREY, "middle")]
+    parts += [line([(x(size), y(ns)) for size, ns in zip(sizes, nanoseconds, strict=True)], DATA, 2.5)]
+    for k, anchor in ((0, "start"), (-1, "end")):
+        parts += [words(x(sizes[k]), y(nanoseconds[k]) - 10, f"{short(nanoseconds[k])} ns", 13, DATA, anchor, "bold")]
+        parts += [words(x(sizes[k]), bottom + 18, binary(sizes[k]), 12, GREY, anchor)]
+    return parts
+
+
+def names(rows, top):
+    """The names of the rows, each with the color of its level, and what the dots beside them mean."""
+    parts = [words(180, top + PITCH * len(rows) + 4, "○ predicted   ● measured: the number", 12, GREY)]
+    for k, row in enumerate(rows):
+        y = top + PITCH * k
+        parts += [box(32, y - 9, 6, 19, hue(row)), words(46, y + 5, row.name, 13, weight="bold")]
+    return parts
+
+
+def times(comparison, left, right, top):
+    """The predicted (hollow) and the measured time (filled) of a step in each row of a compare.Comparison."""
+    rows, title = comparison.rows, f"{comparison.title}, µs a step"
+    all_times = [time for row in rows for time in (row.predicted, row.measured)]
+    x = log_scale(min(all_times), max(all_times), left + 6, right - 6)
+    parts = [words(left, top - 28, title, 13, weight="bold")]
+    for k, row in enumerate(rows):
+        y, color, ends = top + PITCH * k, hue(row), sorted((x(row.predicted), x(row.measured)))
+        parts += [line([(left, y), (right, y)], "#EEEEEE"), line([(end, y) for end in ends], color, 2)]
+        parts += [dot(x(row.predicted), y, color, "white"), dot(x(row.measured), y, color, color)]
+        parts += [words(ends[1] + 11, y + 4, micro(row.measured).removesuffix(" µs"), 12, weight="bold")]
+    return parts

@@ -1,0 +1,320 @@
+"""The levels beside each other: what each takes to write and to run for the same answer, and the code, as bands."""
+
+import importlib
+import inspect
+import re
+import statistics
+import sys
+import textwrap
+import time
+import timeit
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from course import build, reference
+from course.build.rooms import code_lines
+from course.figures import LEVELS, accuracy, r_squared, short
+from course.inspection import bands
+from course.inspection.marks import functions_of, read
+
+
+def by_level(tasks):
+    """{level: task function}, from the ground up: 0 is plain Python, and a function of no module that of the notebook.
+
+    Raises ValueError for two functions of one level, and for one of no module where no notebook runs."""
+    found = {}
+    for task in tasks:
+        package, *rooms = task.__module__.split(".")
+        place = (
+            rooms[0] if package in ("levels", "course") else build.level_of(build.WATCHED[0]) if build.WATCHED else None
+        )
+        if place not in ("reference", *LEVELS):
+            raise ValueError(
+                f"{task.__module__}.{task.__name__} stands on no level; they are reference, {', '.join(LEVELS)}"
+            )
+        level = ("reference", *LEVELS).index(place)
+        if level in found:
+            raise ValueError(f"two functions stand on level {level}, {place}; pass one of each level")
+        found[level] = task
+    return dict(sorted(found.items()))
+
+
+def lines(*functions):
+    """Lines of code of these functions: no blank line, no comment, no docstring."""
+    return sum(code_lines(textwrap.dedent(inspect.getsource(function))) for function in functions)
+
+
+def lines_of(task):
+    """Lines of code of a task function and of all that it calls in its module, without the checks of its arguments."""
+    return sum(code_lines(source) for name, source in functions_of(task).items() if not name.startswith("check_"))
+
+
+def microseconds(train, task, steps=1000, repeats=5):
+    """The median time of a step, over runs of that many steps."""
+    task, times = task._replace(batches=task.batches[:steps]), []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        train(task.x, task.y, task.weights, task.batches, task.learning_rate)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) / len(task.batches) * 1e6
+
+
+def cost(train, task, launches, nbytes, predicted, steps=1000):
+    """Print what one step costs: launches, bytes, microseconds predicted (`predicted` is in seconds) and measured."""
+    measured = microseconds(train, task, steps)
+    print("launches a step   bytes a step   µs predicted   µs measured")
+    print(f"{launches:15.4g}   {nbytes:12,.0f}   {predicted * 1e6:12.3g}   {measured:11.3g}")
+
+
+class Row(NamedTuple):
+    """One version of a task: what it takes to write, what a step of it costs, and what it learned."""
+
+    name: str  # "3 eager"
+    level: int  # 0 is plain Python
+    code: dict  # {mark: its steps}, as `marks.read` finds them
+    lines: int
+    launches: float  # a step
+    nbytes: float  # a step
+    predicted: float  # seconds a step
+    measured: float  # seconds a step
+    losses: Any  # [steps]
+    own: int  # so many of the steps, the last ones, it took itself; level 1 took the ones before
+    score: str  # on the test rows
+
+
+class Comparison(NamedTuple):
+    """All versions of one task. It shows as bands (`bands.py`); its text has no time in it."""
+
+    title: str
+    rows: list
+
+    def counts(self):
+        """{what is counted: a text for each row}: the same on every machine."""
+        return {
+            "numbers": [str(row.losses.dtype) for row in self.rows],
+            "lines": [str(row.lines) for row in self.rows],
+            "launches a step": [launches_of(row) for row in self.rows],
+            "bytes a step": [f"{row.nbytes:,.0f}" for row in self.rows],
+        }
+
+    def times(self):
+        """{what is timed: a text for each row}"""
+        return {
+            "predicted a step": [micro(row.predicted) for row in self.rows],
+            "measured a step": [micro(row.measured) for row in self.rows],
+        }
+
+    def answers(self):
+        """(what is asked, an answer, the names of the rows that give it), for each answer that differs."""
+        for head, answer_of in (("last loss", loss_of), ("test rows", lambda row: row.score)):
+            names = {}
+            for row in self.rows:
+                names.setdefault(answer_of(row), []).append(row.name)
+            for answer, those in names.items():
+                yield head, answer, ", ".join(those)
+
+    def __repr__(self):
+        return bands.as_text(self)
+
+    def _repr_html_(self):
+        return bands.as_html(self)
+
+
+def micro(seconds):
+    """Microseconds, without a comma: tests/nbval_sanitize.cfg knows a time when it sees one."""
+    return f"{short(1e6 * seconds)} µs".replace(",", "")
+
+
+def launches_of(row):
+    """14, or, of a program that takes all steps in one launch, 1 in 8,000."""
+    if row.launches >= 1:
+        return f"{row.launches:,.0f}"
+    return "few" if row.level == 5 else f"1 in {1 / row.launches:,.0f}"  # `fit` cuts the run into pieces, by the clock
+
+
+def loss_of(row):
+    """The last loss: of float64 every bit, of float32 what its programs agree on, whatever their lanes."""
+    last = row.losses[-1]
+    return float(last).hex() if last.dtype == np.float64 else f"{last:.3g} (float32)"
+
+
+class Version(NamedTuple):
+    """One of the rows before it has run: the function as written, what calls it, and the task it is given."""
+
+    name: str
+    level: int
+    written: Any
+    train: Any
+    task: Any
+
+    def run(self, steps=None):
+        x, y, _, _, weights, batches, rate, *_ = self.task
+        return self.train(x, y, weights, batches[:steps], rate)
+
+
+def versions(task, functions, last):
+    """The versions of these functions, and level 1's Fit of the steps before the `last` ones (None: there are none).
+
+    Versions that go op by op take the last steps alone, from where level 1 has come by then."""
+    way, end, before = len(task.batches) - last, task, None
+    if way > 0:
+        machine_code = functions.get(1) or ground(functions[max(functions)].__name__)
+        before = Version("", 1, machine_code, machine_code, task).run(way)
+        end = task._replace(weights=before.weights, batches=task.batches[-last:])
+    kinds = {
+        0: [("0 plain Python", in_plain_python, end)],
+        1: [("1 scalar", unchanged, task), ("1 SIMD", unchanged, in_float32(task))],
+        2: [("2", unchanged, end)],
+        3: [("3 eager", op_by_op, end), ("3 compiled", unchanged, task)],
+        4: [("4", unchanged, task)],
+        5: [("5", unchanged, task)],
+    }
+    todo = [Version(name, k, f, how(f), given) for k, f in functions.items() for name, how, given in kinds[k]]
+    return todo, before
+
+
+def unchanged(train):
+    return train
+
+
+def near(train, name):
+    """A name of the level on which a task function stands: of the notebook that is open, or of the level as it is built."""
+    module = inspect.getmodule(train)
+    return getattr(module if hasattr(module, name) else importlib.import_module(module.__package__), name)
+
+
+def ground(name):
+    """A name of level 1: as it is built, or, in the notebook that builds it, of the notebook."""
+    here = build.WATCHED and build.level_of(build.WATCHED[0]) == LEVELS[0]
+    return getattr(sys.modules["__main__"] if here else importlib.import_module("levels.hardware"), name)
+
+
+def in_float32(task):
+    """The same numbers, rounded to float32."""
+    x, y, x_test, y_test = (array.astype("f4") for array in task[:4])
+    return task._replace(x=x, y=y, x_test=x_test, y_test=y_test, weights=[w.astype("f4") for w in task.weights])
+
+
+def in_plain_python(train):
+    """A function of `reference` that is called like those of the levels, and has the course's own exp and log."""
+    Fit, exp, log = map(ground, ("Fit", "exp", "log"))
+    own = {"exp": exp, "log": log} if "exp" in inspect.signature(train).parameters else {}
+
+    def answer(row, weights):
+        *hidden, w, b = weights
+        for w_, b_ in zip(hidden[::2], hidden[1::2], strict=True):
+            row = [0.0 if z <= 0.0 else z for z in reference.layer(row, w_, b_)]
+        (z,) = reference.layer(row, w, b)
+        return [1.0 / (1.0 + exp(0.0 - z)) if hidden else z]
+
+    def run(x, y, weights, batches, learning_rate):
+        losses, weights = train(x, y, weights, batches, learning_rate, **own)
+        return Fit(np.array(losses), weights, lambda x: np.array([answer(row, weights) for row in x.tolist()]))
+
+    return run
+
+
+def op_by_op(train):
+    """The same function of level 3, with nothing compiled."""
+    eager = near(train, "eager")
+
+    def run(*arguments):
+        with eager():
+            return train(*arguments)
+
+    return run
+
+
+def measure(task, *functions, last=None, repeats=3):
+    """Train on one task in all versions and take the time, in turns and on one thread: a Comparison.
+
+    functions: the task's function on any levels, that of `reference` for plain Python among them. The rows 0, 2 and 3 eager
+    go op by op. They take only the `last` steps themselves (None: all), from the weights that level 1 hands them. `traffic`
+    says what a launch is, `predicted` how a time is predicted. Raises ValueError like `by_level`.
+    """
+    todo, before = versions(task, by_level(functions), min(last or len(task.batches), len(task.batches)))
+    costs = [traffic(version) for version in todo]  # what is compiled on first use is compiled here
+    fits, times = run_in_turns(todo, repeats)
+    rows = []
+    for version, (launches, nbytes) in zip(todo, costs, strict=True):
+        name, fit, (one, whole) = version.name, fits[version.name], times[version.name]
+        own = len(fit.losses)
+        guess = predicted(version, launches, nbytes, small_launch(version) or one)
+        losses = fit.losses if own == len(task.batches) else np.concatenate([before.losses, fit.losses])
+        what = name, version.level, read(version.written), lines_of(version.written)
+        rows.append(Row(*what, launches, nbytes, guess, whole / own, losses, own, score_of(version, fit)))
+    return Comparison(task.title, rows)
+
+
+def run_in_turns(todo, repeats):
+    """{name: Fit} of all versions, and {name: the median seconds of a run of one step, and of all}."""
+    seconds, fits, times = ground("seconds"), {}, {version.name: ([], []) for version in todo}
+    for _ in range(repeats):
+        for version in todo:
+            one, all_steps = times[version.name]
+            one.append(seconds(lambda: version.run(1), 1))  # noqa: B023 - called at once
+            all_steps.append(seconds(lambda: fits.update({version.name: version.run()}), 1))  # noqa: B023
+    return fits, {name: tuple(map(statistics.median, both)) for name, both in times.items()}
+
+
+def traffic(version):
+    """The launches of a step, and the bytes that they read and write.
+
+    On levels 2 and 3 eager a launch is a kernel's. In plain Python it is an operation on two numbers, 8 bytes each, that
+    gives a third. A program takes all steps in one launch, and reads the rows of each batch and their row numbers.
+    """
+    x, (steps, batch) = version.task.x, version.task.batches.shape
+    if version.level == 0:
+        operations = batch * operations_a_row(version)
+        return operations, operations * 3 * 8
+    if version.level >= 2:
+        here = version.level == 2
+        counted = near(version.written, "counted") if here else importlib.import_module("levels.kernels").counted
+        (one, few), (two, more) = counted(lambda: version.run(1)), counted(lambda: version.run(2))
+        if two > one:
+            return two - one, more - few
+    return 1 / steps, batch * ((x.shape[1] + 1) * x.itemsize + 8)
+
+
+def operations_a_row(version):
+    """Additions, subtractions, multiplications and divisions of a row, as level 1's program writes them in its inner loop."""
+    program = {"linear_regression": "linear_program", "dnn_classifier": "dnn_program"}[version.written.__name__]
+    text = ground(program)(np.dtype("f8"), version.task.x.shape[1]).text
+    return len(re.findall(r"= f(?:add|sub|mul|div) ", text.split("\nagain")[0].split("\nbody")[-1]))
+
+
+def small_launch(version):
+    """The least seconds of a small launch, where a step has many of them; else None."""
+    if version.level == 0:
+        two = [1.0, 1.0]
+        run, launches = lambda: reference.dot(two, two), 4  # two products, two sums
+    elif version.level == 2:
+        launch, cpu = near(version.written, "launch"), ground("pool")()["cpu:0"]
+        one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
+        run, launches = lambda: launch("add", out, one, one), 1
+    elif version.name == "3 eager":
+        ten = near(version.written, "constant")(np.ones((10, 1)))
+        run, launches = lambda: ten + ten, 1
+    else:
+        return None
+    return min(timeit.repeat(run, number=1000, repeat=5)) / 1000 / launches
+
+
+def predicted(version, launches, nbytes, price):
+    """Seconds of a step: launches · price of one + max(flops / peak, bytes / bandwidth), as on level 1.
+
+    The price is that of a small launch, and of a program's only one that of a run of a single step: checks, tracing and
+    assembling. The peak is that of float32; in float64 a row takes one lane of it.
+    """
+    x, lanes = version.task.x, ground("host_lanes")()
+    flops = version.task.batches.shape[1] * operations_a_row(version) * (lanes if x.dtype == np.float64 else 1)
+    return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)
+
+
+def score_of(version, fit):
+    """How good the answers are on rows that no step has seen."""
+    x, y = version.task.x_test, version.task.y_test
+    if version.written.__name__ == "linear_regression":
+        return f"R² {r_squared(y, fit.predict(x)):.3f}"
+    return f"{accuracy(y, fit.predict(x)):.1%} right"

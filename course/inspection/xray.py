@@ -1,0 +1,355 @@
+"""One training step, opened: fit, train step, layer, op, launch, device event; how long each took, its bytes, whose code.
+
+No level is changed for it. Python calls a function of ours whenever one of its own is called or returns
+(`sys.setprofile`), and at the door one of ours stands as the engine. What they hear becomes rows within rows.
+"""
+
+import html
+import itertools
+import json
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType
+
+from course.figures import HUES, LEVELS
+from course.inspection.places import place_of, places
+
+now = time.perf_counter_ns
+WIDTH = 220  # px, for the whole step
+
+
+class Row:
+    """One thing that happened, and in `rows` what happened within it. Times are in nanoseconds."""
+
+    def __init__(self, kind, code):
+        self.kind, self.code, self.begin, self.end, self.rows = kind, code, now(), None, []
+        self.name = self.shapes = ""
+        self.device, self.bytes, self.place = None, 0, None  # a device: then this is an event on it
+
+    ops = property(lambda self: sum(row.kind == "op" for row in self.walk()))
+    launches = property(lambda self: sum(row.kind == "kernel" for row in self.walk()))
+    nbytes = property(lambda self: sum(row.bytes for row in self.walk()))
+    microseconds = property(lambda self: (self.end - self.begin) / 1000)
+
+    def walk(self):
+        """This row and all within it, in the order in which they began."""
+        return itertools.chain([self], *(row.walk() for row in self.rows))
+
+    def __repr__(self):
+        return " ".join(filter(None, (self.kind, self.name, self.shapes)))
+
+
+# What is heard, and what it says.
+
+
+def shapes_of(*values):
+    """The shapes of tensors, and of those in lists."""
+    tensors = [x for value in values for x in (value if isinstance(value, (list, tuple)) else [value])]
+    return ", ".join(str(x.spec.shape) for x in tensors if hasattr(x, "spec"))
+
+
+def flow(*values):
+    """The shapes of what goes in, and of the last value, which comes out."""
+    return " -> ".join(filter(None, (shapes_of(*values[:-1]), shapes_of(values[-1]))))
+
+
+def title(part):
+    return getattr(part, "name", None) or type(part).__name__
+
+
+TELL = {  # kind -> what the arguments and the result of its function tell: a name, and shapes
+    "fit": lambda f, y: (title(f["self"]), ""),
+    "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
+    "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
+    "layer": lambda f, y: (title(f["self"]), flow(f["x"], y)),
+    "loss": lambda f, y: (title(f["self"]) if "self" in f else "", flow(f.get("y_true"), f.get("y_pred"), y)),
+    "metric": lambda f, y: (title(f["self"]), shapes_of(f["y_true"], f["y_pred"])),
+    "gradient": lambda f, y: (title(f["self"]), shapes_of(y)),
+    "update": lambda f, y: (title(f["self"]), ""),
+    "op": lambda f, y: (f["op"], flow(f["inputs"], y)),
+    "launch": lambda f, y: (f.get("op") or ("program by rows" if by_rows(f) else "list of programs"), ""),
+    "units": lambda f, y: ("program, launch by launch", ""),
+    "copy": lambda f, y: (f"to {title(f['self'])}" if "array" in f else f"from {title(f['self'].device)}", ""),
+}
+
+
+def watched(model):
+    """{code: kind} of the functions that open a row while they run."""
+    from levels import low_level as low
+    from levels.hardware import Buffer, pool
+
+    training, devices = model.training, {type(device) for device in pool().values()}
+    functions = {
+        "fit": [type(model).fit],
+        "compile": [low.Function.compile],
+        "train step": [type(model).train_step],
+        "layer": [type(model).__call__],
+        "loss": [loss if hasattr(loss, "__code__") else type(loss).__call__ for loss in training.losses],
+        "metric": [type(metric).update_state for metric in training.metrics],
+        "gradient": [low.GradientTape.gradient],
+        "update": [type(training.optimizer).apply_gradients],
+        "op": [low.apply],
+        "launch": [low.at_once, low.Rows.launch],
+        "units": [low.Launches.compute],
+        "copy": [Buffer.numpy, *(kind.put for kind in devices)],
+    }
+    codes = {function.__code__: kind for kind, several in functions.items() for function in several}
+    for made in (low.run_loop, low.run_launch):  # the functions that these return
+        codes |= {c: "launch" for c in made.__code__.co_consts if isinstance(c, CodeType) and "arrays" in c.co_varnames}
+    return codes
+
+
+class Listener:
+    """Makes rows of what it hears. `hear` is called by Python, `run` by the door."""
+
+    def __init__(self, kinds):
+        self.kinds, self.rows, self.open, self.heard = kinds, [], [], 0  # heard: when it heard something last
+
+    def begin(self, kind, code):
+        row = Row(kind, code)
+        (self.open[-1].rows if self.open else self.rows).append(row)
+        self.open.append(row)
+        return row
+
+    def hear(self, frame, event, result):
+        """Python's word that a function is called, or returns; of functions in C too, which only say what time it is."""
+        kind = self.kinds.get(frame.f_code)
+        if kind and event == "call":
+            self.begin(kind, frame.f_code)
+        elif kind and event == "return":
+            row, known = self.open.pop(), frame.f_locals
+            row.end = now()
+            row.name, row.shapes = TELL[kind](known, result)
+            row.code = defining(kind, known) or row.code
+            if kind == "compile":
+                row.name = f"{row.ops} ops"
+            if kind == "copy" and result is not None:  # None: an exception passes
+                row.device = known["self"] if "array" in known else known["self"].device
+                row.bytes = result.spec.nbytes if "array" in known else result.nbytes
+            if "call" in known and kind == "launch":  # its last line runs the program, since something was heard last
+                self.event(row, known["self"].one.device, bytes_of(known))
+            if kind == "units":
+                self.tell_units(row, known["self"])
+        self.heard = now()
+
+    def event(self, row, device, nbytes, begin=None):
+        """A device event at the end of a launch."""
+        event = Row("kernel", row.code)
+        event.name, event.device, event.bytes = f"{row.name} on {device.name}", device, nbytes
+        event.begin, event.end = self.heard if begin is None else begin, row.end
+        row.rows.append(event)
+
+    def tell_units(self, row, program):
+        """The launches of a program that is none by rows: which ops each does, and what it reads and writes."""
+        outside = {*program.made, *program.fixed}
+        for launch, unit in zip([inner for inner in row.rows if inner.kind == "launch"], program.units, strict=True):
+            read = unit[0].inputs if len(unit) == 1 else {x for node in unit for x in node.inputs} - {*unit}
+            launch.name = " ".join(node.op for node in unit)
+            nbytes = sum(x.spec.nbytes for x in read) + sum(x.spec.nbytes for x in unit if x in outside)
+            self.event(launch, unit[0].spec.device, nbytes, launch.begin)
+
+    def run(self, op, plan, inputs, attrs):
+        """The engine on duty: the level's own, with a clock around the kernel's program. Nobody listens while it runs."""
+        from levels.low_level import at_once
+
+        def clocked(*arrays):
+            sys.setprofile(None)
+            row = self.begin("kernel", kernel_code(op, plan))
+            row.device, row.bytes = plan.spec.device, plan.nbytes
+            row.name = f"{op} on {row.device.name}"
+            try:
+                plan.run(*arrays)
+            finally:
+                row.end = now()
+                self.open.pop()
+                sys.setprofile(self.hear)
+
+        heard = plan
+        if self.open:
+            plan.ready()  # to compile is no part of the kernel's time
+            heard = type(plan)(plan.spec, plan.nbytes, plan.lower, plan.numbers)
+            heard.run = clocked
+        return at_once(op, heard, inputs, attrs)
+
+
+def kernel_code(op, result):
+    from levels.kernels import KERNELS
+
+    return getattr(KERNELS[op, result.spec.device.kind], "__code__", None)
+
+
+def defining(kind, known):
+    """The code that a row is about, where that is not the function that was heard."""
+    if kind == "layer":
+        return type(known["self"]).call.__code__
+    if kind == "op" and "y" in known:
+        return kernel_code(known["op"], known["y"])
+    return None
+
+
+def by_rows(known):
+    """Whether what is launched is one program by rows."""
+    return hasattr(known.get("self"), "split")
+
+
+def bytes_of(known):
+    """What a program by rows reads: the rows of each batch and their numbers, as in `compare`. The rest stays near.
+
+    A list of programs reads and writes what each of them does.
+    """
+    program, call = known["self"], known["call"]
+    words = {
+        name: call.block[at[0]] for name, at in call.places.items() if name in ("steps", "batch", "rows", "batches")
+    }
+    if not by_rows(known):
+        return words.get("steps", 1) * program.nbytes
+    inputs = [x.spec for x in program.split.rows if x.op == "input"]
+    row = sum(spec.nbytes // spec.shape[0] for spec in inputs) + 8 * ("batches" in words)
+    return words.get("steps", 1) * words.get("batch", words.get("rows", 0)) * row
+
+
+# The step.
+
+
+def opened(model, x, y=None):
+    """The X-ray of one step of `model.fit` on these rows, op by op. Every variable has its old value afterwards.
+
+    With a Dataset for x, the step on its first batch. What Python does takes longer than it would unheard.
+    """
+    listener = Listener(watched(model))
+    return observed(model, x, y, listener, listener.run)
+
+
+def compiled(model, x, y=None):
+    """The X-ray of the same step as `fit` takes it: traced, compiled, and run as one program."""
+    from levels.low_level import at_once
+
+    return observed(model, x, y, Listener(watched(model)), at_once)
+
+
+def observed(model, x, y, listener, engine):
+    """Take the step once unheard, so that kernels are compiled, then five times heard: the quickest is shown."""
+    from levels.low_level import ENGINES
+
+    rows = x[0] if isinstance(x, (list, tuple)) else x
+    data = model.batches(x, y, len(rows)).take(1)
+    build(model, *next(iter(data)))
+    for hear in (None, *[listener.hear] * 5):
+        with unchanged(model):
+            ENGINES.append(engine)
+            before = sys.getprofile()
+            sys.setprofile(hear)
+            try:
+                losses = model.fit(data, verbose=0).losses
+            finally:
+                sys.setprofile(before)
+                ENGINES.pop()
+    return Xray(min(listener.rows, key=lambda row: row.microseconds), float(losses[0]))
+
+
+def build(model, x, y):
+    """Make all variables, those of the optimizer and the metrics too: a step is traced, and nothing runs."""
+    from levels.low_level import trace
+
+    inputs, targets = ([*values] if isinstance(values, (list, tuple)) else [values] for values in (x, y))
+
+    def step(*rows):
+        parts = rows[: len(inputs)], rows[len(inputs) :]
+        model.train_step(*(part if len(part) > 1 else part[0] for part in parts))
+
+    trace(step, [row.spec for row in (*inputs, *targets)])
+
+
+@contextmanager
+def unchanged(model):
+    """Give every variable its value back afterwards, and the model its history."""
+    from levels.low_level import VARIABLES
+
+    before, history = [(variable, variable.value) for variable in VARIABLES.values()], model.history
+    try:
+        yield
+    finally:
+        model.history = history
+        for variable, value in before:
+            variable.assign(value)
+
+
+# How it is shown.
+
+
+class Xray:
+    """The rows of a step, from `root` on, and its loss. It prints what is the same on every machine; as HTML it has times."""
+
+    def __init__(self, root, loss):
+        self.root, self.loss, index, known = root, loss, places(), {}
+        for row in root.walk():
+            if row.code not in known:
+                known[row.code] = row.code and place_of(row.code, index)
+            row.place = known[row.code]
+
+    def lines(self):
+        yield "", "launches", "bytes", "defined in"
+        waiting = [(0, self.root)]
+        while waiting:
+            depth, row = waiting.pop()
+            counts = (f"{number:,}" * bool(number) for number in (row.launches, row.nbytes))
+            yield "  " * depth + repr(row), *counts, defined(row).split(", ")[0]  # (a page has no room for the section)
+            if row.kind not in ("op", "launch"):  # what is within those has the same numbers
+                shown = [inner for inner in row.rows if inner.kind != "op" or inner.launches]
+                waiting += [(depth + 1, inner) for inner in reversed(shown)]
+
+    def __repr__(self):
+        rows = [*self.lines()]
+        tree, launches, nbytes, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+        return "\n".join(f"{a:{tree}}  {b:>{launches}}  {c:>{nbytes}}  {d}" for a, b, c, d in rows)
+
+    def _repr_html_(self):
+        note = "Times are this machine's, with the X-ray listening; bars say when, in the colour of their level."
+        return f"<div style='font-size:13px'>{unfolded(self.root, self.root)}<p>{note}</p></div>"
+
+    def trace(self):
+        """The rows as trace events: complete events ("X"), one process for Python and one for the devices.
+
+        Trace Event Format, Google, 2016: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+        """
+        devices = [*dict.fromkeys(row.device.name for row in self.root.walk() if row.device)]
+        threads = [("Python", 1, "this notebook", 0), *(("devices", 2, name, k) for k, name in enumerate(devices))]
+        for process, pid, thread, tid in threads:
+            for what, name in (("process_name", process), ("thread_name", thread)):
+                yield {"name": what, "ph": "M", "pid": pid, "tid": tid, "ts": 0, "args": {"name": name}}
+        for row in self.root.walk():
+            pid, tid = (2, devices.index(row.device.name)) if row.device else (1, 0)
+            start, duration = (row.begin - self.root.begin) / 1000, row.microseconds
+            told = {"shapes": row.shapes, "bytes": row.nbytes, "defined in": defined(row)}
+            yield {"name": f"{row.kind} {row.name}".strip(), "cat": row.kind, "ph": "X", "ts": start, "dur": duration,
+                   "pid": pid, "tid": tid, "args": told}  # fmt: skip
+
+    def save(self, path):
+        """Write a file that https://ui.perfetto.dev and Chrome's chrome://tracing open. Times are in microseconds."""
+        Path(path).write_text(json.dumps({"traceEvents": [*self.trace()], "displayTimeUnit": "ns"}), encoding="utf-8")
+
+
+def defined(row):
+    """The file and the section of what a row is about."""
+    place = row.place
+    return f"{place.level}/{place.room}.py, {place.part or place.title}" if place else "your own code"
+
+
+def unfolded(row, whole):
+    """A row and what is within, as HTML that unfolds; at the right, when it happened. Down to the ops it stands open."""
+    counts = f"{row.launches} launches" * (row.launches > 1), f"{row.nbytes:,} bytes" * bool(row.nbytes)
+    where = row.place.link(defined(row)) if row.place else defined(row)
+    told = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"
+    told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs", f"<small>{where}</small>")))
+    share = WIDTH / (whole.end - whole.begin)
+    left, width = (row.begin - whole.begin) * share, max(1, (row.end - row.begin) * share)
+    color = HUES[LEVELS.index(row.place.level)] if row.place else "#888"
+    bar = f"margin-left:{left:.1f}px;width:{width:.1f}px;height:0.9em;background:{color}"
+    line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"
+    if not row.rows:
+        return f"<div style='margin-left:2.1em'>{line}</div>"
+    inner = "".join(unfolded(each, whole) for each in row.rows)
+    state = "" if row.kind in ("op", "compile") else " open"
+    return f"<details{state} style='margin-left:1em'><summary>{line}</summary>{inner}</details>"

@@ -1,0 +1,236 @@
+"""What a check asks of a reader's function or class, where that runs: questions, and answers that are plain data.
+
+A check (`exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
+both. To grade, a student's code answers in a process of its own (`attempt`), which holds this package, and neither
+checks nor solutions: nothing in here knows what is right. `pack` and `unpack` make data that can cross a pipe. What
+`unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no method of it.
+"""
+
+import base64
+import ctypes
+import dis
+import math
+import re
+import threading
+import time
+import types
+
+import numpy as np
+
+from course.practice.checks import in_one_line
+
+SECONDS = 10  # that one call may take
+QUESTIONS = {}  # name -> a function of a `Solution` and of plain data
+
+
+class Blank(Exception):
+    """Nothing is filled in yet."""
+
+
+class Wrong(Exception):
+    """A mistake; its text is for the reader."""
+
+
+class Late(SystemExit):
+    """Raised inside a call that takes too long: no `except Exception` catches it, and no thread says that it ended so."""
+
+
+def question(function):
+    """Decorate a question(mine, *inputs): it can be asked by its name."""
+    QUESTIONS[function.__name__] = function
+    return function
+
+
+def answer(function, name, inputs):
+    """What a reader's function or class answers to the question of that name. Raises Blank or Wrong."""
+    mine = Solution(function)
+    return in_time(mine, lambda: QUESTIONS[name](mine, *inputs))
+
+
+@question
+def name(mine):
+    return mine.name
+
+
+@question
+def called(mine, said, arguments):
+    """What the function gives, and its arguments afterwards."""
+    return mine.call(said, mine.function, *arguments), arguments
+
+
+class Solution:
+    """A reader's function or class. Whatever goes wrong in it becomes a `Wrong` that says on which arguments."""
+
+    def __init__(self, function):
+        self.function = getattr(function, "py_func", function)  # of one that numba compiled: what was written
+        parts = written(self.function)
+        if not parts:
+            raise Wrong(f"expected a function, written with `def`, or a class with such methods, got {form(function)}")
+        if all(map(is_blank, parts)):
+            raise Blank
+        self.name, self.first = (
+            self.function.__name__,
+            parts[0],
+        )  # the first tells where it was written, with which names
+        self.said, self.deadline = "", math.inf  # of the call that runs
+
+    def __getitem__(self, name):
+        """A name of the notebook in which the function was written: its own Assembler, not that of a built level."""
+        if name not in self.first.__globals__:
+            raise Wrong(f"{self.name} is tried with the notebook's own `{name}`: run the cell that defines it")
+        return self.first.__globals__[name]
+
+    def made(self, base, *arguments):
+        """An object of the reader's class, which is a notebook's `base`."""
+        said = f"{self.name}({', '.join(map(repr, arguments))})"
+        part = self.call(said, self.function, *arguments)
+        if not isinstance(part, self[base]):
+            raise Wrong(f"{said} gives {form(part)}, expected an object of a class {self.name}({base})")
+        return part
+
+    def call(self, said, function, *arguments, **named):
+        """What the function gives; `said` is this call, in words."""
+        self.said, self.deadline = said, time.monotonic() + SECONDS
+        try:
+            with np.errstate(all="ignore"):
+                result = function(*arguments, **named)
+        except (Late, Wrong):
+            raise
+        except (Exception, SystemExit) as error:
+            if "ellipsis" in str(error).lower():  # of 2 * ...
+                raise Blank from None
+            raise Wrong(f"{said} raises {in_one_line(error, self.first)[:400]}") from None
+        finally:
+            self.deadline = math.inf
+        if result is ...:
+            raise Blank
+        return result
+
+
+def written(solution):
+    """The functions in a solution: itself, or the methods of a class."""
+    found = vars(solution).values() if isinstance(solution, type) else [solution]
+    return [each for each in found if isinstance(each, types.FunctionType)]
+
+
+def is_blank(function):
+    """Whether all that a function does is to return None or `...`, which is what a stub does."""
+    code = list(dis.get_instructions(function))
+    same = [each.opname for each in code] == [each.opname for each in dis.get_instructions(lambda: None)]
+    return same and next(each.argval for each in code if "CONST" in each.opname) in (None, ...)
+
+
+def in_time(mine, run):
+    """What run() gives, unless one of its calls takes more than SECONDS.
+
+    It runs in a thread of its own: the one that waits can stop it whatever signals are ignored, and nothing that is raised
+    to stop it can arrive anywhere else.
+    """
+    outcome = []
+
+    def outcome_of():
+        try:
+            outcome.append((run(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=outcome_of, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            left = mine.deadline - time.monotonic()
+            if left <= 0:
+                raise Wrong(f"{mine.said} takes more than {SECONDS} s: does its loop come to an end?")
+            thread.join(min(left, SECONDS))
+    finally:
+        stop(thread)
+    result, error = outcome[0]
+    if error:
+        raise error
+    return result
+
+
+def stop(thread):
+    """Raise Late in a thread until it ends: again and again, for the sake of a loop that catches everything.
+
+    Not at once again: one that arrives while Python tidies up is only told of, and that takes its time. What even that
+    cannot stop, a sleep or compiled code, is left alone after a second.
+    """
+    end = time.monotonic() + 1
+    while thread.is_alive() and time.monotonic() < end:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Late))
+        thread.join(0.02)
+
+
+# Plain data.
+
+ITEMS, TEXT, DEPTH = 100_000, 4000, 20  # how many values, how long a text, how many lists in lists an answer may have
+PLAIN = (type(None), bool, int, float, str)
+
+
+class Other:
+    """In an answer: a value that is no data, by the name of its kind."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __repr__(self):
+        return f"<{self.kind}>"
+
+
+def form(value):
+    """What a value is, apart from its numbers: `float32[3, 4]`, `a list of 3`, `an int`."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    names = {"float64": "a float", "float": "a float", "int64": "an int", "int": "an int", "NoneType": "None"}
+    kind = str(value.dtype) if isinstance(value, np.ndarray | np.generic) else type(value).__name__
+    return value.kind if isinstance(value, Other) else names.get(kind, kind)
+
+
+def pack(value):
+    """A value in terms of JSON: a kind, and what it holds. Arrays are packed by dtype, shape and bytes."""
+    if type(value) in PLAIN:
+        return ["plain", value]
+    if isinstance(value, list | tuple):
+        return ["list" if isinstance(value, list) else "tuple", [pack(each) for each in value]]
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "?biufc":
+        array = np.asarray(value)
+        kind = "array" if isinstance(value, np.ndarray) else "number"
+        return [kind, [array.dtype.str, list(array.shape), base64.b64encode(array.tobytes()).decode()]]
+    return ["other", form(value)]
+
+
+def unpack(packed):
+    """The value that was packed. Raises ValueError for whatever `pack` does not make, or makes of too much."""
+    left = ITEMS
+
+    def value_of(packed, depth):
+        nonlocal left
+        left -= 1
+        if left < 0 or depth > DEPTH:
+            raise ValueError("too much of it")
+        match packed:
+            case ["plain", value] if type(value) in PLAIN and not (type(value) is str and len(value) > TEXT):
+                return value
+            case ["list" | "tuple" as kind, list() as values]:
+                values = [value_of(each, depth + 1) for each in values]
+                return values if kind == "list" else tuple(values)
+            case ["array" | "number" as kind, [str() as dtype, list() as shape, str() as held]]:
+                array = array_of(dtype, shape, base64.b64decode(held, validate=True))
+                return array if kind == "array" else array[()]
+            case ["other", str() as kind] if len(kind) <= TEXT:
+                return Other(kind)
+        raise ValueError("no data")
+
+    return value_of(packed, 0)
+
+
+def array_of(dtype, shape, held):
+    if not re.fullmatch(r"[<>|=][?biufc]\d{1,2}", dtype) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError("no array")
+    try:
+        return np.frombuffer(held, np.dtype(dtype)).reshape(shape).copy()
+    except (TypeError, OverflowError) as error:
+        raise ValueError(str(error)) from None

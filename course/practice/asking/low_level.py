@@ -1,0 +1,189 @@
+"""What the checks of notebook 03 ask."""
+
+import operator
+from contextlib import contextmanager
+
+import numpy as np
+
+from course.practice.asking import Wrong, form, question
+
+
+@contextmanager
+def interpreted():
+    """Kernels run as Python: a few numbers in many shapes are done before a compiler has begun."""
+    from levels.kernels import COMPILERS, PLANS
+
+    plans, compiler = dict(PLANS), COMPILERS["cpu"]
+    COMPILERS["cpu"] = lambda function, *_: function
+    try:
+        yield
+    finally:
+        COMPILERS["cpu"] = compiler
+        PLANS.clear()
+        PLANS.update(plans)
+
+
+def numbers(mine, said, result):
+    """The array in a result that must be a tensor."""
+    if not isinstance(result, mine["Tensor"]):
+        raise Wrong(f"{said} gives {form(result)}, expected a tensor: only what passes the door can be differentiated")
+    return result.numpy()
+
+
+@question
+def rule_of_a_layer(mine, said, arrays):
+    """[(gradient, whether a tape heard of it)] in x, w and b, for the arrays dy, x, w and b."""
+    dy, *given = (mine["constant"](x, x.dtype) for x in arrays)
+    x, w, b = given
+    with mine["GradientTape"]() as tape:  # what follows needs the same kernels: they are compiled here
+        y = x @ w + b
+    tape.gradient(y, given)
+    with mine["GradientTape"]() as tape:
+        result = mine.call(said, mine.function, dy, y, x, w, b)
+    if not isinstance(result, list | tuple) or len(result) != 3:
+        raise Wrong(f"{said} gives {form(result)}, expected dx, dw, db")
+    heard = {dy, *(record[3] for record in tape.records)}
+    names = [f"{name}: {said}" for name in ("dx", "dw", "db")]
+    return [(numbers(mine, name, g), g in heard) for name, g in zip(names, result, strict=True)]
+
+
+@question
+@interpreted()
+def function_and_slope(mine, said, x):
+    """f(x), and the gradient of its sum in x."""
+    x = mine["constant"](x, x.dtype)
+    with mine["GradientTape"]() as tape:
+        y = mine.call(said, mine.function, x)
+    found = numbers(mine, said, y)
+    return found, mine.call(f"the gradient of {said}", tape.gradient, y, x).numpy()
+
+
+@question
+@interpreted()
+def function_traced(mine, said, x):
+    """f(x) as its graph computes it, op by op."""
+    x = mine["constant"](x, x.dtype)
+    graph, _, _ = mine.call(said, mine["trace"], mine.function, (x.spec,))
+    (found,) = values_of(said, graph, [x], mine["apply"])
+    return found
+
+
+def values_of(said, graph, inputs, apply):
+    """What the outputs of a graph are, op by op, for these inputs."""
+    known = {node: node.attrs["of"] for node in graph.nodes if node.op in ("variable", "constant")}
+    known |= {node: inputs[node.attrs["of"]] for node in graph.nodes if node.op == "input"}
+    for node in graph.nodes:
+        if not known.keys() >= {*node.inputs}:
+            raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
+        if node.inputs:
+            known[node] = apply(node.op, *(known[x] for x in node.inputs), **node.attrs)
+    return [known[node].numpy() for node in graph.outputs]
+
+
+@question
+@interpreted()
+def jacobian_of(mine, said, function, pull, x):
+    """The Jacobian, in x, of the function of that name."""
+    total, tanh = mine["reduce_sum"], mine["tanh"]
+    x, pull = mine["constant"](x, x.dtype), mine["constant"](pull, x.dtype)
+
+    def line(x):
+        return total(pull * x, axis=1)
+
+    def bent(x):
+        return tanh(total(pull * x * x, axis=1))
+
+    result = mine.call(said, mine.function, {"line": line, "bent": bent}[function], x)
+    return result.numpy() if isinstance(result, mine["Tensor"]) else result
+
+
+def products(constant, w):
+    """{words: a function of x[3, 4] and y[1, 4]}, some with a product that changes nothing; w is a variable."""
+    ones, wide = constant(np.ones((1, 4))), constant(np.ones((3, 4)))
+    mixed = constant(np.array([[1.0, 2.0, 1.0, 1.0]]))
+    return {
+        "x * 1.0 - y": lambda x, y: x * 1.0 - y,
+        "1.0 * x - y": lambda x, y: 1.0 * x - y,
+        "x * 1.0": lambda x, y: x * 1.0,
+        "(x * 1.0) * (1.0 * y)": lambda x, y: (x * 1.0) * (1.0 * y),
+        "((x * 1.0) * 1.0 + y) * 1.0": lambda x, y: ((x * 1.0) * 1.0 + y) * 1.0,
+        "x * ones[1, 4] - y": lambda x, y: x * ones - y,
+        "x * [[1.0, 2.0, 1.0, 1.0]]": lambda x, y: x * mixed,
+        "y * ones[3, 4], whose result is larger than y": lambda x, y: y * wide,
+        "x * 2.0": lambda x, y: x * 2.0,
+        "x + 1.0": lambda x, y: x + 1.0,
+        "1.0 / x": lambda x, y: 1.0 / x,
+        "x * y": lambda x, y: x * y,
+        "x * w, with a variable w that is 1.0 today": lambda x, y: x * w,
+    }
+
+
+@question
+@interpreted()
+def graph_passed(mine, said, program, shapes):
+    """The graph that a pass makes of a program's, as [(op, the numbers of its inputs, what a leaf holds)], and its outputs.
+
+    A leaf holds its number where it is an input, an array where it is a constant, and None where it is the variable w.
+    """
+    w = mine["Variable"](np.ones((1, 1)), "w")
+    signature = [mine["constant"](np.zeros(shape)).spec for shape in shapes]
+    graph, _, _ = mine["trace"](products(mine["constant"], w)[program], signature)
+    before, result = repr(graph), mine.call(said, mine.function, graph)
+    if not isinstance(result, mine["Graph"]):
+        raise Wrong(f"{said} gives {form(result)}, expected a Graph")
+    if repr(graph) != before:
+        raise Wrong(f"{said} changes the graph that it is given: make another one")
+    known, told = {}, []
+    for node in result.nodes:
+        of = node.attrs.get("of")
+        if node.op == "variable" and of is not w:
+            continue  # tracing writes down all variables that there are
+        if not known.keys() >= {*node.inputs}:
+            raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
+        leaf = of.numpy() if node.op == "constant" else of if node.op == "input" else None
+        told.append((node.op, [known[x] for x in node.inputs], leaf))
+        known[node] = len(known)
+    return told, [known[node] for node in result.outputs]
+
+
+OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
+
+
+@question
+@interpreted()
+def records_ordered(mine, said, steps, target, order):
+    """The numbers of the records that a target was made from, as the function orders them.
+
+    Each step is (op, input, input). A whole number is the number of a value, 0 that of a variable and k + 1 that of step k; a
+    float is itself. The target is such a number. The function is told of the records in this order.
+    """
+    with mine["GradientTape"](persistent=True) as tape:
+        values = [mine["Variable"](np.array(0.5))]
+        for op, *inputs in steps:
+            values.append(OPERATORS[op](*(values[x] if isinstance(x, int) else x for x in inputs)))
+    records = tape.records
+    result = mine.call(said, mine.function, {records[k][3]: records[k] for k in order}, values[target])
+    if not isinstance(result, list | tuple):
+        raise Wrong(f"{said} gives {form(result)}, expected a list of records")
+    known = {id(record): k for k, record in enumerate(records)}
+    for record in result:
+        if id(record) not in known:
+            raise Wrong(f"{said} gives {form(record)} among the records")
+    return [known[id(record)] for record in result]
+
+
+@question
+@interpreted()
+def trained(mine, said, parts, start, rate, steps):
+    """The weights [w, b] after training on these parts (x, y), with a loss for each."""
+    mean, total = mine["reduce_mean"], mine["reduce_sum"]
+    w, b = variables = [mine["Variable"](x) for x in start]
+    tensors = [[mine["constant"](each, each.dtype) for each in part] for part in parts]
+
+    def squared_error(x, y):
+        error = total(x * w, axis=1, keepdims=True) + b - y
+        return mean(error * error)
+
+    losses = [lambda x=x, y=y: squared_error(x, y) for x, y in tensors]
+    mine.call(said, mine.function, losses, list(variables), rate, steps)
+    return [v.numpy() for v in variables]

@@ -1,0 +1,91 @@
+"""One student's notebook, in a process of its own: it runs cells, answers questions, and never learns what is right.
+
+`grading` starts it by `confined`, in a copy of the project that holds neither checks nor solutions. Each line
+that comes in is a request in JSON, [number, what, ...], and is answered by one line, [the same number, ...]:
+
+    cell SOURCE              -> the keys of the exercises that the cell hands to `exercises.check`, and how it failed, or null
+    imports SOURCES          -> null; of these cells only the imports are run
+    ask KEY QUESTION INPUTS  -> how a question of `asking` was answered, and the answer
+
+What is written here can be written by a student's code as well. So nothing of it is believed but the data of an answer,
+which the other process compares.
+"""
+
+import ast
+import contextlib
+import importlib
+import json
+import os
+import sys
+import types
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from course.practice import asking
+
+
+class Shell(InteractiveShell):
+    """A notebook's Python, without a notebook around it."""
+
+    def enable_gui(self, gui=None):
+        """What `%matplotlib inline` asks for: nobody is looking."""
+
+    def ask_exit(self):
+        """What `exit()` calls."""
+        raise SystemExit
+
+
+def main(level: str) -> None:
+    requests, answers = pipes()
+    handed = {}
+    sys.modules["course.practice.exercises"] = types.ModuleType(
+        "course.practice.exercises", "All that is left of them here: `begin` and `check`."
+    )
+    importlib.import_module(f"course.practice.asking.{level}")  # which enters its questions
+    shell = Shell.instance()
+    shell.run_cell(f"from levels.{level} import *\nfrom course.practice import exercises")
+    for line in requests:
+        number, what, *rest = json.loads(line)
+        answer = {"cell": cell, "imports": imports, "ask": ask}[what](shell, handed, *rest)
+        print(json.dumps([number, answer]), file=answers, flush=True)
+
+
+def pipes():
+    """What comes in and goes out, moved to where a cell that prints or asks for input does not meet it."""
+    requests, answers = (os.fdopen(os.dup(number), how, encoding="utf-8") for number, how in ((0, "r"), (1, "w")))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    return requests, answers
+
+
+def cell(shell: Shell, handed: dict, source: str) -> tuple:
+    handed.clear()
+    exercises = sys.modules["course.practice.exercises"]
+    exercises.begin = lambda key: None  # the level's names are at hand
+    exercises.check = lambda key, function: handed.update({key: function})
+    done = shell.run_cell(source)
+    failed = done.error_before_exec or done.error_in_exec
+    kind = next(kind.__name__ for kind in type(failed).mro() if kind.__name__[0] != "_")  # Python 3.13 has private ones
+    return [*map(str, handed)], failed and f"{kind}: {failed}"[:1000]
+
+
+def imports(shell: Shell, handed: dict, sources: list[str]) -> None:
+    """Run what these cells import, one by one: a mistake elsewhere in the notebook costs no exercise."""
+    for source in sources:
+        with contextlib.suppress(SyntaxError):
+            for statement in ast.parse(shell.transform_cell(source)).body:
+                if isinstance(statement, ast.Import | ast.ImportFrom):
+                    shell.run_cell(ast.unparse(statement))
+
+
+def ask(shell: Shell, handed: dict, key: str, question: str, inputs) -> tuple:
+    """("answer", packed data), ("wrong", what is wrong) or ("blank", null)"""
+    try:
+        return "answer", asking.pack(asking.answer(handed[key], question, asking.unpack(inputs)))
+    except asking.Blank:
+        return "blank", None
+    except asking.Wrong as wrong:
+        return "wrong", str(wrong)[:1000]
+    except BaseException as error:
+        return "wrong", f"what it gives cannot be told ({type(error).__name__}: {error})"[:1000]

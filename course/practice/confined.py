@@ -1,0 +1,132 @@
+"""`python -m course.practice.confined`: run `attempt` with no more than it needs, as far as this system can take the rest away.
+
+On Linux: no network, no process that outlives it, nothing to be read of the teacher's files and nothing to be written but a
+folder of its own, which vanishes. Two things of the kernel do it, both without a privilege: namespaces, where it is alone
+(https://man7.org/linux/man-pages/man7/namespaces.7.html), and Landlock (https://docs.kernel.org/userspace-api/landlock.html).
+A container may refuse the first, an old kernel the second. Elsewhere the limits of POSIX are left, where there are any.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+DISK, FILE, MEMORY, SECONDS = 256 << 20, 64 << 20, 4 << 30, 600  # bytes: in all files, in one, of memory; and CPU time
+NETWORK, FILES, PROCESSES = "the network", "your files", "going on when it is over"
+SPACE = f"filling more than {DISK >> 20} MB of disk"
+LIMITS = f"more than {MEMORY >> 30} GB of memory, {FILE >> 20} MB in a file and {SECONDS} s of computing in one process"
+PROTECTIONS = (NETWORK, FILES, PROCESSES, SPACE, LIMITS)
+
+
+def confine(home: str, readable: list[str]) -> list[str]:
+    """Give up what an attempt does not need, for good, and for all that it starts. Returns which PROTECTIONS that makes.
+
+    On Linux it returns in a new process, a descendant, and others wait for its end.
+    """
+    found = []
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if leave(libc):
+            found += [NETWORK, PROCESSES] + [SPACE] * tmpfs(libc, home)
+            guard()
+        else:
+            libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what loses its parent becomes the guard's
+            found.append(PROCESSES)
+        guard()  # in a namespace it is process 1: when it ends, the kernel ends all others
+        with contextlib.suppress(OSError):  # if the memory of the computer runs out, this is to go first
+            Path("/proc/self/oom_score_adj").write_text("1000")
+        os.chdir(home)
+        found += [FILES] * landlock(libc, home, readable)
+    with contextlib.suppress(ImportError):
+        import resource
+
+        limits = {"DATA": MEMORY, "FSIZE": FILE, "CPU": SECONDS, "CORE": 0}
+        limits |= {"NPROC": 4096} if NETWORK in found else {}  # else the user's other processes count
+        for name, most in limits.items():
+            with contextlib.suppress(ValueError, OSError):  # a lower one holds already, or the system has none
+                resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+        found.append(LIMITS)
+    return found
+
+
+def leave(libc) -> bool:
+    """Enter namespaces of its own, as the same user: of users, mounts, processes and messages, and one without a network."""
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x08000000 | 0x40000000):
+        return False
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", file).write_text(text)
+    return True
+
+
+def tmpfs(libc, home: str) -> bool:
+    """Make the folder one in memory, of limited size: nobody else sees it, and it goes with the last process in it."""
+    no_devices = 2 | 4  # MS_NOSUID, MS_NODEV
+    return not libc.mount(b"tmpfs", os.fsencode(home), b"tmpfs", no_devices, f"size={DISK},mode=700".encode())
+
+
+def guard() -> None:
+    """Go on in a child. The parent waits for its end, or for SIGTERM, and ends what is left."""
+    child = os.fork()
+    if not child:
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    os.closerange(0, 2)  # the pipes are the child's: when it closes them, they are closed
+    status, pid = 0, 0
+    try:
+        while pid != child:
+            pid, status = os.wait()
+    finally:
+        with contextlib.suppress(OSError):
+            while left := Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+                for each in map(int, left):
+                    os.kill(each, signal.SIGKILL)
+                    os.waitpid(each, 0)
+        code = os.waitstatus_to_exitcode(status)
+        os._exit(code if code >= 0 else 128 - code)
+
+
+class Ruleset(ctypes.Structure):
+    _fields_ = [("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scope", ctypes.c_uint64)]
+
+
+class PathBeneath(ctypes.Structure):
+    _fields_ = [("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32)]
+
+
+def landlock(libc, home: str, readable: list[str]) -> bool:
+    """From now on read beneath these paths only, and write in `home` only; connect and signal to nobody outside."""
+    version = libc.syscall(444, None, 0, 1)
+    if version < 1:
+        return False
+    everything = (1 << min(13 + version - 1, 15)) - 1  # what there is to allow: two kinds came with versions 2 and 3
+    read, of_a_file = 1 | 4 | 8, 1 | 2 | 4 | 1 << 14  # execute, read a file, list a folder; and write, truncate
+    rules = Ruleset(everything, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    fence = libc.syscall(444, ctypes.byref(rules), ctypes.c_size_t(size), 0)
+    for path, allowed in [(home, everything), (os.devnull, of_a_file), *((path, read) for path in readable)]:
+        with contextlib.suppress(OSError):
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            allowed &= everything if os.path.isdir(path) else everything & of_a_file
+            libc.syscall(445, fence, 1, ctypes.byref(PathBeneath(allowed, folder)), 0)
+            os.close(folder)
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which is asked for
+    done = libc.syscall(446, fence, 0)
+    os.close(fence)
+    return done == 0
+
+
+def main(level: str, home: str, *readable: str) -> None:
+    copy = Path(__file__).parents[2]  # setup put another project's folder on the path: the one with the solutions
+    sys.path[:] = [path for path in sys.path if path == str(copy) or not Path(path, "solutions").exists()]
+    print(json.dumps(confine(home, list(readable))), flush=True)
+    from course.practice import attempt  # not before: what it imports may start threads, and a fork takes none along
+
+    attempt.main(level)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

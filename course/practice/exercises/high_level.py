@@ -1,0 +1,179 @@
+"""The checks of notebook 05: when to stop, a callback, dead relus, and rows that are held out."""
+
+import numpy as np
+
+from course.practice.asking import Wrong, called, form
+from course.practice.asking.high_level import callback_told, fitted, units_counted
+from course.practice.exercises.trying import exercise
+
+
+@exercise("05-1", lines=5)
+def fit_until(mine, draw):
+    """Train until an epoch's mean loss is below a bound, but for so many epochs at most; the number of epochs."""
+    for rows, momentum in ((30, 0.0), (45, 0.5)):
+        x = draw.uniform(0.5, 1.5, size=(rows, 1)) * draw.choice([-1.0, 1.0], size=(rows, 1))
+        x[-5:] *= 0.01  # the last batch of an epoch has no loss to speak of
+        y = 3.0 * x
+        losses, weights = epochs_of(x, y, momentum)  # losses[k - 1] is that of epoch k, weights[k] stand after it
+        for epochs, most in ((4, 8), (1, 8), (6, 6), (8, 3)):
+            before = losses[epochs - 2] if epochs > 1 else 2 * losses[0]
+            bound = float(before - 0.02 * (before - losses[epochs - 1]))  # nearly reached an epoch before
+            right = min(epochs, most)
+            listed = ", ".join(f"{loss:.4g}" for loss in losses[:6])
+            said = f"{mine.name}(model, x, y, {bound:.5g}, {most}), where the losses would be {listed}, …,"
+            result, weight = mine.ask(fitted, said, x, y, momentum, bound, most)
+            mistakes = {
+                "it stops too early: is it the mean loss of an epoch, as fit reports it?": weights[right - 1],
+                "it looks at the loss of the last step, not at the epoch's mean": weights[1],
+                "it stops an epoch late": weights[min(right + 1, 8)],
+                "it goes on when `most` epochs are over": weights[epochs],
+                "it trains on after the bound is reached": weights[most],
+            }
+            mine.compare(f"{said} and leaves a weight that", weight, weights[right], mistakes, near=1e-9)
+            mine.compare(said, result, right, {"it counts the epochs from 0": right - 1})
+
+
+def epochs_of(x, y, momentum):
+    """The mean losses of eight epochs of SGD at a rate of 0.02, and the weight before and after each: 0 at first."""
+    w, v, losses, weights = 0.0, 0.0, [], [np.zeros((1, 1))]
+    for _ in range(8):
+        total = 0.0
+        for k in range(0, len(x), 10):
+            error = w * x[k : k + 10] - y[k : k + 10]
+            total += np.sum(error**2)
+            v = momentum * v - 0.02 * 2.0 * np.mean(error * x[k : k + 10])
+            w += v
+        losses.append(total / len(x))
+        weights.append(np.full((1, 1), w))
+    return losses, weights
+
+
+@exercise("05-2", lines=9)
+def averaged(mine, draw):
+    """A callback that gives the model, at the end, the means of the weights that it had after each epoch."""
+    shapes, ever = ((2, 3), (1, 3), (3, 1), (1, 1)), []
+    trainings = [[weights_like(shapes, draw) for _ in range(1 + epochs)] for epochs in (3, 1, 5, 0)]
+    x, y = draw.normal(size=(2, 20, 2)).astype("f4")
+    found = mine.ask(callback_told, trainings, x, y[:, :1])
+    for seen, after_it in zip(trainings, found, strict=True):
+        said = f"{mine.name}(), told of {len(seen) - 1} epochs,"
+        ever += seen[1:]
+        for k, (variable, _) in enumerate(zip(after_it, shapes, strict=True)):
+            after = [np.array(weights[k], "f8") for weights in seen[1:]] or [seen[0][k]]
+            halves = after[0]
+            for weight in after[1:]:
+                halves = (halves + weight) / 2
+            mistakes = {
+                "the weights before the first epoch count, too": np.mean([seen[0][k], *after], axis=0),
+                "the model has the weights of the last epoch": after[-1],
+                "it takes the weights before each epoch, not after it": np.mean(
+                    [w[k] for w in seen[:-1] or seen], axis=0
+                ),
+                "the trainings before this one count, too: begin anew in on_train_begin": np.mean(
+                    [weights[k] for weights in ever], axis=0
+                ),
+                "each epoch counts as much as all before it": halves,
+                "one number is the mean of all weights": np.full(shapes[k], np.mean(after)),
+            }
+            mistakes = {mistake: wrong.astype("f4") for mistake, wrong in mistakes.items()}
+            mine.compare(
+                f"{said} variable {k} of the model", variable, np.mean(after, axis=0).astype("f4"), mistakes, 1e-5
+            )
+
+
+def weights_like(shapes, draw):
+    return [draw.normal(size=shape).astype("f4") for shape in shapes]
+
+
+@exercise("05-3", lines=5)
+def dead_units(mine, draw):
+    """For each layer of a Sequential, how many of its units give 0 for all rows of x."""
+    for rows, sizes, dtype in (
+        (5, (2, 4, 8, 1), "f8"),
+        (6, (3, 6, 6, 1), "f4"),
+        (9, (1, 5, 2), "f8"),
+        (4, (4, 4, 4), "f8"),
+    ):
+        activations = ["relu"] * (len(sizes) - 2) + ["sigmoid"]
+        x = draw.uniform(0.5, 1.5, size=(rows, sizes[0])).astype(dtype)
+        x[0] *= 0.01
+        weights, values, right, for_one_row, zeros, rows_of_zeros = [], x, [], [], [], []
+        for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False)):
+            w = draw.uniform(0.1, 1.0, size=(inputs, units)).astype(dtype)  # so that a unit's bias decides
+            bias = draw.choice([-100.0, -0.2, 0.1], size=(1, units)).astype(dtype)
+            bias[0, 0] = -100.0 if units > 1 else 0.1
+            bias[0, -1] = 0.1  # somebody passes the signal on
+            values = values @ w + bias
+            values = np.maximum(values, 0) if activations[k] == "relu" else 1 / (1 + np.exp(-values))
+            weights += [w, bias]
+            right.append(int((values == 0).all(axis=0).sum()))
+            for_one_row.append(int((values == 0).any(axis=0).sum()))
+            zeros.append(int((values == 0).sum()))
+            rows_of_zeros.append(int((values == 0).all(axis=1).sum()))
+        said = f"{mine.name}(model, x) for layers of {', '.join(map(str, sizes[1:]))} units"
+        result, after = mine.ask(units_counted, said, activations, weights, x)
+        if not np.array_equal(after, x):
+            raise Wrong(f"{said} changes x: work on a copy")
+        mistakes = {
+            "a unit counts that gives 0 for one row only": for_one_row,
+            "each 0 counts, not each unit": zeros,
+            "it counts rows, not units: units lie along axis 1": rows_of_zeros,
+            "the last layer is left out": right[:-1],
+        }
+        mine.compare(said, result, right, mistakes)
+
+
+@exercise("05-4", lines=3)
+def held_out(mine, draw):
+    """(x, y, x_test, y_test): a share of the rows, drawn at random by a seed, is held out for the test."""
+    for rows, share in ((1000, 0.25), (8, 0.5), (400, 0.125), (10, 0.25)):
+        x = np.arange(2.0 * rows).reshape(rows, 2)  # row r holds 2·r and 2·r + 1
+        y, last = x[:, :1] // 2, int(rows * share)
+        seed, said = int(draw.integers(1000)), f"{mine.name}(x, y, {share}, seed), x of {rows} rows,"
+        runs = []
+        for s in (seed, seed, seed + 1):
+            result, after = mine.ask(called, said, [x, y, share, s])
+            if not isinstance(result, tuple | list) or len(result) != 4:
+                raise Wrong(f"{said} gives {form(result)}, expected four arrays: x, y, x_test, y_test")
+            if not all(map(np.array_equal, after, (x, y, share, s))):
+                raise Wrong(f"{said} changes its argument: work on a copy")
+            check_parts(mine, said, result, rows, last)
+            runs.append(result[3][:, 0])
+        if not np.array_equal(runs[0], runs[1]):
+            raise Wrong(f"{said} holds out other rows when it is called with the same seed again")
+        if rows >= 400:
+            check_pattern(said, runs[0].astype(int), rows)
+        if rows >= 400 and np.array_equal(np.sort(runs[0]), np.sort(runs[2])):
+            raise Wrong(f"{said} holds out the same rows, whatever the seed")
+        mine.cases += 1
+
+
+def check_parts(mine, said, result, rows, last):
+    """Raise Wrong unless the four arrays hold each of the rows once, x beside its y."""
+    for name, array, shape in zip(
+        ("x", "y", "x_test", "y_test"), result, ((rows - last, 2), (rows - last, 1), (last, 2), (last, 1)), strict=True
+    ):
+        if np.shape(array) != shape:
+            raise Wrong(f"{said} gives {name} of shape {np.shape(array)}, expected {shape}")
+    for a, b, what in ((result[0], result[1], "trained on"), (result[2], result[3], "held out")):
+        if not np.array_equal(np.asarray(a)[:, :1] // 2, b):
+            raise Wrong(f"{said} parts x from its y, in the rows that are {what}: take both by the same row numbers")
+    found, counts = np.unique(np.concatenate([result[1], result[3]]), return_counts=True)
+    if len(found) < rows:
+        twice = f"row {int(found[counts > 1][0])} comes {counts.max()} times"
+        raise Wrong(f"{said} loses {rows - len(found)} rows, and {twice}: each belongs to one part")
+
+
+def check_pattern(said, held, rows):
+    """Raise Wrong where rows were not drawn at random: far too many of them lie one and the same distance apart.
+
+    In a block that distance is 1. Distances are taken on a ring, the first row after the last. Of rows drawn at random
+    about `expected` lie each distance apart, give or take `spread`.
+    """
+    share = len(held) / rows
+    expected, spread = len(held) * (len(held) - 1) / (rows - 1), rows**0.5 * share * (1 - share)
+    apart = np.bincount((held[:, None] - held).ravel() % rows, minlength=rows)
+    apart[0] = 0
+    if apart.max() > expected + 8 * spread:
+        seen = f"{apart.max()} of the {len(held)} have another one {apart.argmax()} further on, about {expected:.0f} should"
+        raise Wrong(f"{said} holds out rows in a pattern, not drawn at random from all: {seen}")

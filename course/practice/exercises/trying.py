@@ -1,0 +1,132 @@
+"""How a solution is tried: asked on drawn inputs, compared with what is right, and told what its mistake looks like."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from course.practice import asking
+from course.practice.asking import Blank, Wrong, form, pack, unpack
+from course.practice.checks import brief, plain
+
+EXERCISES = {}  # "01-3" -> Exercise
+
+
+class Exercise(NamedTuple):
+    """check(mine, draw) asks the candidate `mine` on inputs from the generator `draw`, and raises at a mistake."""
+
+    lines: int  # of a good solution, about
+    check: Callable
+
+
+class Verdict(NamedTuple):
+    """What a check found."""
+
+    state: str  # "right", "not yet" or "still blank"
+    text: str
+
+
+def exercise(key, lines):
+    """Decorate a check: it becomes that of the exercise `key`."""
+
+    def enter(check):
+        EXERCISES[key] = Exercise(lines, check)
+        return check
+
+    return enter
+
+
+def verdict(key, function, seed=0) -> Verdict:
+    """Try a solution on inputs drawn from a seed. Always returns. Raises LookupError for an unknown key."""
+    return judged(key, lambda name, inputs: pack(asking.answer(function, name, unpack(inputs))), seed)
+
+
+def judged(key, answer, seed) -> Verdict:
+    """Try whoever answers: answer(name of a question, packed inputs) gives packed data, or raises Blank or Wrong.
+
+    Always returns, whatever the answers are. Raises LookupError for an unknown key.
+    """
+    if key not in EXERCISES:
+        raise LookupError(f"no exercise is called {key!r}: there are {', '.join(EXERCISES)}")
+    lines, check = EXERCISES[key]
+    mine = Candidate(answer)
+    try:
+        with np.errstate(all="ignore"):
+            mine.name = str(mine.ask(asking.name))[:80]
+            check(mine, np.random.default_rng(seed))
+    except Blank:
+        return Verdict("still blank", f"about {lines} lines")
+    except Wrong as wrong:
+        return Verdict("not yet", str(wrong))
+    except Exception as error:  # of a result that cannot even be compared
+        return Verdict("not yet", f"what {mine.name} gives cannot be compared ({type(error).__name__}: {error})"[:400])
+    return Verdict("right", f"{mine.cases} cases")
+
+
+class Candidate:
+    """A reader's function or class, as a check knows it: by its answers, which are plain data."""
+
+    def __init__(self, answer):
+        self.answer, self.name, self.cases = answer, "it", 0
+
+    def ask(self, question, *inputs):
+        """The answer to a question of `asking`. It may come from another process: believe nothing but data."""
+        return unpack(self.answer(question.__name__, pack(inputs)))
+
+    def spelled(self, arguments):
+        """A call in words. An array of more than a dozen numbers is told by its dtype and shape."""
+        told = [form(x) if isinstance(x, np.ndarray) and x.size > 12 else in_words(x) for x in arguments]
+        return f"{self.name}({', '.join(told)})"
+
+    def gives(self, arguments, expected, mistakes=(), near=0.0):
+        """Raise Wrong unless the function gives what is expected, and leaves its arguments alone."""
+        said = self.spelled(arguments)
+        result, after = self.ask(asking.called, said, list(arguments))
+        self.kept(said, arguments, after)
+        self.compare(said, result, expected, mistakes, near)
+
+    def kept(self, said, arguments, after):
+        """Raise Wrong unless these arguments are what they were."""
+        for number, (x, y) in enumerate(zip(arguments, after, strict=True), 1):
+            if not equal(x, y):
+                raise Wrong(f"{said} changes its argument {number}: work on a copy")
+
+    def compare(self, said, result, expected, mistakes=(), near=0.0):
+        """Raise Wrong unless this result is the expected one, `near` being a share of the largest number in it.
+
+        `mistakes` are {what comes of which mistake: the wrong result}, for the message.
+        """
+        self.cases += 1
+        if form(result) != form(expected):
+            hint = ": is there a `return` in every case?" if result is None else ""
+            raise Wrong(f"{said} gives {form(result)}, expected {form(expected)}{hint}")
+        if not equal(result, expected, near):
+            looks = [mistake for mistake, wrong in dict(mistakes).items() if equal(result, wrong, near)]
+            because = f". It looks as if {looks[0]}" if looks else ""
+            raise Wrong(f"{said} gives {difference(result, expected, near)}{because}")
+
+
+def in_words(value):
+    return value.__name__ if callable(value) else repr(value) if isinstance(value, tuple) else brief(value)
+
+
+def equal(p, q, near=0.0):
+    """Whether two values are the same: NaN is NaN, and numbers may be apart by a share of the largest in q."""
+    try:
+        p, q = np.asarray(p), np.asarray(q)
+        if p.shape != q.shape:
+            return False
+        same = (p == q) | ((p != p) & (q != q))
+        if near and np.isfinite(p).all() and np.isfinite(q).all():
+            same |= abs(p - q) <= near * np.max(abs(q), initial=0.0)
+        return bool(np.all(same))
+    except (TypeError, ValueError):  # lists of unequal length, objects
+        return p is q or plain(p) == plain(q)
+
+
+def difference(result, expected, near):
+    """Where two arrays differ first, or two short values as they are."""
+    if not isinstance(expected, np.ndarray) or expected.size < 5:
+        return f"{brief(result)}, expected {brief(expected)}"
+    at = next(at for at in np.ndindex(expected.shape) if not equal(result[at], expected[at], near))
+    return f"{brief(result[at])} at {brief(at)}, expected {brief(expected[at])}"

@@ -1,0 +1,345 @@
+"""`python3 -m course grade FOLDER`: the exercises of every student, tried again on numbers drawn for that student.
+
+In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
+(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`attempt`), confined as far as the system can do
+it (`confined`), on the built levels of this course, in a copy of the project without checks and solutions. That
+process answers questions. This one asks and compares, and never runs a student's code: what is right is not known there,
+and what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
+more than its own exercise.
+"""
+
+import contextlib
+import csv
+import hashlib
+import json
+import os
+import queue
+import re
+import secrets
+import shutil
+import signal
+import site
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from course.build import ROOT, level_of, names_in
+from course.build.rooms import BuildError
+from course.practice.asking import Blank, Wrong
+from course.practice.confined import PROTECTIONS
+from course.practice.exercises import EXERCISES
+from course.practice.exercises.trying import judged
+from course.setup.arguments import parser
+
+START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
+LARGEST = 50 << 20  # bytes of a notebook
+ANSWER = 8 << 20  # bytes of an answer
+SECTION = re.compile(r"^(## Exercises|from course(?:\.practice)? import exercises|exercises\.check\()", re.MULTILINE)
+CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\d+)["']""", re.MULTILINE)
+KEPT = re.compile(  # of the teacher's environment variables: no password is among these
+    r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
+    r"|PROCESSOR_\w+|NUMBER_OF_PROCESSORS|(OMP|OPENBLAS|MKL|NUMBA)_\w+"
+)
+
+
+class Row(NamedTuple):
+    """One exercise of one student."""
+
+    student: str
+    notebook: str
+    exercise: str
+    state: str  # "right", "not yet", "still blank", "error", "no answer", "missing" or "unreadable"
+    text: str
+    seed: int
+
+
+# Who handed in what.
+
+
+def submissions(folder: Path, names: list[str]) -> dict[str, dict[str, Path]]:
+    """{student: {notebook: file}}. A file that no notebook's name fits is listed under its own."""
+    found = {path.name: {} for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] not in "._"}
+    paths = [path.relative_to(folder) for path in folder.rglob("*.ipynb") if path.is_file()]
+    for path in sorted(paths, key=lambda path: (len(path.parts), path.stem not in names, path)):
+        if any(part.startswith(".") for part in path.parts):
+            continue  # Jupyter's checkpoints, and what the course set aside
+        name = notebook_of(folder / path, names)
+        alone = re.sub(r"^[\W_]+|[\W_]+$", "", path.stem.replace(name, "")) or path.stem
+        theirs = found.setdefault(path.parts[0] if len(path.parts) > 1 else alone, {})
+        if name in theirs:
+            print(f"{path.as_posix()} is left out: {theirs[name].relative_to(folder).as_posix()} is there too")
+        theirs.setdefault(name, folder / path)
+    return found
+
+
+def notebook_of(path: Path, names: list[str]) -> str:
+    """Which of the course's notebooks a file is, by its name, or else by its first cell."""
+    for name in names:
+        if name in path.stem:
+            return name
+    with contextlib.suppress(OSError):
+        watched = re.search(rb'build\.watch\(\\"(\w+)\\"\)', path.read_bytes())
+        if watched and watched[1].decode() in names:
+            return watched[1].decode()
+    return path.name
+
+
+def seed_of(student: str) -> int:
+    """The same on every computer, and another one for each student."""
+    return int(hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16)
+
+
+# One notebook.
+
+
+class Unreadable(Exception):
+    """A file that is no notebook."""
+
+
+def grade(
+    student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path, hidden: Path
+) -> list[Row]:
+    """Try these exercises of a student's notebook, by code that cannot look into `hidden`. Always returns, a row for each."""
+    found, seed = {}, seed_of(student)
+    if path:
+        try:
+            found = attempt(name, sources_of(path), keys, seed, seconds, root, hidden)
+        except Unreadable as error:
+            found = {"all": ("unreadable", str(error))}
+    missing = ("missing", "no cell checks it" if path else f"{name}.ipynb was not handed in")
+    rows = [found.get(key) or found.get("all") or missing for key in keys]
+    return [Row(student, name, key, state, plain(text), seed) for key, (state, text) in zip(keys, rows, strict=True)]
+
+
+def plain(text: str) -> str:
+    """A message on one line, without what no table can show, nor what a spreadsheet would compute."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split()).lstrip("=+-@")[:500]
+
+
+def sources_of(path: Path) -> list[tuple[str, str]]:
+    """Each cell's type and source. Raises Unreadable."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it has {path.stat().st_size:,} bytes")
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]  # nbformat takes 2 s to load
+        return [(str(cell["cell_type"]), "".join(cell["source"])) for cell in cells]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:  # whatever a damaged file does
+        raise Unreadable(f"the notebook cannot be read ({type(error).__name__}: {error})") from None
+
+
+def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
+    """{exercise: (state, text)} of a notebook's cells, and under "all" what holds for exercises that were not come to.
+
+    Only the section Exercises is run, with the names of the built level and with the notebook's imports, so that a mistake
+    elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that cell.
+    """
+    begin = next((n for n, (_, source) in enumerate(cells) if SECTION.search(source)), len(cells))
+    code = {n: source for n, (kind, source) in enumerate(cells) if kind == "code"}
+    imports = [source for n, source in code.items() if n < begin]
+    tried = {n: source for n, source in code.items() if n >= begin and "build.level(" not in source}
+    if {source.strip() for source in tried.values()} <= stubs(root, name):
+        asked = {key for source in tried.values() for key in CHECK.findall(source)}
+        return {key: ("still blank", f"about {EXERCISES[key].lines} lines") for key in keys if key in asked}
+    found, done = {}, set()
+    with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
+        copy = copied(root, Path(folder).resolve())
+        while True:
+            process, at = Process(level_of(name), copy, hidden), None
+            try:
+                process.ask(START, "imports", imports)
+                for at, source in list(tried.items()):
+                    match process.ask(seconds, "cell", source):
+                        case [list() as handed, None | str() as failed] if at not in done:
+                            for key in (key for key in keys if key in handed or key in CHECK.findall(source)):
+                                found[key] = told(process, seconds, key, key in handed, failed, seed)
+                        case _ if at not in done:
+                            raise Ended(UNASKED)
+                    done.add(at)  # if it is started again, this cell only runs for the sake of those after it
+                return found
+            except Ended as why:
+                if at is None:
+                    return found | {"all": ("no answer", f"{why}, before the first exercise")}
+                found |= {key: ("no answer", str(why)) for key in CHECK.findall(tried.pop(at)) if key not in found}
+            finally:
+                process.end()
+
+
+def told(process, seconds: float, key: str, handed: bool, failed: str | None, seed: int) -> tuple[str, str]:
+    """The state of an exercise whose cell has just run, and a text."""
+    if not handed:
+        return "error", f"the cell raises {failed}" if failed else "the check is not run"
+    until = time.monotonic() + seconds
+
+    def answer(question: str, inputs):
+        match process.ask(until - time.monotonic(), "ask", key, question, inputs, limit=seconds):
+            case ["answer", packed]:
+                return packed
+            case ["blank", _]:
+                raise Blank
+            case ["wrong", str() as text]:
+                raise Wrong(text)
+        raise Ended(UNASKED)
+
+    return judged(key, answer, seed)
+
+
+def stubs(root: Path, name: str) -> set[str]:
+    """The cells of the course's own notebook."""
+    text = (root / "notebooks" / "text" / f"{name}.py").read_text(encoding="utf-8")
+    return {cell.strip() for cell in re.split(r"^# %%.*$", text, flags=re.MULTILINE)}
+
+
+def copied(root: Path, folder: Path) -> Path:
+    """A copy of the project as students' code may see it: nothing in it knows what is right."""
+    copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
+    for part in ("course", "data", "levels", "notebooks/text"):
+        shutil.copytree(root / part, copy / part, ignore=unseen)
+    return copy
+
+
+# The process that a student's code runs in.
+
+UNASKED = "it answers what was not asked"
+
+
+class Ended(BaseException):  # no Exception: a check that asks does not take it for a result that cannot be compared
+    """A process that says no more, or nothing that can be heeded; the text says why."""
+
+
+class Process:
+    """A student's code, at the other end of two pipes. Nothing that comes from there is believed to be more than data."""
+
+    def __init__(self, level: str, copy: Path, hidden: Path):
+        home = copy.parent / "home"
+        home.mkdir(exist_ok=True)
+        places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "IPYTHONDIR"), home)
+        places |= {"PYTHONPATH": copy, "LEVELS_CACHE": home / "programs"}
+        own = {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"} | {key: str(place) for key, place in places.items()}
+        command = [sys.executable, "-m", "course.practice.confined", level, str(home), str(copy), *readable(hidden)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
+        self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
+        self.talk = None
+        self.protections = []
+        with contextlib.suppress(Ended):  # else the first request tells why
+            self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
+
+    def ask(self, seconds: float, *what, limit: float = 0):
+        """The answer to a request (`attempt`). Raises Ended."""
+        number = secrets.token_hex(8)  # nobody can answer before he is asked
+        match self.exchange(seconds, limit or seconds, json.dumps([number, *what]).encode() + b"\n"):
+            case [str() as said, answer] if said == number:
+                return answer
+        raise Ended(UNASKED)
+
+    def exchange(self, seconds: float, limit: float, line: bytes):
+        """Write a line, read a line, and wait no longer than so many seconds, whatever the other end does."""
+        answers = queue.Queue()
+
+        def talk():
+            try:
+                self.process.stdin.write(line)
+                self.process.stdin.flush()
+                answers.put(self.process.stdout.readline(ANSWER))
+            except (OSError, ValueError):
+                answers.put(b"")
+
+        self.talk = threading.Thread(target=talk, daemon=True)
+        self.talk.start()
+        try:
+            answer = answers.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            raise Ended(f"it takes more than {limit:g} s") from None
+        if not answer:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                raise Ended(f"it ends the process (status {self.process.wait(5)})")
+            raise Ended("it says no more")
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError):
+            raise Ended(UNASKED) from None
+
+    def end(self) -> None:
+        """End the process, and what it started."""
+        self.process.terminate()  # on Linux the guards of `confined` end all that is left
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL) if os.name == "posix" else self.process.kill()
+        self.process.wait()
+        self.talk.join(1)
+        if not self.talk.is_alive():  # else somebody who got away holds the pipe, and closing it would wait for him
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+            self.process.stdout.close()
+
+
+def readable(hidden: Path) -> list[str]:
+    """What may be read, on Linux: Python and its packages, and all that lies beside the course, `hidden` and the home."""
+    away = [Path(each).resolve() for each in (ROOT, hidden, Path.home(), tempfile.gettempdir())]
+
+    def beside(folder: Path):
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir():
+                if any(path in each.parents for each in away):
+                    yield from beside(path)
+                elif path not in away and not path.is_symlink():  # it may lead back
+                    yield str(path)
+
+    own = [sys.prefix, sys.base_prefix, site.getusersitepackages()]
+    return [*own, *beside(Path("/"))] if sys.platform == "linux" else []
+
+
+# On the command line.
+
+
+def main(argv: list[str], root: Path = ROOT) -> int:
+    """`python3 -m course grade`: try the exercises of every student in a folder."""
+    options = parser("grade").parse_args(argv)
+    options.folder = Path(options.folder)
+    names = names_in(root)
+    try:
+        if not options.folder.is_dir():
+            raise BuildError(f"there is no folder {options.folder}")
+        students = submissions(options.folder, names)
+        if not any(students.values()):
+            raise BuildError(f"no notebook (.ipynb) lies in {options.folder}")
+        handed = [name for name in names if any(name in theirs for theirs in students.values())]
+        # "x": what somebody wrote into an older table is not lost
+        form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
+        with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
+            kept = protections(root, options.folder)
+            print(f"Students' code is kept from {', '.join(kept) or 'nothing: use an account that holds nothing'}.")
+            if lacking := [each for each in PROTECTIONS if each not in kept]:
+                print(f"This system cannot keep it from {', '.join(lacking)}.")
+            writer = csv.writer(table)
+            writer.writerow(Row._fields)
+            for student, theirs in students.items():
+                unknown = [f"{name}: which notebook is it?" for name in theirs if name not in names]
+                rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
+                for name in handed:
+                    keys = [key for key in EXERCISES if key.startswith(name[:2])]
+                    rows += grade(student, name, theirs.get(name), keys, options.seconds, root, options.folder)
+                writer.writerows(rows)
+                table.flush()
+                right = sum(row.state == "right" for row in rows)
+                print(f"{student:<24} {right:>3} right of {sum(bool(row.exercise) for row in rows)}", flush=True)
+    except FileExistsError:
+        print(f"{options.csv} is there already: move it, or name another file", file=sys.stderr)
+        return 1
+    except (BuildError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def protections(root: Path, hidden: Path) -> list[str]:
+    """What this system keeps a student's code from: some of PROTECTIONS."""
+    with tempfile.TemporaryDirectory(prefix="course-grade-") as folder:
+        process = Process(level_of(names_in(root)[0]), copied(root, Path(folder).resolve()), hidden)
+        process.end()
+    return process.protections

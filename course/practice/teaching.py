@@ -1,0 +1,205 @@
+"""What README.md and TEACHING.md take from the course itself: the timetable, and two pictures with their descriptions.
+
+`python -m course.practice.teaching` writes the timetable of both pages anew from the minutes beside the notebooks' headings; with the word
+`pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
+"""
+
+import importlib
+import io
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADING = re.compile(r"^# ## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?$", re.MULTILINE)
+START = 9 * 60  # of the one day, in minutes
+AIR = 1.25  # what a section takes with its questions, for each minute of reading
+DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
+    ("01_hardware", ("Measure your machine", "exp and log, by hand")),
+    ("Pause", 15),
+    (
+        "02_kernels",
+        (
+            "Many numbers become one",
+            "Products and rows",
+            "A matrix product at the machine's peak",
+            "The same bits on any number of threads",
+        ),
+    ),
+    ("One exercise of notebook 01 or 02, each at their own", 30),
+    ("Lunch", 60),
+    (
+        "03_low_level",
+        (
+            "A part that owns variables",
+            "An op of your own, on every level",
+            "Making it smaller",
+            "One program for the whole step",
+        ),
+    ),
+    ("Pause", 15),
+    (
+        "04_mid_level",
+        (
+            "A surprise to begin with",
+            "Data that arrives in batches",
+            "Columns that are no numbers",
+            "How good is it: metrics",
+        ),
+    ),
+    ("Pause", 15),
+    ("05_high_level", ("Three ways to a model", "Callbacks", "A model that leaves the house")),
+    ("Questions, and the cards of all machines side by side", 25),
+]
+
+
+class Section(NamedTuple):
+    title: str
+    minutes: int  # 0: none are given
+    optional: bool
+
+    def __str__(self):
+        return f"{self.title} {self.minutes}" if self.minutes else self.title
+
+
+def sections(name):
+    """The sections of a notebook, as its headings tell them."""
+    text = (ROOT / "notebooks" / "text" / f"{name}.py").read_text(encoding="utf-8")
+    return [Section(title, int(minutes or 0), bool(optional)) for title, minutes, optional in HEADING.findall(text)]
+
+
+def in_class(section):
+    return not section.optional and section.title not in ("Exercises", "Build")
+
+
+def minutes(name):
+    """What the body of a notebook takes, without what is optional."""
+    return sum(section.minutes for section in sections(name) if in_class(section))
+
+
+def five_weeks():
+    """A table: for each week its notebook, the sections for the class, and the sections to choose from at home."""
+    lines = ["| week | in class | minutes | at home, by choice |", "|---|---|---|---|"]
+    for week, path in enumerate(sorted(ROOT.glob("notebooks/text/*.py")), 1):
+        told = [section for section in sections(path.stem) if in_class(section)]
+        home = [section for section in sections(path.stem) if not in_class(section) and section.title != "Build"]
+        texts = [" · ".join(map(str, part)) for part in (told, home)]
+        lines.append(f"| **{week}** `{path.stem}` | {texts[0]} | {minutes(path.stem)} | {texts[1]} |")
+    return "\n".join(lines)
+
+
+def one_day():
+    """A table: when each part of the day begins. Raises ValueError where it leaves out what no notebook holds."""
+    lines, now = ["| at | what | minutes | left out |", "|---|---|---|---|"], START
+    for name, rest in DAY:
+        if isinstance(rest, int):
+            what, length, out = name, rest, ""
+        else:
+            told = [section for section in sections(name) if in_class(section)]
+            if unknown := set(rest) - {section.title for section in told}:
+                raise ValueError(
+                    f"the day leaves out {sorted(unknown)}, and {name} has {[each.title for each in told]}"
+                )
+            kept = [section for section in told if section.title not in rest]
+            length = 5 * round(AIR * sum(section.minutes for section in kept) / 5)
+            what, out = f"`{name}`: " + " · ".join(map(str, kept)), " · ".join(rest)
+        lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} | {out} |")
+        now += length
+    return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
+
+
+TABLES = {"five weeks": five_weeks, "one day": one_day}
+
+
+def with_tables(text):
+    """The text of TEACHING.md with each table as the headings have it now. Raises ValueError where a table has no place."""
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name}: written by course/practice/teaching.py -->\n", f"<!-- end of {name} -->\n"
+        parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
+        if len(parts) != 2:
+            raise ValueError(
+                f"TEACHING.md: expected the lines {begin}{end}once, with nothing but the table between them"
+            )
+        text = f"{parts[0]}{table()}\n{parts[1]}"
+    return text
+
+
+def with_minutes(page):
+    """The text of README.md with the minutes of each notebook at the end of its row, as the headings have them now."""
+    return re.sub(
+        r"^(\| `(\d\d_\w+)` \|.* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
+    )
+
+
+def five_levels():
+    """The great figure, measured now: its PNG, and what it says in words."""
+    from course import figures, reference, tasks
+    from course.figures import great
+    from course.inspection import compare
+
+    levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
+    on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
+    picture = great.five_levels(compare.measure(tasks.linear(), *on_all))
+    return picture.png, picture.text
+
+
+MOVED = """from course import figures
+from course.figures import widgets
+
+start = {"order": "ijk", "step": 303}
+widgets.explore(figures.loop_order, "", start, order=figures.ORDERS, step=range(513))
+"""
+
+
+def sliders():
+    """A figure with its sliders, as JupyterLab shows it: its PNG, and what it says in words."""
+    import nbformat
+    from PIL import Image
+
+    from course import build
+    from course.setup import browser
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder).resolve()
+        root = build.copy_project(ROOT, scratch / "copy", [])
+        cells = [nbformat.v4.new_code_cell(MOVED)]
+        build.write_notebook(root, "one", nbformat.v4.new_notebook(cells=cells, metadata=build.METADATA))
+        with browser.jupyterlab(root, scratch) as address, browser.launched() as running:
+            tab = running.new_page(viewport={"width": 1200, "height": 1000})
+            tab.goto(address("one"))
+            if errors := browser.run_all(tab):
+                raise RuntimeError("\n".join(errors))
+            figure = tab.locator(".jp-OutputArea-output", has=tab.locator("img.widget-image"))
+            text = figure.get_by_role("status").inner_text()
+            shot = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
+    small = io.BytesIO()
+    shot.quantize(256, dither=Image.Dither.NONE).save(small, "png")
+    return small.getvalue(), f"A figure with two sliders, order and step. {text}"
+
+
+PICTURES = {"five_levels": five_levels, "sliders": sliders}
+
+
+def with_description(page, name, text):
+    """A page in which the image `pictures/NAME.png` is described by this text."""
+    return re.sub(rf"!\[[^\]]*\]\(pictures/{name}\.png\)", lambda _: f"![{text}](pictures/{name}.png)", page)
+
+
+def main(arguments):
+    teaching, readme = ROOT / "TEACHING.md", ROOT / "README.md"
+    write(teaching, with_tables(teaching.read_text(encoding="utf-8")))
+    write(readme, with_minutes(readme.read_text(encoding="utf-8")))
+    for name, draw in PICTURES.items() if arguments == ["pictures"] else ():
+        png, text = draw()
+        (ROOT / "pictures" / f"{name}.png").write_bytes(png)
+        write(readme, with_description(readme.read_text(encoding="utf-8"), name, text))
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

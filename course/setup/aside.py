@@ -1,0 +1,90 @@
+"""Nothing of a reader's is lost: whatever a command replaces goes aside first, with a list of it, from which `undo` works.
+
+What is kept lies in folders of `.course/aside/`, one for each command.
+"""
+
+import json
+import shutil
+import stat
+from datetime import datetime
+from pathlib import Path
+
+from course.build import replace
+from course.build.rooms import BuildError
+
+LIST = "kept.json"
+UNDO = "`python3 -m course undo` puts it back"
+
+
+def put(root: Path, command: str, wanted: dict[str, str | bytes | None], undoable: bool = True) -> Path | None:
+    """Make these files what is wanted (None: not there), after keeping what is there. Returns the folder that keeps it.
+
+    Where all is as wanted already, nothing is done and None returned. Raises BuildError, before anything is changed,
+    where a file is read-only.
+    """
+    changed = {path: new for path, new in wanted.items() if not same(root / path, new)}
+    if not changed:
+        return None
+    there = [path for path in changed if (root / path).exists()]
+    for path in there:
+        if not (root / path).stat().st_mode & stat.S_IWRITE:
+            raise BuildError(f"{path} is read-only: allow writing to it, then try again. Nothing was changed")
+    aside = root / ".course" / "aside" / f"{datetime.now():%Y%m%d-%H%M%S-%f}-{command.replace(' ', '-')}"
+    for path in there:
+        (aside / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / path, aside / path)
+    aside.mkdir(parents=True, exist_ok=True)
+    note(aside, command=command, files={path: path in there for path in changed}, undone=not undoable)
+    try:
+        replace(root, {root / path: new for path, new in changed.items() if new is not None})
+        for path, new in changed.items():
+            if new is None:
+                (root / path).unlink(missing_ok=True)
+    except OSError as error:
+        where = aside.relative_to(root).as_posix()
+        raise BuildError(f"stopped half-way ({error}). Nothing is lost: your files are in {where}") from None
+    return aside
+
+
+def same(path: Path, wanted: str | bytes | None) -> bool:
+    """Whether a file holds what is wanted, whatever ends its lines."""
+    if wanted is None or not path.exists():
+        return wanted is None and not path.exists()
+    wanted = wanted.encode() if isinstance(wanted, str) else wanted
+    return path.read_bytes().replace(b"\r\n", b"\n") == wanted.replace(b"\r\n", b"\n")
+
+
+def note(aside: Path, **kept) -> None:
+    (aside / LIST).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+
+
+def listed(path: Path) -> dict:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return {key: kept[key] for key in ("command", "files", "undone")}
+    except (ValueError, KeyError, TypeError):
+        raise BuildError(f"{path} is damaged. The files beside it are whole: copy them back by hand") from None
+
+
+def told(root: Path, aside: Path) -> str:
+    return f"What was there is kept in {aside.relative_to(root).as_posix()}: {UNDO}."
+
+
+def undo(root: Path) -> str:
+    """Put back what the last command replaced, and say so. Raises BuildError where nothing is left to undo."""
+    for path in sorted((root / ".course" / "aside").glob(f"*/{LIST}"), reverse=True):
+        aside, kept = path.parent, listed(path)
+        if not kept["undone"]:
+            break
+    else:
+        raise BuildError("there is nothing to undo: no reset, catch-up or update is left in .course/aside")
+    missing = [path for path, was_there in kept["files"].items() if was_there and not (aside / path).exists()]
+    if missing:
+        raise BuildError(f"{aside.relative_to(root).as_posix()} no longer holds {missing[0]}. Nothing was changed")
+    files = {path: (aside / path).read_bytes() if there else None for path, there in kept["files"].items()}
+    replaced = put(root, f"undo {kept['command']}", files, undoable=False)
+    note(aside, **kept | {"undone": True})
+    lines = [f"Undone: {kept['command']}. Put back: {', '.join(files)}"]
+    if replaced:
+        lines.append(f"What was there until now is kept in {replaced.relative_to(root).as_posix()}.")
+    return "\n".join(lines)

@@ -1,0 +1,137 @@
+"""The notebooks as a reader meets them: JupyterLab on a copy of the course, in the browser that this system has."""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from course import build
+from course.setup import desk
+
+SHOTS = build.ROOT / ".course" / "screenshots"
+COMMANDS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "microsoft-edge",
+    "chrome",
+    "msedge",
+)
+FOLDERS = {  # where a system keeps them that has no command for them
+    "darwin": [
+        (home + "/Applications", f"{name}.app/Contents/MacOS/{name}")
+        for home in ("", os.path.expanduser("~"))
+        for name in ("Chromium", "Google Chrome", "Microsoft Edge")
+    ],
+    "win32": [
+        (os.environ.get(folder, ""), place)
+        for folder in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+        for place in (
+            "Chromium/Application/chrome.exe",
+            "Google/Chrome/Application/chrome.exe",
+            "Microsoft/Edge/Application/msedge.exe",
+        )
+    ],
+}
+CURES = {
+    "darwin": "Install Google Chrome (https://www.google.com/chrome), or:  brew install --cask chromium",
+    "win32": "Install Google Chrome (https://www.google.com/chrome); Microsoft Edge, which Windows brings, will do too",
+}
+MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
+    sys.platform, "Install one:  sudo apt install chromium   (Fedora: sudo dnf install chromium)"
+)
+SETTINGS = {
+    "apputils-extension/notification": {"fetchNews": "false"},  # no question about news lies over the page
+}
+
+
+# Lab puts a notebook's cells into the page a few at a time, while nothing else is to be done.
+ALL_CELLS = """() => {
+    const [, cells] = document.querySelector("#jp-main-statusbar").innerText.match(/Cell \\d+\\/(\\d+)/);
+    return document.querySelectorAll(".jp-Notebook .jp-Cell").length == cells;
+}"""
+
+
+def find():
+    """The path of a Chromium, Chrome or Edge on this system; None where there is none."""
+    commands = filter(None, map(shutil.which, COMMANDS))
+    places = (os.path.join(*place) for place in FOLDERS.get(sys.platform, ()) if place[0])
+    return next(commands, None) or next(filter(os.path.isfile, places), None)
+
+
+def main(arguments):
+    """Run the browser's tests, all five notebooks. Arguments go to pytest."""
+    if not find():
+        sys.exit(MISSING)
+    tests = str(build.ROOT / "tests" / "test_browser.py")
+    return subprocess.call([sys.executable, "-m", "pytest", tests, "--all-notebooks", *arguments])
+
+
+@contextlib.contextmanager
+def launched():
+    """A browser, without a window, that Playwright drives."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find(), args=["--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def jupyterlab(root, scratch):
+    """`course lab` in the project at `root`, for a test: gives the function from a notebook's name to its address.
+
+    Its settings, its log and all it remembers lie in the folder `scratch`, and the reader's own settings are not read.
+    """
+    desk.open_desk(root)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server, token = f"http://127.0.0.1:{port}", secrets.token_hex(16)
+    kinds = ("_CONFIG", "_DATA", "_RUNTIME", "LAB_SETTINGS", "LAB_WORKSPACES")
+    own = {f"JUPYTER{kind}_DIR": str(scratch / kind) for kind in kinds} | {"JUPYTER_TOKEN": token}
+    for place, setting in SETTINGS.items():
+        file = scratch / "LAB_SETTINGS" / "@jupyterlab" / f"{place}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(setting))
+    options = ["--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
+    with open(scratch / "log", "w") as log:
+        command = desk.lab_command(root, options)
+        running = subprocess.Popen(command, cwd=root, env=build.environment(root) | own, stdout=log, stderr=log)
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"{server}/api?token={token}", timeout=1)
+                break
+            except OSError:
+                if running.poll() is not None:
+                    raise RuntimeError(f"JupyterLab did not start:\n{Path(scratch, 'log').read_text()}") from None
+                time.sleep(0.1)
+        yield lambda name: f"{server}/lab/tree/{name}.ipynb?token={token}&reset"
+    finally:
+        running.terminate()
+        running.wait(20)
+
+
+def run_all(tab):
+    """Run all cells of the notebook that a tab shows, to the end or to the first error. Returns what the errors say."""
+    tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
+    # The last cell compares what ran with the file, which the text pair may have changed as it was opened.
+    tab.keyboard.press("ControlOrMeta+s")
+    tab.get_by_role("menuitem", name="Run", exact=True).click()
+    tab.locator("[data-command='runmenu:run-all']").click()
+    waiting, errors = tab.locator(".jp-InputPrompt:text('*')"), tab.locator(".jp-OutputArea [data-mime-type$=stderr]")
+    waiting.first.wait_for(timeout=20_000)
+    tab.wait_for_function(ALL_CELLS, timeout=120_000)
+    waiting.first.wait_for(state="detached", timeout=600_000)  # an error lets go of all the cells that wait
+    tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
+    return errors.all_inner_texts()

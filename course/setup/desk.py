@@ -1,0 +1,141 @@
+"""The reader's desk: the folder `mine/`, in which notebooks are worked on, and the `levels` that they build.
+
+`python3 -m course lab` opens it. The notebooks there are copies of the course's, without outputs: a prediction is made
+before its answer can be seen, and no file of the course changes. What a copy was made from is kept beside it, so that a
+newer course reaches it without taking anything away (`merging.py`).
+"""
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, text_path
+from course.build.rooms import LEVELS, MARKER, BuildError, export
+from course.setup import aside
+from course.setup.merging import content, merge
+
+BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
+
+
+def open_desk(root: Path) -> list[str]:
+    """Make what is missing of `mine/`, and bring a newer course into the rest. Returns what the reader should know."""
+    files, told = {}, []
+    for name in all_in(root):
+        wanted, news = brought(root, name)
+        files |= wanted
+        told += news
+    if not told:  # nothing of the reader's is replaced
+        replace(root, {root / path: text for path, text in files.items() if text is not None})
+    elif kept := aside.put(root, "update", files):
+        told.append(aside.told(root, kept))
+    return told
+
+
+def lab_command(root: Path, arguments: list[str]) -> list[str]:
+    """The command that opens JupyterLab on the desk. The course's own files are out of its reach."""
+    settings = root / ".course" / "lab"  # defaults only: the reader's own Jupyter settings win
+    settings.mkdir(parents=True, exist_ok=True)
+    quiet = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+    (settings / "overrides.json").write_text(json.dumps(quiet), encoding="utf-8")
+    options = [
+        f"--ServerApp.root_dir={root / MINE}",
+        f"--LabApp.default_url=/lab/tree/{names_in(root)[0]}.ipynb",
+        f"--LabApp.app_settings_dir={settings}",
+        f"--LabApp.workspaces_dir={settings / 'workspaces'}",  # no tabs left over from other projects
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.news_url=None",
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # a container, most likely: Jupyter refuses root unless told
+        options.append("--allow-root")
+    return [sys.executable, "-m", "jupyterlab", *options, *arguments]
+
+
+def brought(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:
+    """What has to be written for one notebook and its level, as {path: text, or None: no such file}, and what to tell."""
+    known = stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb") and (root / MINE / f"{name}.ipynb").exists()
+    built = name not in names_in(root) or (root / MINE / "levels" / level_of(name)).is_dir()
+    if known and built:
+        return {}, []
+    today = course(root, name)
+    level = level_files(root, name, today)
+    if not (root / MINE / f"{name}.ipynb").exists():
+        return fresh(name, today) | ({} if built else level), []
+    try:
+        mine = read_notebook(root, name, MINE)
+    except BuildError as error:
+        return {}, [str(error)]
+    if known:
+        return level, []
+    return updated(root, name, mine, today, level)
+
+
+def updated(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, str | None], list[str]]:
+    """A notebook that the reader has, with the news of the course in it, and the level that goes with it."""
+    try:
+        base = read_notebook(root, name, BASE)
+    except BuildError:
+        base = today  # nobody knows what it was made from: all that differs is the reader's
+    before = [content(cell) for cell in mine.cells]
+    mine.cells, disputed = merge(base.cells, mine.cells, today.cells)
+    files = fresh(name, today)
+    files[f"{MINE}/{name}.ipynb"] = written(mine)
+    told = [f"{name}: the course has changed, and {MINE}/{name}.ipynb with it. What you wrote is still there."]
+    told += [f"  {cell}: you have changed it, too. Yours stays; the course's stands beneath it." for cell in disputed]
+    if there(root, level) != {path: text for path, text in level_files(root, name, base).items() if text is not None}:
+        try:  # the reader has built it
+            level = level_files(root, name, mine)
+        except BuildError as error:
+            told.append(
+                f"  It cannot be built as it is, so {MINE}/levels/{level_of(name)} is the course's own: {error}"
+            )
+    return files | level, told if [content(cell) for cell in mine.cells] != before else []
+
+
+def course(root: Path, name: str):
+    """A notebook as the course has it today, not executed. It knows its text."""
+    notebook = from_text(root, name)
+    notebook.metadata["course"] = {"text": stamp_of(root, name)}
+    return notebook
+
+
+def fresh(name: str, notebook) -> dict[str, str]:
+    """A new copy on the desk, and what it was made from."""
+    text = written(notebook)
+    return {f"{MINE}/{name}.ipynb": text, f"{BASE}/{name}.ipynb": text}
+
+
+def level_files(root: Path, name: str, notebook) -> dict[str, str | None]:
+    """The level that a notebook builds on the desk, as {path: text}; None for a file there that is no part of it."""
+    if not any(MARKER.match(cell.source) for cell in notebook.cells):
+        return {}  # it builds none
+    folder = f"{MINE}/levels/{level_of(name)}"
+    others = [path.relative_to(root).as_posix() for path in (root / folder).glob("*.py")]
+    files = {f"{folder}/{file}": built.text for file, built in export(notebook, name).items()}
+    return dict.fromkeys(others) | {f"{MINE}/levels/__init__.py": LEVELS} | files
+
+
+def there(root: Path, files: dict) -> dict[str, str]:
+    """What these files hold now, of those that are there."""
+    paths = [path for path in files if (root / path).is_file()]
+    return {path: (root / path).read_bytes().decode("utf-8", "replace").replace("\r\n", "\n") for path in paths}
+
+
+def written(notebook) -> str:
+    import nbformat
+
+    return nbformat.writes(notebook).rstrip("\n") + "\n"
+
+
+def stamp_of(root: Path, name: str) -> str:
+    text = text_path(root, name).read_bytes().replace(b"\r\n", b"\n")
+    return hashlib.sha256(text).hexdigest()
+
+
+def stamp_in(path: Path) -> str:
+    """The stamp of the text from which a copy was made, or nothing."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["metadata"]["course"]["text"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

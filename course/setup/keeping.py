@@ -1,0 +1,64 @@
+"""`python3 -m course reset`, `catch-up` and `undo`: the course's own comes back to the reader's desk, and nothing is lost."""
+
+import sys
+from pathlib import Path
+
+from course.build import MINE, ROOT, level_of, named, names_in
+from course.build.rooms import BuildError
+from course.setup import aside, desk
+from course.setup.arguments import parser
+
+RELOAD = "Is it open in JupyterLab? Then choose File > Reload Notebook from Disk, and restart its kernel."
+
+
+def reset(root: Path, name: str, level: bool) -> None:
+    """put back a notebook of yours as the course has it (--level: what it has built)"""
+    name = named(root, name)
+    if level:
+        what, files = f"{MINE}/levels/{level_of(name)}", desk.level_files(root, name, desk.course(root, name))
+        after = f"The last cell of {MINE}/{name}.ipynb builds yours again."
+    else:
+        what, files, after = f"{MINE}/{name}.ipynb", desk.fresh(name, desk.course(root, name)), RELOAD
+    kept = aside.put(root, f"reset {level_of(name) if level else name}", files)
+    if kept:
+        print(f"{what} is the course's own again.\n{aside.told(root, kept)}\n{after}")
+    else:
+        print(f"{what} is unchanged: it is the course's own already. Nothing was done.")
+
+
+def catch_up(root: Path, name: str) -> None:
+    """put the course's own levels beneath a notebook, so that you can go on there"""
+    name = named(root, name)
+    beneath = [each for each in names_in(root) if each < name]
+    if not beneath:
+        print(f"{name} is the first notebook: it stands on no level. Nothing was done.")
+        return
+    files = {}
+    for each in beneath:
+        files |= desk.level_files(root, each, desk.course(root, each))
+    kept = aside.put(root, f"catch-up {name}", files)
+    levels = ", ".join(f"{MINE}/levels/{level_of(each)}" for each in beneath)
+    if kept is None:
+        print(f"{levels}: unchanged, the course's own already. Nothing was done.")
+        return
+    print(f"{levels}: the course's own now. Go on with {MINE}/{name}.ipynb (restart its kernel if it is open).")
+    print(f"{aside.told(root, kept)}\nYour notebooks stay as they are; the last cell of each builds your level again.")
+
+
+def undo(root: Path) -> None:
+    """put back what the last reset, catch-up or update of the course replaced"""
+    print(aside.undo(root))
+
+
+COMMANDS = {"reset": reset, "catch-up": catch_up, "undo": undo}
+
+
+def main(command: str, argv: list[str], root: Path = ROOT) -> int:
+    """`python3 -m course reset`, `catch-up` and `undo`."""
+    options = parser(command).parse_args(argv)
+    try:
+        COMMANDS[command](root, **vars(options))
+    except (BuildError, OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
