@@ -11,6 +11,7 @@ import time
 from datetime import date
 from pathlib import Path
 
+from course.build import all_in, text_path
 from course.build.rooms import read_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,11 +98,12 @@ def asked(path: Path) -> dict[str, list[str]]:
 
 def table() -> str:
     """Each notebook's predictions and exercises."""
-    noted, lines = load(), [f"{'':16}{'predictions':26}exercises"]
-    for path in sorted(ROOT.glob("notebooks/text/*.py")):
+    noted, lines = load(), [f"{'':20}{'predictions':26}exercises"]
+    for name in all_in(ROOT):
+        path = text_path(ROOT, name)
         questions, exercises = asked(path).values()
         answers = [noted["predictions"][question] for question in questions if question in noted["predictions"]]
         done = [key for key in exercises if key in noted["exercises"]]
         right = f"{sum(answer is True for answer in answers)} right of {len(answers)}, {len(questions)} in all"
-        lines.append(f"{path.stem:16}{right:26}{len(done)} done, {len(exercises)} in all")
+        lines.append(f"{name:20}{right:26}{len(done)} done, {len(exercises)} in all")
     return "\n".join([*lines, f"Kept in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

@@ -14,9 +14,9 @@ figures.you_are_here(1)
 
 # %%
 import numpy as np
-from course.practice import checks
 
 from course.figures import gpu_figures, widgets
+from course.practice import checks
 from levels.hardware import linear_regression, pool
 from levels_more import gpu_memory, gpu_threads
 from levels_more.gpu import GpuError, cuda, launch_kernel
@@ -397,8 +397,7 @@ print("equal to the last bit:", (losses.numpy() == on_cpu).all(), "  within 1e-5
 
 # %%
 from course.practice import exercises
-
-from levels_more.gpu import GpuError, launch_kernel
+from levels_more.gpu import GpuError, cuda, launch_kernel  # noqa: F811
 
 exercises.begin("01-6")
 
@@ -419,8 +418,7 @@ except GpuError as error:
 
 # %%
 from course.practice import exercises
-
-from levels_more.gpu import GpuError, launch_kernel
+from levels_more.gpu import cuda, launch_kernel  # noqa: F401, F811
 
 exercises.begin("01-6")
 

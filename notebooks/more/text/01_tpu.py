@@ -18,9 +18,9 @@ figures.you_are_here(1)
 
 # %%
 import numpy as np
-from course.practice import checks
 
 from course.figures import tpu_figures, widgets
+from course.practice import checks
 from levels.hardware import Pool, dnn_classifier, linear_regression, pool
 from levels_more import tpu as machine
 from levels_more.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dense_program, systolic
