@@ -11,6 +11,13 @@ import importlib
 CONTENTS = {
     "device": {"devices": "all"},
     "kind": {"gpu_kernels": "gpu", "tpu_kernels": "tpu"},
+    "op": {
+        "ops": "copy equal less less_equal maximum minimum not_equal power tanh where",
+        "reductions": "arg_max log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
+        "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
+        "random_numbers": "random_normal random_uniform",
+    },
+    "faster": {"products": "matmul"},
     "levels.hardware": {
         "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
         "gpu_memory": "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race Thread "
@@ -23,6 +30,14 @@ CONTENTS = {
         "normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread threads_for tiled "
         "uniform_threads",
         "tpu_kernels": "matmul_array plan_array",
+        "ops": "larger smaller tanh",
+        "reductions": "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad",
+        "moves": "MOVES as_slices by_views enter_move one_hot plan_cast plan_concat plan_moves plan_one_hot plan_reshape "
+        "plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced",
+        "random_numbers": "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "
+        "uniform",
+        "products": "BLOCK BYTES DEPTH ROWS VECTORS WIDE WORKERS WORTH fill_columns matmul_rows matmul_small matmul_tiles pack "
+        "pack_square pieces plan_tiles tile_shape vectors write_tile",
     },
 }
 

@@ -10,12 +10,13 @@ from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, 
 from levels.kernels.cache import PLAIN, PROGRAMS, described, globals_read, inside, specialised
 from levels.kernels.elementwise import AROUND
 from levels.kernels.matmul import plan_matmul
-from levels.kernels.random import normal, uniform
 from levels.kernels.reduce import LOOPS, START, combine
 from levels.kernels.registry import COMPILERS, FLAT, KERNELS, KIND_PLANNERS, kernel
-from levels.kernels.rows import MOVES, plan_gather, plan_one_hot, plan_scatter_add
+from levels.kernels.rows import plan_gather
 from levels_more.gpu import launch_kernel
 from levels_more.gpu_memory import Cuda, cuda
+from levels_more.moves import MOVES, plan_one_hot, plan_scatter_add
+from levels_more.random_numbers import normal, uniform
 
 # A compiler: who calls a scalar function, and what a GPU has for the functions of level 1.
 

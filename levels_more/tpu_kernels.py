@@ -7,7 +7,7 @@ from levels.kernels.elementwise import AROUND
 from levels.kernels.matmul import plan_matmul
 from levels.kernels.reduce import LOOPS
 from levels.kernels.registry import COMPILERS, KERNELS, KIND_PLANNERS, kernel
-from levels.kernels.rows import MOVES
+from levels_more.moves import MOVES
 
 # A vector unit does what the lanes of a CPU do (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this one
 # borrows the CPU's programs. Their cycles are not counted.

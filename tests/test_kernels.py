@@ -18,6 +18,8 @@ from course.build import ROOT, environment
 from levels import hardware, kernels, low_level
 from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, use
+from levels_more import moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more import products as tiles
 
 CPU = pool()["cpu:0"]
 DTYPES = st.sampled_from([np.dtype("f4"), np.dtype("f8")])
@@ -571,8 +573,9 @@ def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error(
 
 
 def test_what_cannot_be_replaced_is_named():
-    for op, kind in (("nope", "cpu"), ("relu", "fpga")):
-        with pytest.raises(LookupError, match=f"{op!r} has no kernel for {kind!r}"), use(op, kind, branchless):
+    cases = ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"), ("relu", "fpga", "'relu' has no kernel for 'fpga'")
+    for op, kind, message in cases:
+        with pytest.raises(LookupError, match=message), use(op, kind, branchless):
             pass
 
 
@@ -669,7 +672,7 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_large_products_have_the_same_bits_for_any_number_of_threads(dtype, monkeypatch):
-    monkeypatch.setattr(kernels.matmul, "WORTH", 1)
+    monkeypatch.setattr(tiles, "WORTH", 1)
     draw, results = np.random.default_rng(0), []
     x, w = draw.normal(size=(150, 70)).astype(dtype), draw.normal(size=(70, 90)).astype(dtype)
     before = numba.get_num_threads()
