@@ -2252,36 +2252,32 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # layer feeds every one of those units, through the weight `w[k][j]`. So the slope that reaches it is the sum of `w[k][j] · d[j]`.
 # But where relu made the output 0, moving a little changes nothing: there the slope is 0.
 #
-# **Fill the blank**, run the cell, and see whether the cases agree. The cell after it has one way to do it.
+# **Fill the blank** and run the cell. It is tried on a few cases, on floats and in a program. As long as it is not right, or
+# you leave it as it is, the course's own goes on in its place; once it is, your level is built from yours.
 
 
 # %%
-def my_through_relu(d, h, w):
-    """The slope at each of this layer's units, from the slopes d[j] of the next layer, the outputs h[k], weights w[k][j]."""
-    return ...  # a list, one number for each k; `dot` and `select` are at hand
-
-
-checks.blank(
-    my_through_relu,
-    (([2.0], [1.0, 0.0], [[3.0], [5.0]]), [6.0, 0.0]),
-    (([1.0, -2.0], [0.5, 2.0, 0.0], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), [-3.0, -5.0, 0.0]),
-    hint="for each k one number: the sum over j, or 0.0; `select` chooses",
-)
-
-# %% [markdown]
-# With that, all gradients of one row, in the order in which the chain rule meets them: from the loss to the probability, to
-# the last layer's `z`, and back through the layers. Where c was clipped, the gradient is zero.
-
-
-# %%
-#| export tasks
+#| export tasks blank through_relu
 def through_relu(d, h, w):
     """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
-    return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
+    ...  # a list with one number for each k, from the slopes d[j], the outputs h[k] and the weights w[k][j]
 
 
 # %% [markdown]
-# `clipped` keeps the loss finite. `backward` then follows the chain: `dc`, `dp` and `dz` are the slopes at c, p and z,
+# <details><summary>Hint</summary>For each k one number: the sum over j of d[j] · w[k][j], or 0.0.</details>
+# <details><summary>Second hint</summary><code>dot(d, row)</code> is such a sum, for a row of w.
+# <code>select(h[k] &lt;= 0.0, 0.0, …)</code> chooses: a program has no <code>if</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def through_relu(d, h, w):
+#     """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
+#     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
+# ```
+# </details>
+#
+# With that, all gradients of one row, in the order in which the chain rule meets them: from the loss to the probability, to
+# the last layer's `z`, and back through the layers. Where c was clipped, the gradient is zero. `clipped` keeps the loss finite. `backward` then follows the chain: `dc`, `dp` and `dz` are the slopes at c, p and z,
 # `dh2` and `dh1` those at the hidden layers. What a weight gets is its input times the slope behind it.
 
 

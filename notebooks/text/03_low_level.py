@@ -764,16 +764,39 @@ def spread_back(dy, x, axis, keepdims, count=1.0):
     return apply("spread", dy, x, count=count)
 
 
+# %% [markdown]
+# The bias is **yours to fill in**: `dx` has the shape of the sum, and the input may have fewer axes, or 1 where the sum has
+# more. `apply("reduce_sum", dx, axis=0, keepdims=True)` adds up the rows, and keeps an axis of 1. Left as it is, or as
+# long as a case says no, the course's own goes on in its place; once it is right, your level is built from yours.
+
+
+# %%
+#| export autodiff blank unbroadcast
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    extra = len(dx.spec.shape) - len(shape)
-    if extra:
-        dx = apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False)
-    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
-        if have != wanted:
-            dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
-    return dx
+    ...  # about 7 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Axes are compared from the right. What the input lacks on the left is summed away; where it
+# has a 1 and <code>dx</code> has more, that axis is summed and stays, as a 1.</details>
+# <details><summary>Second hint</summary><code>extra = len(dx.spec.shape) - len(shape)</code> axes go first, all at once, with
+# <code>axis=tuple(range(extra))</code> and <code>keepdims=False</code>. Then walk over the pairs of
+# <code>dx.spec.shape</code> and <code>shape</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def unbroadcast(dx, shape):
+#     """dx summed over the axes in which an input of this shape was repeated."""
+#     extra = len(dx.spec.shape) - len(shape)
+#     if extra:
+#         dx = apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False)
+#     for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
+#         if have != wanted:
+#             dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
+#     return dx
+# ```
+# </details>
 
 # %% tags=["hide-input"]
 checks.predict(
