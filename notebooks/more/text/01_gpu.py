@@ -4,7 +4,7 @@
 # **In this notebook a program runs as a thousand threads, and a simulator names the two that race.**
 #
 # It needs notebook 01 (the line, and what a device is) and `levels_more/gpu.py`, with `gpu_memory.py` and `gpu_threads.py`
-# beneath it: levels_more holds what grows on the five levels. Nothing is exported here. About 45 minutes.
+# beneath it: levels_more holds what grows on the five levels. Nothing is exported here. About 42 minutes.
 
 # %%
 from course import build, figures, tasks
@@ -15,15 +15,15 @@ figures.you_are_here(1)
 # %%
 import numpy as np
 
-from course.figures import gpu_figures, widgets
+from course.figures import gpu_figures, page, widgets
 from course.practice import checks
-from levels.hardware import linear_regression, pool
+from levels.hardware import Pool, linear_regression, pool
 from levels_more import gpu_memory, gpu_threads
 from levels_more.gpu import GpuError, cuda, launch_kernel
 from levels_more.gpu_threads import count_traffic
 
 # %% [markdown]
-# ## A hundred thousand threads
+# ## A hundred thousand threads (3 min)
 #
 # A CPU core hides the distance to memory behind caches. A **GPU** (graphics processing unit) hides it behind other work. It
 # holds very many threads, each with its registers ready. When one waits for memory, another one goes on. How many does it
@@ -60,7 +60,7 @@ def add_vectors(x, y, out):
 # and on a large GPU. Within a block, 32 threads with neighbouring numbers form a **warp**: they go in step, one instruction
 # for all ([Lindholm and others, 2008](https://doi.org/10.1109/MM.2008.31)).
 #
-# ## A machine to practise on
+# ## A machine to practise on (10 min)
 #
 # You may have no such machine here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
 # number. Two threads that disturb each other do so once in a thousand runs. So there is a simulator. It runs the very same
@@ -105,7 +105,7 @@ tell(add_without_guard, 4, 32, ones, steps_up, total)
 # uses of each element:
 
 # %%
-figures.source(gpu_memory.note)
+page.source(gpu_memory.note)
 
 # %% [markdown]
 # The verdict does not depend on the order in which the threads happen to run: a clash is a clash whichever comes second. Only
@@ -117,10 +117,10 @@ figures.source(gpu_memory.note)
 # rest. So a block runs in turns:
 
 # %%
-figures.source(gpu_threads.Run.block)
+page.source(gpu_threads.Run.block)
 
 # %% [markdown]
-# ## A warp goes to memory together
+# ## A warp goes to memory together (4 min)
 #
 # The threads of a warp reach an instruction at the same time. What they ask for is fetched in pieces of 128 bytes
 # ([CUDA programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/); newer GPUs can leave out quarters of a
@@ -167,7 +167,7 @@ gpu_threads.SEGMENT = 128
 # %% [markdown]
 # Quarters help those whose neighbours lie far apart, up to four times. They help nobody else.
 #
-# ## Shared memory, and the barrier
+# ## Shared memory, and the barrier (8 min)
 #
 # A block adds up its numbers. Each thread puts one into **shared memory**, which all threads of the block can read and write.
 # Then half of the threads add a second number to theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers.
@@ -248,7 +248,7 @@ def wait_in_a_branch(x):
 tell(wait_in_a_branch, 1, 32, terms)
 
 # %% [markdown]
-# ## A matrix product in tiles
+# ## A matrix product in tiles (6 min)
 #
 # One thread for each element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read
 # the same row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one
@@ -304,7 +304,7 @@ for multiply in (matmul_plain, matmul_tiled):
 # %% [markdown]
 # Of the two barriers of `matmul_tiled`, the second one is easily forgotten. Take it away, and see what is named.
 #
-# ## The device
+# ## The device (2 min)
 #
 # A GPU joins the pool when the pool first asks `levels_more` for other kinds of device: its module enters `make_gpu` in
 # `MAKERS`, beside the CPU's. What is real about it depends on your computer. If a driver can be loaded, numba's CUDA is asked. Its
@@ -312,7 +312,7 @@ for multiply in (matmul_plain, matmul_tiled):
 # that it calls is compiled along. A simulator has no speed, so it shows none.
 
 # %% tags=["nbval-ignore-output"]
-pool(gpus=2)
+Pool(pool(gpus=2))  # a table
 
 # %%
 gpu = pool(gpus=2)["gpu:1"]
@@ -329,7 +329,7 @@ for attempt in (
         print(error)
 
 # %% [markdown]
-# ## The task, on a GPU
+# ## The task, on a GPU (7 min)
 #
 # The linear regression again, in float32. One block, a thread for each row of the batch. Each computes its error and its part
 # of the gradients. The parts are added up in shared memory, in pairs, and four threads update what there is to update.
@@ -339,6 +339,22 @@ for attempt in (
 BATCH = 10
 
 
+def add_in_pairs(part, t):
+    """part[0] becomes the sum of all rows of part, added by the threads t of a block."""
+    stride = 8
+    while stride > 0:
+        if t < stride and t + stride < BATCH:
+            for k in range(4):
+                part[t, k] += part[t + stride, k]
+        cuda.syncthreads()
+        stride //= 2
+
+
+# %% [markdown]
+# A kernel may call functions. This one trains:
+
+
+# %%
 def train_line(x, y, batches, w, b, losses, rate):
     part = cuda.shared.array((BATCH, 4), np.float32)
     t, n = cuda.threadIdx.x, np.float32(BATCH)
@@ -350,13 +366,7 @@ def train_line(x, y, batches, w, b, losses, rate):
         for k in range(2):
             part[t, k] = x[i, k] * part[t, 2]
         cuda.syncthreads()
-        stride = 8
-        while stride > 0:
-            if t < stride and t + stride < BATCH:
-                for k in range(4):
-                    part[t, k] += part[t + stride, k]
-            cuda.syncthreads()
-            stride //= 2
+        add_in_pairs(part, t)
         if t < 2:
             w[t, 0] -= rate * part[0, t]  # update
         elif t == 2:

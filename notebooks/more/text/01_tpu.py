@@ -4,7 +4,7 @@
 # **In this notebook you take apart a machine that does one thing, and watch a matrix flow through it, cycle by cycle.**
 #
 # It needs notebook 01 (both tasks, and what a device is) and `levels_more/tpu.py`, which you see here in pieces. Nothing is
-# exported. About 40 minutes.
+# exported. About 42 minutes.
 #
 # Google's Tensor Processing Unit does one thing: it multiplies matrices. Here is one that runs cycle by
 # cycle, after the second one, TPU v2; in the end it trains. It is a simulation, and a slow one. But its answers come out of the
@@ -19,14 +19,14 @@ figures.you_are_here(1)
 # %%
 import numpy as np
 
-from course.figures import tpu_figures, widgets
+from course.figures import page, tpu_figures, widgets
 from course.practice import checks
 from levels.hardware import Pool, dnn_classifier, linear_regression, pool
 from levels_more import tpu as machine
 from levels_more.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dense_program, systolic
 
 # %% [markdown]
-# ## Why a machine for one thing
+# ## Why a machine for one thing (1 min)
 #
 # A program is loads, arithmetic and stores. Where does the energy of a multiplication go? These are figures for a processor
 # of 45 nm ([Horowitz, "Computing's energy problem", 2014](https://doi.org/10.1109/ISSCC.2014.6757323)):
@@ -46,7 +46,7 @@ from levels_more.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dens
 # 1982](https://doi.org/10.1109/MC.1982.1653825)). The weight stays in its cell, and numbers flow past it, from
 # neighbour to neighbour, over wires that are as short as wires can be. Nothing is loaded or stored on the way.
 #
-# ## One cell, then many
+# ## One cell, then many (6 min)
 #
 # In each cycle a cell does three things:
 #
@@ -87,14 +87,14 @@ checks.predict(
 # line: the window of the array moves by one place on both strips, and all cells multiply and add.
 
 # %%
-figures.source(systolic)
+page.source(systolic)
 
 # %%
 print(systolic(flow_x, flow_w))
 print("equal to x @ w:", bool((systolic(flow_x, flow_w) == flow_x @ flow_w).all()))
 
 # %% [markdown]
-# ## bfloat16
+# ## bfloat16 (3 min)
 #
 # Half the bits are half the wires, and a multiplier's area grows with the square of the bits it multiplies. So the x and the
 # weights enter in **bfloat16**, the upper half of a float32: eight bits of exponent, eight significant bits
@@ -115,7 +115,7 @@ checks.predict(
 # decides whether one more is added, so that it becomes 0. A carry runs into the exponent, as it should.
 
 # %%
-figures.source(bfloat16)
+page.source(bfloat16)
 
 # %%
 for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
@@ -125,7 +125,7 @@ for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
 # 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and so is 1 + 3·2⁻⁸ between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32 are too large
 # for bfloat16.
 #
-# ## Instructions
+# ## Instructions (8 min)
 #
 # A TPU has four **units** that work side by side. One slides a tile of 128 x 128 weights into the cells; one is the array;
 # one adds the bias and applies the activation; one writes results to memory. A program is a list of instructions, each for one
@@ -137,7 +137,7 @@ for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
 # one before.
 
 # %%
-figures.source(machine.ReadWeights)
+page.source(machine.ReadWeights)
 
 # %% [markdown]
 # `Multiply` sends the x that meet this tile after it, and adds what comes out below to the **accumulators**, float32 sums for each
@@ -145,7 +145,7 @@ figures.source(machine.ReadWeights)
 # of its sums is out.
 
 # %%
-figures.source(machine.Multiply)
+page.source(machine.Multiply)
 
 # %% [markdown]
 # We compute only the corner of the array that holds weights: all other cells hold zeros, and add zeros. But we count the
@@ -159,13 +159,13 @@ figures.source(machine.Multiply)
 # activated:
 
 # %%
-figures.source(dense_program)
+page.source(dense_program)
 
 # %%
 dense_program(inputs=200, units=100, function="relu", b="b")
 
 # %% [markdown]
-# ## The device
+# ## The device (4 min)
 #
 # A TPU v2 chip has two cores, and each has one such array. Our device is one core: a `Device` as all others in the pool, with
 # memory and dtypes of its own. What it has no number for, it refuses. Its speed is not measured, since there is nothing to
@@ -208,7 +208,7 @@ print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers 
 # last row of the first has entered and not when its last sum has left. The error is that of bfloat16: up to one part in 256 for
 # each x and each weight.
 #
-# ## How many cycles?
+# ## How many cycles? (4 min)
 #
 # One tile takes m + 2·128 - 2 cycles from the first x to the last sum: 254 of them only to fill the array and to drain it.
 
@@ -260,7 +260,7 @@ machine.SIDE = SIDE
 # %% [markdown]
 # It cannot be small for one net and large for the next. Who builds a machine for one thing decides on one size.
 #
-# ## No gap between tiles
+# ## No gap between tiles (4 min)
 #
 # Why may the next tile follow at once? The weights do not all change at one moment. Each cell takes its new weight when the first
 # row of the new product reaches it. So the change travels through the array as a **wavefront**, down and to the right, together
@@ -295,7 +295,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # The first tile of weights comes before, the last activation and the write come after. A longer program hides them too, behind
 # the products of others.
 #
-# ## What is modelled, and what is not
+# ## What is modelled, and what is not (1 min)
 #
 # | | here | published |
 # |---|---|---|
@@ -315,7 +315,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # 2. [Jouppi et al., "In-datacenter performance analysis of a tensor processing unit", 2017](https://doi.org/10.1145/3079856.3080246)
 # 3. [Norrie et al., "The design process for Google's training chips: TPUv2 and TPUv3", 2021](https://doi.org/10.1109/MM.2021.3058217)
 #
-# ## The net, forward
+# ## The net, forward (3 min)
 #
 # The three layers of the net are one program. What a layer makes, the next one multiplies, without a way through the host.
 
@@ -345,7 +345,7 @@ print(
 # %% [markdown]
 # One point in 170 changes sides: those that lie on the edge anyway. For an answer of yes or no, eight bits are enough.
 #
-# ## The line, trained
+# ## The line, trained (6 min)
 #
 # A step of training has two products of matrices: forward x @ w, backward xᵀ @ de. Both go through the array. The update does
 # not.

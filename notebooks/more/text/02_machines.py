@@ -4,7 +4,7 @@
 # **In this notebook your ops run on a GPU and on a TPU, and not one scalar function changes.**
 #
 # It needs notebook 02 (the table, `launch`, one scalar function and one loop) and the words of `more/01_gpu` and `more/01_tpu`. It
-# takes apart `levels_more/gpu_kernels.py` and `levels_more/tpu_kernels.py`. Nothing is exported. About 30 minutes.
+# takes apart `levels_more/gpu_kernels.py` and `levels_more/tpu_kernels.py`. Nothing is exported. About 28 minutes.
 
 # %%
 from course import build, figures, tasks
@@ -15,6 +15,7 @@ figures.you_are_here(2)
 # %%
 import numpy as np
 
+from course.figures import page
 from course.practice import checks
 from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, launch
@@ -22,7 +23,7 @@ from levels.kernels.elementwise import loop_source, merged_axes
 from levels_more import gpu_kernels, tpu_kernels
 
 # %% [markdown]
-# ## Who calls the function
+# ## Who calls the function (3 min)
 #
 # So far the table has one column. A GPU and a TPU are in the pool. (On a computer without them they are
 # simulated, thread by thread and cycle by cycle.) What do they need to run our two tasks? A kernel for each op. But not one line
@@ -32,7 +33,7 @@ from levels_more import gpu_kernels, tpu_kernels
 # run in step. `cuda.grid(1)` is a thread's number among all. These lines go around an element on a GPU:
 
 # %%
-figures.source(gpu_kernels.thread)
+page.source(gpu_kernels.thread)
 
 # %% [markdown]
 # A matrix and a row are added:
@@ -48,10 +49,10 @@ print(loop_source("add", owners, kind="gpu"))
 # cannot tell that there are others. So every function that is a loop over independent rows serves a GPU as it stands.
 
 # %%
-figures.source(gpu_kernels.each_row)
+page.source(gpu_kernels.each_row)
 
 # %% [markdown]
-# ## A compiler for the GPU
+# ## A compiler for the GPU (3 min)
 #
 # Compiling means: the floats of a kernel get the dtype of its arrays, as on the CPU, and what stands for `rint`, `exponent` and
 # `scaled` is what a GPU has. The simulator runs the result as Python, and a real GPU through numba. A kernel that reads `cuda`
@@ -60,7 +61,7 @@ figures.source(gpu_kernels.each_row)
 # blocks as the result needs:
 
 # %%
-figures.source(gpu_kernels.compile_gpu)
+page.source(gpu_kernels.compile_gpu)
 
 # %% [markdown]
 # `ON_GPU` names what stands for the functions of level 1: `frexp` and `ldexp` for an exponent, and a large number, added and taken
@@ -79,13 +80,13 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 # ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
 # the CPU's programs. Their cycles are not counted.
 #
-# ## Sums on a GPU
+# ## Sums on a GPU (5 min)
 #
 # A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
 # meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.
 
 # %%
-figures.source(gpu_kernels.reduce_block)
+page.source(gpu_kernels.reduce_block)
 
 # %% [markdown]
 # `START` and `combine` are the op's own, as in the loops of the CPU.
@@ -113,13 +114,13 @@ gpu_kernels.WIDTH = 256
 PLANS.clear()
 
 # %% [markdown]
-# ## Products on three machines
+# ## Products on three machines (4 min)
 #
 # The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
 # from far memory once instead of once for each row or column. On the TPU the array does it, with inputs rounded to bfloat16.
 
 # %%
-figures.source(gpu_kernels.tiled, tpu_kernels.matmul_array)
+page.source(gpu_kernels.tiled, tpu_kernels.matmul_array)
 
 # %%
 tpu = pool()["tpu:0"]
@@ -130,26 +131,26 @@ for place in (gpu, tpu):
 # %% [markdown]
 # The TPU has lost the thousandth: in bfloat16 the next number after 1 is 1.0078.
 #
-# ## Numbers on the move
+# ## Numbers on the move (2 min)
 #
 # A thread finds where its number comes from and where it goes: a start and a stride for each axis, which
 # NumPy tells us from empty arrays of these shapes.
 
 # %%
-figures.source(gpu_kernels.mover)
+page.source(gpu_kernels.mover)
 
 # %%
 print(launch("transpose", None, gpu.put(numbers)).numpy().tolist())
 
 # %% [markdown]
-# ## Rows by number
+# ## Rows by number (3 min)
 #
 # Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
 # has atomic additions for this, but their order changes from run to run, and so do the last bits. Here each thread owns a column.
 # A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
 
 # %%
-figures.source(gpu_kernels.gather_threads, gpu_kernels.scatter_threads)
+page.source(gpu_kernels.gather_threads, gpu_kernels.scatter_threads)
 
 # %%
 try:
@@ -167,7 +168,7 @@ KERNELS
 # %% [markdown]
 # The table is full.
 #
-# ## The two tasks, on three machines
+# ## The two tasks, on three machines (5 min)
 #
 # Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
 # devices are slow, so these are 40 steps of the one and 4 of the other.)

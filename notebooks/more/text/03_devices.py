@@ -4,7 +4,7 @@
 # **In this notebook one program runs on three machines, and one step is shared by two.**
 #
 # It needs notebook 03 (tensors, the tape, a train step), and for its last section notebook 05. The GPU and the TPU are those of
-# `more/01_gpu` and `more/01_tpu`, their ops those of `more/02_machines`. Nothing is exported. About 15 minutes.
+# `more/01_gpu` and `more/01_tpu`, their ops those of `more/02_machines`. Nothing is exported. About 10 minutes.
 
 # %%
 from course import build, figures, tasks
@@ -22,7 +22,7 @@ from levels.low_level import GradientTape, Variable, constant, device, gather, l
 task = tasks.linear()
 
 # %% [markdown]
-# ## The same source, anywhere
+# ## The same source, anywhere (1 min)
 #
 # Nothing in a tensor's code asks what kind of device it lies on. So a function of tensors runs wherever its inputs are. Here
 # are 20 steps of the linear regression on each kind. (A simulated GPU is slow: each thread of each launch is a call in
@@ -40,7 +40,7 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 # digits printed. Those of the TPU agree in three: its array rounds its inputs to bfloat16, which keeps 8 significant bits
 # (`more/01_tpu`).
 #
-# ## Data parallel
+# ## Data parallel (7 min)
 #
 # Two devices can share one step. Each has a copy of the weights and half of the batch. Each computes the
 # gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`
@@ -111,7 +111,7 @@ print(
 # [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
 
 # %% [markdown]
-# ## `fit`, on another device
+# ## `fit`, on another device (1 min)
 #
 # No line of levels 4 and 5 names a device. So the same `fit` trains on the GPU and the TPU (simulated, if this computer has
 # none, and slow: so three batches). What differs is rounding. The GPU adds in another order; the TPU multiplies numbers of 8 bits.
