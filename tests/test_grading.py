@@ -18,8 +18,10 @@ import pytest
 
 from course import build
 from course.practice import exercises, grading
+from course.practice.asking import CASES
 from course.practice.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
+from solutions.answers import ANSWERS
 
 pytestmark = pytest.mark.versions
 
@@ -45,6 +47,27 @@ def graded(path, student="bob", seconds=20, hidden=None):
     rows = grading.grade(student, name, path, keys, seconds, build.ROOT, hidden or path.parent)
     assert [row.exercise for row in rows] == keys and {row.student for row in rows} == {student}
     return {row.exercise: row for row in rows}
+
+
+def test_blanks_are_graded_wherever_they_stand(tmp_path):
+    path, key = notebook(tmp_path / "03_low_level.ipynb", {}), "03-unbroadcast"
+    made = nbformat.read(path, 4)
+    (cell,) = (cell for cell in made.cells if build.blank_in(cell.source) == "unbroadcast")
+    stub, answers = cell.source.replace("...", "BODY"), ANSWERS[key]
+    bodies = {
+        "...": ("still blank", "not filled in"),
+        answers.right[0].strip().replace("\n", "\n    "): ("right", "right, with the record's bits"),
+        "return dx": ("not yet", "(1, 4), yours (10, 4)"),
+        "while True: pass": ("not yet", "does its loop come to an end?"),
+        "import os; os._exit(3)": ("no answer", "it ends the process (status 3)"),
+    }
+    sources = {stub.replace("BODY", body): said for body, said in bodies.items()}
+    sources[stub.replace("BODY", "return dx").replace("def unb", "def my_unb")] = ("not yet", "called `unbroadcast`")
+    for source, (state, text) in sources.items():
+        cell.source = source
+        nbformat.write(made, path)
+        (row,) = grading.grade("bob", "03_low_level", path, [key], 20, build.ROOT, tmp_path)
+        assert row.state == state and text in row.text, row
 
 
 LEARNED = {}
@@ -78,14 +101,15 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
     with open(table, encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     states = {(row["student"], row["exercise"]): row["state"] for row in rows}
-    assert len(states) == len(rows) == 3 * 11  # notebooks 03 to 05 were handed in by nobody
+    blanks = [key for key in CASES if key[:2] in ("01", "02")]
+    assert len(states) == len(rows) == 3 * (11 + len(blanks))  # notebooks 03 to 05 were handed in by nobody
 
     assert [states["Änne Ö", key] for key in ("01-1", "01-2", "01-3")] == ["right"] * 3
     assert states["Änne Ö", "01-4"] == states["Änne Ö", "02-1"] == "still blank"
     assert states["Änne Ö", "02-3"] == "right"
     assert states["carl", "01-3"] == "not yet"
     assert states["dora", "01-1"] == "unreadable" and states["dora", "02-1"] == "missing"
-    assert "4 right of 11" in capsys.readouterr().out
+    assert f"4 right of {11 + len(blanks)}" in capsys.readouterr().out
 
 
 def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):

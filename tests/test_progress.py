@@ -169,6 +169,11 @@ checks.predict("And now?", 3, "")
 # %%
 exercises.check("01-1", one)
 exercises.check("01-2", two)
+
+# %%
+#| export room blank three
+def three():
+    ...
 """
 
 
@@ -181,12 +186,13 @@ def test_the_table(reader, capsys):
     answer("12")
     progress.predicted("a question that the notebook no longer asks", True)
     progress.solved("01-2")
+    progress.solved("01-three")
     assert the_door.progress([]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "                    predictions               exercises",
-        "01_one              1 right of 1, 2 in all    1 done, 2 in all",
-        "02_two              0 right of 0, 0 in all    0 done, 0 in all",
-        "more/01_three       0 right of 0, 0 in all    0 done, 0 in all",
+        "                    predictions               blanks              exercises",
+        "01_one              1 right of 1, 2 in all    1 done, 1 in all    1 done, 2 in all",
+        "02_two              0 right of 0, 0 in all    0 done, 0 in all    0 done, 0 in all",
+        "more/01_three       0 right of 0, 0 in all    0 done, 0 in all    0 done, 0 in all",
         "Kept in .course/progress.json, on this computer only.",
     ]
 
