@@ -573,7 +573,10 @@ def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error(
 
 
 def test_what_cannot_be_replaced_is_named():
-    cases = ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"), ("relu", "fpga", "'relu' has no kernel for 'fpga'")
+    cases = (
+        ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"),
+        ("relu", "fpga", "'relu' has no kernel for 'fpga'"),
+    )
     for op, kind, message in cases:
         with pytest.raises(LookupError, match=message), use(op, kind, branchless):
             pass

@@ -510,9 +510,7 @@ class Buffer:
 
 
 LINE = 64  # bytes that move together between memory and caches, on most processors
-_GAP = (
-    8 * LINE
-)  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
+_GAP = 8 * LINE  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
 PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 
@@ -1470,7 +1468,6 @@ class Sum:
 # (Three lines for lanes are folded: a term that is no vector counts once, masked lanes keep their sum, and at the end the
 # lanes are added.)
 
-
 # %% tags=["hide-input"]
 #| export assembler
 def _once(total, term):
@@ -1562,7 +1559,6 @@ def _line_row(row, target, weights, sums, n):
 # Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
 # `descend`. While the rows pass, the weights wait in registers. Four marks, here and above, say which line is which part.
 # (Folded: the weights as lists of registers.)
-
 
 # %% tags=["hide-input"]
 #| export tasks
