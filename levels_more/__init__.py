@@ -24,6 +24,9 @@ CONTENTS = {
         "gpu_memory": "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race Thread "
         "Uninitialised View cuda every_place listed note position race shared_array source_line used uses_of",
         "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
+        "extremes": "maximum minimum",
+        "listing": "trimmed",
+        "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.kernels": {

@@ -14,6 +14,7 @@ import pytest
 
 from course import build
 from course.build import rooms
+from course.build.minutes import words
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]
@@ -130,12 +131,6 @@ class Rhythm(NamedTuple):
     prose: float  # words for each line of the body: of text, questions and answers
     walls: list  # cells of more than 8 lines behind another, with no word between, anywhere
     giants: dict  # {what the cell defines first: its title} of cells over 35 lines, or 60 with a class, anywhere
-
-
-def words(text):
-    """The words of prose in Markdown: no headings, no code, no addresses."""
-    text = re.sub(r"^```.*?^```|^#.*?$", "", text, flags=re.MULTILINE | re.DOTALL)
-    return len([word for word in re.sub(r"\]\([^)]*\)", "]", text).split() if re.search(r"\w", word)])
 
 
 def asked(tree):

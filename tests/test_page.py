@@ -1,5 +1,6 @@
-"""A model taken home as a page: what it computes, in a real browser, is what `predict` says."""
+"""The source of a function on a page; and a model taken home as one: in a real browser it computes what `predict` says."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -173,3 +174,12 @@ def test_a_model_that_the_page_cannot_run_stays(make, why, tmp_path):
     with pytest.raises(ValueError, match=f"^take_home: .*{why}.*; the page runs a built Sequential"):
         page.take_home(make(), tmp_path / "net.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_source_of_functions_methods_and_classes_is_shown():
+    shown = page.source(page.layers_of, Dropout.call, numba.njit(page.activation_of)).data
+    assert shown.startswith("```python\ndef layers_of(model):\n") and shown.endswith("\n```")
+    assert "\n\ndef call(self," in shown and "\n\ndef activation_of(layer):" in shown
+    assert "class Dropout(Layer):" in page.source(Dropout).data
+    with pytest.raises(TypeError):
+        page.source(3)

@@ -26,7 +26,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from course.build.rooms import LEVELS, BuildError, File, code_lines, export, read, read_text, title
+from course.build import blanks, minutes
+from course.build.rooms import LEVELS, MARKER, BuildError, File, code_lines, export, read, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
 # first cell of every notebook imports this module.
@@ -38,6 +39,7 @@ PARTS = (
     "levels",
     "levels_more",
     "notebooks",
+    "solutions",
     "tests",
 )  # the folders that a copy of the project needs
 MINE = "mine"  # the reader's folder: see course/setup/desk.py
@@ -84,9 +86,19 @@ def find_home() -> None:
 
 
 def remember(result) -> None:
-    cell_id = getattr(result.info, "cell_id", None)
+    source, cell_id = result.info.raw_cell, getattr(result.info, "cell_id", None)
     if cell_id:  # Lab sends it; nbclient and nbval do not, and run the saved file anyway
-        RAN[cell_id] = result.info.raw_cell
+        RAN[cell_id] = source
+    if key := blank_in(source):
+        from course.practice import filling  # it needs more than this module may ask of who only builds
+
+        print(filling.ran(source, WATCHED[0], key, result.success))
+
+
+def blank_in(source: str) -> str:
+    """The key of the blank in a cell, or nothing."""
+    marker = MARKER.fullmatch(source.split("\n")[0])
+    return marker[3] or "" if marker else ""
 
 
 class NotBuilt:
@@ -114,8 +126,19 @@ def level(name: str, *tasks) -> None:
         for file, (text, _) in files.items():
             if file != "__init__.py":
                 print(f"  {file:<20} {code_lines(text):>4} lines of code")
+        if told := written_by(notebook, name):
+            print(told)
         for task in tasks:
             compare_fresh(root, level_of(name), task)
+
+
+def written_by(notebook, name: str) -> str:
+    """Whose the functions are that a reader may write: "blanks: yours 4, the course's 1 (through_relu)", or nothing."""
+    cells = {blank_in(cell.source): cell.source for cell in notebook.cells if cell.cell_type == "code"}
+    keys = [key for key in cells if key]
+    others = [key for key in keys if not blanks.is_right(cells[key], name, key)]
+    yours = f"blanks: yours {len(keys) - len(others)}, the course's {len(others)}"
+    return yours + f" ({', '.join(others)})" * bool(others) if keys else ""
 
 
 @contextlib.contextmanager
@@ -360,7 +383,8 @@ def inputs_of(root: Path, name: str, text) -> str:
     sources = [*(cell.source for cell in cells), *map(source_of, modules)]
     paths = modules | named_by(root, sources, list(texts.values()))
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
-    return hash_of(essence(text), headings, sorted(files))
+    fillings = [cell.source for cell in cells if cell.blank]
+    return hash_of(essence(text), headings, sorted(files), *fillings)
 
 
 def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
@@ -516,6 +540,10 @@ def build(root: Path, name: str) -> None:
     if builds:
         write_level(root, name, export(text, name))
     print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
+    if broken := minutes.broken(minutes.sections(text.cells, root)):
+        print(
+            f"{name:<14} says other minutes than are counted: {'; '.join(broken)}. `python -m course.build.minutes {name}`"
+        )
 
 
 def check(root: Path, names: list[str]) -> list[str]:

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-MARKER = re.compile(r"#\|\s*export\s+(\w+)(\s+lazy)?\s*")
+from course.build import blanks
+
+MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:(\s+lazy)|\s+blank\s+([A-Za-z]\w*))?\s*")  # room, lazy, the key of a blank
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level has to do without
 NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
 WIDTH = 120
@@ -121,6 +123,7 @@ class Cell:
     source: str
     room: str = ""
     lazy: bool = False
+    blank: str = ""  # the key of the function that a reader may fill in
     body: list[ast.stmt] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -169,9 +172,16 @@ def read(source: str, notebook: str, number: int) -> Cell:
     """One code cell, parsed. A plain cell that is not plain Python (a deliberate error, say) has no statements."""
     cell = Cell(notebook, number, source.replace("\r\n", "\n"))
     if marker := MARKER.fullmatch(cell.source.split("\n")[0]):
-        cell.room, cell.lazy = marker[1], bool(marker[2])
+        cell.room, cell.lazy, cell.blank = marker[1], bool(marker[2]), marker[3] or ""
+        if cell.blank:
+            try:
+                cell.source = blanks.in_place(cell.source, notebook, cell.blank)
+            except LookupError as error:
+                raise cell.error(str(error)) from None
     elif re.search(r"^#\|\s*export\b", cell.source, re.MULTILINE):
-        raise cell.error("`#| export ROOM` stands alone on the first line of a cell (perhaps with `lazy` at its end)")
+        raise cell.error(
+            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `lazy` or `blank KEY` at its end)"
+        )
     try:
         cell.body = ast.parse(cell.source).body
         if cell.room:  # finds what the parser lets pass, such as `return` outside a function

@@ -3,7 +3,6 @@
 import base64
 import ctypes
 import functools
-import inspect
 import io
 import itertools
 import sys
@@ -13,7 +12,6 @@ from typing import NamedTuple
 
 import matplotlib.style
 import numpy as np
-from IPython.display import Markdown
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -24,6 +22,7 @@ from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
 from course.figures import drawing
+from course.figures.page import source  # noqa: F401 (notebooks say figures.source, too)
 
 STYLE = Path(__file__).with_name("course.mplstyle")
 LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")
@@ -74,11 +73,6 @@ def styled(width=7.0, height=3.2, **margins):
         return picture
 
     return decorate
-
-
-def source(*functions):
-    """The source of functions, as highlighted code."""
-    return Markdown("```python\n" + "\n\n".join(map(inspect.getsource, functions)) + "```")
 
 
 @styled(height=2.7)

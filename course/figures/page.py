@@ -1,10 +1,20 @@
-"""A trained model as one page for any browser: its numbers, the few lines that run them, and a point to drag."""
+"""What stands on a page: the source of a function, highlighted; and a trained model as a page of its own, for any browser."""
 
+import inspect
 import json
+import textwrap
 from pathlib import Path
+
+from IPython.display import Markdown
 
 TEMPLATE = Path(__file__).with_name("page.html")
 ACTIVATIONS = ("linear", "relu", "sigmoid", "tanh")  # those that the page knows
+
+
+def source(*objects):
+    """The source of functions, methods and classes, as highlighted code. Raises TypeError for what has none."""
+    texts = [textwrap.dedent(inspect.getsource(getattr(each, "py_func", each))) for each in objects]  # numba's have one
+    return Markdown("```python\n" + "\n\n".join(texts) + "```")
 
 
 def take_home(model, path):

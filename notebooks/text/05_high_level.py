@@ -2853,20 +2853,6 @@ figures.parting(gaps, kinks)
 # lies so close to zero that the two formats round it to different sides. One run passes its gradient on, the other
 # passes none. That is no rounding error any more: the gradient of a whole row is there or is not. From then on they are
 # two runs, and it happens again and again. Neither is wrong. Both learn the rings.
-#
-# ### On another device (3 min)
-#
-# No line of levels 4 and 5 names a device. So the same `fit` trains on level 1's GPU and TPU (simulated, if this computer has
-# none, and slow: so three batches). What differs is rounding. The GPU adds in another order; the TPU multiplies numbers of 8 bits.
-
-# %%
-from levels.low_level import device
-
-single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]
-for name in ("cpu:0", "gpu:0", "tpu:0"):
-    with device(name):
-        there = linear_regression(*single[0], single[1], task.batches[:3], task.learning_rate)
-    print(name, there.losses.round(2))
 
 # %% [markdown]
 # ### The same in two frameworks

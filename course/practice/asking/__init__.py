@@ -17,10 +17,11 @@ import types
 
 import numpy as np
 
-from course.practice.checks import in_one_line
+from course.practice.checks import brief, in_one_line
 
 SECONDS = 10  # that one call may take
 QUESTIONS = {}  # name -> a function of a `Solution` and of plain data
+CASES = {}  # "03-unbroadcast" -> a function of a `Solution` and a generator: the cases of a blank, one after another
 
 
 class Blank(Exception):
@@ -58,6 +59,45 @@ def called(mine, said, arguments):
     return mine.call(said, mine.function, *arguments), arguments
 
 
+def cases(key):
+    """Decorate cases(mine, draw), which yields what a reader's function does, as (the case in words, what comes of it).
+
+    What comes of it is a number, an array, a tensor, a buffer, several in a list or in a dict by their names, or any
+    other plain data. The first case is the one that a reader meets first: let it be small enough for the head.
+    """
+
+    def enter(function):
+        CASES[key] = function
+        return function
+
+    return enter
+
+
+@question
+def filled(mine, key, seed):
+    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], and what went wrong or None."""
+    rows, draw = [], np.random.default_rng(seed)
+    try:
+        for said, value in CASES[key](mine, draw):
+            rows += [(said, *part) for part in parts_of(value)]
+    except Wrong as wrong:
+        return rows, str(wrong)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a case went on with what the function gave
+        return rows, f"what {mine.name} gives cannot be used ({type(error).__name__}: {error})"[:400]
+    return rows, None
+
+
+def parts_of(value, name=""):
+    """[(name, class, plain data)] of what a function gave: each entry of a dict, each array or tensor of a list."""
+    if isinstance(value, dict):
+        return [part for key, each in value.items() for part in parts_of(each, str(key))]
+    if isinstance(value, list | tuple) and any(hasattr(each, "numpy") or hasattr(each, "dtype") for each in value):
+        return [part for k, each in enumerate(value) for part in parts_of(each, f"{name}[{k}]")]
+    if hasattr(value, "numpy"):
+        return [(name, type(value).__name__, np.array(value.numpy()))]
+    return [(name, "", value.copy() if isinstance(value, np.ndarray) else value)]
+
+
 class Solution:
     """A reader's function or class. Whatever goes wrong in it becomes a `Wrong` that says on which arguments."""
 
@@ -79,6 +119,11 @@ class Solution:
         if name not in self.first.__globals__:
             raise Wrong(f"{self.name} is tried with the notebook's own `{name}`: run the cell that defines it")
         return self.first.__globals__[name]
+
+    def on(self, said="", /, *arguments, **named):
+        """A case: what the function gives for these, and the case in words. Those named are words enough."""
+        said = said or ", ".join(f"{name} = {short(value)}" for name, value in named.items())
+        return said, self.call(said, self.function, *arguments, **named)
 
     def made(self, base, *arguments):
         """An object of the reader's class, which is a notebook's `base`."""
@@ -160,6 +205,11 @@ def stop(thread):
     while thread.is_alive() and time.monotonic() < end:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Late))
         thread.join(0.02)
+
+
+def short(value):
+    """A value in the words of a case."""
+    return f"{value:g}" if isinstance(value, float) else brief(value)
 
 
 # Plain data.

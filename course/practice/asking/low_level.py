@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course.practice.asking import Wrong, form, question
+from course.practice.asking import Wrong, cases, form, question
 
 
 @contextmanager
@@ -187,3 +187,21 @@ def trained(mine, said, parts, start, rate, steps):
     losses = [lambda x=x, y=y: squared_error(x, y) for x, y in tensors]
     mine.call(said, mine.function, losses, list(variables), rate, steps)
     return [v.numpy() for v in variables]
+
+
+@cases("03-unbroadcast")
+@interpreted()
+def unbroadcast(mine, draw):
+    """A gradient as large as the result, and the shape of an input that was repeated."""
+    shapes = (
+        ((10, 4), (1, 4)),
+        ((3, 4), (3, 4)),
+        ((3, 4), (3, 1)),
+        ((3, 4), (1, 1)),
+        ((3, 4), (4,)),
+        ((5, 3, 4), (3, 1)),
+        ((3,), ()),
+    )
+    for have, wanted in shapes:
+        dx = mine["constant"](draw.normal(size=have))
+        yield mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)

@@ -1,0 +1,218 @@
+"""How long a notebook takes, counted: words / 200 + new lines of code that are shown / 7 + 1 for each prediction or figure that
+is moved + 3 for each blank.
+
+`python -m course.build.minutes` shows it by sections, and writes it beside the headings of the texts. The rule is never tuned: where
+a reader takes longer, the section is cut. A line over 92 characters counts as two; code that is folded (the tag hide-input)
+and what is folded in the prose as nothing. Of a function's second version the lines that have changed are new.
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from course.build.rooms import MARKER, BuildError, code_of
+
+WORDS, LINES, WIDTH, BLANK = 200, 7, 92, 3  # words and lines a minute, characters of a line read at once, minutes
+HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
+UNTIMED = (
+    "Exercises",
+    "More of the same kind",
+    "Where to go from here",
+    "Build",
+)  # work to choose from, or nothing to read
+SHOWS = "page.source", "figures.source"  # what shows the source of its arguments
+MOVES = "checks.predict", "widgets.explore"
+
+
+class Section(NamedTuple):
+    """A section of a notebook: its title, the minutes that its heading promises (0: none), and what is to be read and done."""
+
+    title: str
+    promised: int
+    optional: bool
+    words: int = 0
+    lines: int = 0
+    moves: int = 0  # predictions, and figures that are moved
+    blanks: int = 0
+    folded: int = 0  # lines of code that are not shown
+
+    @property
+    def minutes(self) -> float:
+        return self.words / WORDS + self.lines / LINES + self.moves + BLANK * self.blanks
+
+    @property
+    def rounded(self) -> int:
+        return max(1, round(self.minutes))
+
+    @property
+    def timed(self) -> bool:
+        return not self.optional and self.title not in UNTIMED
+
+    def with_more(self, **more: int) -> "Section":
+        return self._replace(**{name: getattr(self, name) + count for name, count in more.items()})
+
+
+def sections(cells: list, root: Path) -> list[Section]:
+    """The sections of a notebook's cells. What stands before the first heading is the first, without a title."""
+    found, reader = [Section("", 0, False)], Reader(root)
+    for cell in cells:
+        if cell.cell_type == "code":
+            found[-1] = found[-1].with_more(**reader.counted(cell))
+            continue
+        first, *rest = re.split(r"^(?=## )", unfolded(cell.source), flags=re.MULTILINE)
+        found[-1] = found[-1].with_more(words=words(first))
+        for part in rest:
+            title, promised, optional = HEADING.fullmatch(part.split("\n")[0]).groups()
+            found.append(Section(title, int(promised or 0), bool(optional), words=words(part)))
+    return found
+
+
+def total(found: list[Section]) -> float:
+    """The minutes of a notebook, without what is optional and without the work to choose from."""
+    return sum(section.minutes for section in found if section.timed)
+
+
+def unfolded(text: str) -> str:
+    """Markdown without its blocks of code, and without what is folded in it."""
+    return re.sub(r"^```.*?^```|^<details>.*?</details>", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def words(text: str) -> int:
+    """The words of prose in Markdown: no headings, no code, no addresses."""
+    text = re.sub(r"^#.*$", "", unfolded(text), flags=re.MULTILINE)
+    return len([word for word in re.sub(r"\]\([^)]*\)", "]", text).split() if re.search(r"\w", word)])
+
+
+def length(lines) -> int:
+    return sum(1 + (len(line) > WIDTH) for line in lines)
+
+
+class Reader:
+    """Who reads the code cells of a notebook one after another, and remembers what he has seen."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.seen = {}  # a function's or class's name -> the lines that it had
+        self.imported = {}  # a name -> where it comes from: "levels_more.gpu.launch_kernel"
+
+    def counted(self, cell) -> dict[str, int]:
+        """What a code cell adds to its section."""
+        marker = MARKER.fullmatch(cell.source.split("\n")[0])
+        if marker and marker[3]:
+            return {"blanks": 1}
+        try:
+            tree = ast.parse(cell.source)
+        except SyntaxError:  # a command of IPython, or a mistake that is shown
+            return {"lines": length(cell.source.strip().split("\n"))}
+        self.remember_imports(tree)
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        moves = sum(ast.unparse(call.func) in MOVES for call in calls)
+        lines = length(self.new_lines(cell.source, tree))
+        shown = sum(self.source(each) for call in calls if ast.unparse(call.func) in SHOWS for each in call.args)
+        if "hide-input" in cell.metadata.get("tags", []):
+            return {"moves": moves, "lines": shown, "folded": 0 if moves else lines}
+        return {"moves": moves, "lines": shown + lines}
+
+    def new_lines(self, source: str, tree: ast.Module) -> list[str]:
+        """The lines of code in a cell, without those that the version before of a function or class had, too."""
+        lines, old = code_of(source), set()
+        for statement in tree.body:
+            name = getattr(statement, "name", None)
+            if name:
+                held = {n for n in lines if statement.lineno <= n <= statement.end_lineno}
+                old |= {n for n in held if lines[n] in self.seen.get(name, ())}
+                self.seen[name] = {lines[n] for n in held}
+        return [line for n, line in lines.items() if n not in old]
+
+    def remember_imports(self, tree: ast.Module) -> None:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                self.imported |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+            elif isinstance(node, ast.Import):
+                self.imported |= {each.asname: each.name for each in node.names if each.asname}
+
+    def source(self, node: ast.expr) -> int:
+        """The lines of the function or class that an expression names; none of one that the notebook has shown."""
+        first, *rest = ast.unparse(node).split(".")
+        if first in self.seen:
+            return 0
+        package, *path = [*self.imported.get(first, first).split("."), *rest]
+        folder = self.root / package
+        while path and (folder / path[0]).is_dir():
+            folder /= path.pop(0)
+        files = sorted(folder.glob("*.py"))  # a front may hand on what stands in any of them
+        if path and folder / f"{path[0]}.py" in files:
+            files = [folder / f"{path.pop(0)}.py"]
+        for file in files:
+            if lines := lines_of(file.read_text(encoding="utf-8"), path):
+                return length(lines)
+        raise BuildError(f"{ast.unparse(node)}: no function or class is called so in {folder.relative_to(self.root)}")
+
+
+def lines_of(text: str, names: list[str]) -> list[str]:
+    """The lines of code of `f`, or of `C.f`, in a module's text; none if it is not there."""
+    statement = ast.parse(text)
+    for name in names:
+        statement = next((each for each in statement.body if getattr(each, "name", None) == name), None)
+        if statement is None:
+            return []
+    if not names:
+        return list(code_of(text).values())
+    first = min([statement.lineno, *(each.lineno for each in statement.decorator_list)])
+    return [line for n, line in code_of(text).items() if first <= n <= statement.end_lineno]
+
+
+def broken(found: list[Section]) -> list[str]:
+    """The headings that promise other minutes than are counted."""
+    kept = [each for each in found[1:] if each.title not in UNTIMED and each.promised != each.rounded]
+    return [
+        f"{each.title}: {each.rounded} min are counted, the heading says {each.promised or 'none'}" for each in kept
+    ]
+
+
+def written(text: str, found: list[Section]) -> str:
+    """A notebook's text, with the minutes that are counted beside its headings."""
+    rest = iter(found[1:])
+
+    def heading(match: re.Match) -> str:
+        section = next(rest)
+        if section.title in UNTIMED:
+            return match[0]
+        return f"# ## {section.title} ({section.rounded} min{', optional' * section.optional})"
+
+    return re.sub(r"^# ## .+$", heading, text, flags=re.MULTILINE)
+
+
+def table(name: str, found: list[Section]) -> str:
+    """The sections of a notebook in columns."""
+    lines = [f"{name:<46} words lines moves blanks folded minutes"]
+    for each in found:
+        title = each.title + " (optional)" * each.optional + " (untimed)" * (each.title in UNTIMED)
+        counts = f"{each.words:>5} {each.lines:>5} {each.moves:>5} {each.blanks:>6} {each.folded:>6}"
+        lines.append(f"  {title:<44} {counts} {each.minutes:>7.1f}")
+    folded = sum(each.folded for each in found if each.timed)
+    return "\n".join(
+        [*lines, f"  {'in all, without what is optional or untimed':<67} {folded:>6} {total(found):>7.1f}"]
+    )
+
+
+def main(given: list[str]) -> int:
+    """Write the minutes of these notebooks, or of all, beside their headings, and show how they come about."""
+    from course import build
+
+    try:
+        for name in [build.named(build.ROOT, each) for each in given] or build.all_in(build.ROOT):
+            path = build.text_path(build.ROOT, name)
+            found = sections(build.from_text(build.ROOT, name).cells, build.ROOT)
+            print(table(name, found))
+            build.replace(build.ROOT, {path: written(build.read_text(path), found)})
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,169 @@
+"""What a reader fills into a blank is tried beside the course's own: on the same cases, told by the first that differs.
+
+There are two verdicts. It is right if it gives what the course's own gives, up to rounding; and it has the record's bits if it
+gives that to the last bit. Only then is it what the reader's `levels` is built from; else the course's own goes on. Nothing
+that is written in a cell stops the notebook here: no loop without end, no exception, no name misspelt.
+"""
+
+import contextlib
+import io
+from typing import NamedTuple
+
+import numpy as np
+
+from course.build import blanks
+from course.practice import asking, progress
+from course.practice.asking import Blank, Wrong, form, pack, unpack
+from course.practice.exercises.trying import equal
+
+NEAR = {"float32": 1e-4, "float16": 1e-2}  # how near a result must come, as a share of the largest number in it
+
+
+class Verdict(NamedTuple):
+    """What is found of a blank: "right", "other bits", "not yet" or "still blank"."""
+
+    state: str
+    text: str
+
+
+def not_yet(why: str) -> Verdict:
+    return Verdict("not yet", f"not yet. {why}. The course's own goes on.")
+
+
+UNTOUCHED = Verdict("still blank", "not filled in, so the course's own goes on")
+
+
+def ran(source: str, notebook: str, key: str, success: bool) -> str:
+    """What to say when the cell of a blank has run: it is tried, and the course's own is put in place of what is not right.
+
+    source: the cell; success: whether it ran without an error.
+    """
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    try:
+        course = blanks.filled(source, notebook, key)
+    except LookupError as error:
+        return f"{key}: {error}"
+    made, name = {}, shell.compile.cache(course)  # so that its source can be shown, as that of a cell
+    exec(compile(course, name, "exec"), shell.user_ns, made)  # its globals are the notebook's
+    found = verdict(source, notebook, key, shell.user_ns.get(key) if success else None, made[key])
+    with contextlib.suppress(blanks.Unfit):
+        blanks.note(source, notebook, key, found.state == "right")
+    if found.state in ("right", "other bits"):
+        progress.solved(f"{notebook[:2]}-{key}")
+    if found.state != "right":
+        shell.user_ns[key] = made[key]
+    return f"{key}: {found.text}"
+
+
+def verdict(source: str, notebook: str, key: str, function, own) -> Verdict:
+    """Try the function of a cell beside the course's own. `function` is None where the cell did not run."""
+    try:
+        written = blanks.function_of(source, key)
+    except blanks.Unfit as unfit:
+        return not_yet(str(unfit))
+    if blanks.is_stub(written):
+        return UNTOUCHED
+    given = blanks.signature(written)
+    expected = blanks.signature(blanks.function_of(blanks.filled(source, notebook, key), key))
+    if given != expected:
+        return not_yet(f"It is {given}, and is called as {expected}")
+    if function is None:
+        return not_yet("Its cell raises an error")
+    with contextlib.redirect_stdout(io.StringIO()):  # what it prints belongs to those who call it
+        return compared(f"{notebook[:2]}-{key}", asked(function), asked(own))
+
+
+def asked(function):
+    """A function that answers as `compared` wants it: by packed data alone."""
+    return lambda name, inputs: pack(asking.answer(function, name, unpack(inputs)))
+
+
+def compared(key: str, mine, own, seed: int = 0) -> Verdict:
+    """Compare the answers of a reader's function with those of the course's own, whoever hands them over."""
+    inputs = pack([key, seed])
+    try:
+        cases, failed = unpack(own("filled", inputs))
+    except Wrong as wrong:
+        cases, failed = [], str(wrong)
+    if failed:  # it must not: a cell that it needs has not run, or the reader has changed one
+        return not_yet(f"It cannot be tried: {failed}")
+    try:
+        answers, failed = unpack(mine("filled", inputs))
+        answers = [(str(said), str(name), str(kind), value) for said, name, kind, value in answers]
+        return found(cases, answers, str(failed)[:400] if failed else "")
+    except Blank:
+        return UNTOUCHED
+    except Wrong as wrong:
+        return not_yet(str(wrong))
+    except Exception as error:  # of what is no answer, or cannot even be compared
+        return not_yet(f"What it gives cannot be compared ({type(error).__name__}: {error})"[:400])
+
+
+def found(cases: list, answers: list, failed: str) -> Verdict:
+    """What comes of a comparison, row by row. failed: how the answers ended too early, or nothing."""
+    other = ""
+    for k, case in enumerate(cases):
+        said = f"{case[0]}: {case[1]}".rstrip()
+        if k >= len(answers) or answers[k][:2] != case[:2]:
+            return not_yet(failed or f"{said} is missing")
+        near = NEAR.get(str(getattr(case[3], "dtype", "")), 1e-9)
+        if differs := difference(answers[k][2:], case[2:], lambda p, q, near=near: equal(p, q, near)):
+            return not_yet(f"{said} {differs}")
+        if not other and (differs := difference(answers[k][2:], case[2:], same_bits)):
+            other = f"{said} {differs}"
+    if failed or len(answers) > len(cases):
+        return not_yet(failed or "It gives more than it should")
+    count = len({said for said, *_ in cases})
+    if other:
+        return Verdict(
+            "other bits", f"right ({count} cases), with other bits than the record. {other}. The course's own goes on."
+        )
+    return Verdict("right", f"right, with the record's bits ({count} cases). Yours goes on, and into your levels.")
+
+
+def same_bits(p, q) -> bool:
+    """Whether two values are the same to the last bit, whatever the bits of a NaN."""
+    p, q = np.asarray(p), np.asarray(q)
+    if p.dtype != q.dtype or q.dtype.kind not in "fc":
+        return equal(p, q)
+    return np.where(np.isnan(p), np.nan, p).tobytes() == np.where(np.isnan(q), np.nan, q).tobytes()
+
+
+def difference(answer: tuple, right: tuple, same) -> str:
+    """What is right, and yours, where the two are not the same: `0.4, yours 0.2`; of arrays where they differ first.
+
+    answer, right: (a class or "", plain data); same(p, q) compares the data.
+    """
+    (kind, value), (wanted, expected) = answer, right
+    if type(value) is int and isinstance(expected, float):
+        value = float(value)
+    if kind != wanted or form(value) != form(expected):
+        hint = " (is there a `return` in every case?)" if value is None else ""
+        shapes = isinstance(value, np.ndarray) and isinstance(expected, np.ndarray) and value.dtype == expected.dtype
+        if shapes and kind == wanted:
+            return f"{expected.shape}, yours {value.shape}"
+        return f"{wanted or named(expected)}, yours {kind or named(value)}{hint}"
+    if same(value, expected):
+        return ""
+    at = ""
+    if isinstance(expected, np.ndarray) and expected.ndim:
+        place = next(place for place in np.ndindex(expected.shape) if not same(value[place], expected[place]))
+        at, value, expected = f"at {asking.brief(place)}: ", value[place], expected[place]
+    elif isinstance(expected, list | tuple) and len(asking.brief(expected)) > 40:
+        place = next(place for place in range(len(expected)) if not same(value[place], expected[place]))
+        at, value, expected = f"at {place}: ", value[place], expected[place]
+    return f"{at}{spelled(expected, value)}, yours {spelled(value, expected)}"
+
+
+def named(value) -> str:
+    return form(value) if isinstance(value, np.ndarray | list | tuple | asking.Other) else asking.short(value)
+
+
+def spelled(value, beside) -> str:
+    """A number in six digits, or in all where six are those of the number beside it."""
+    if isinstance(value, float | np.floating) and isinstance(beside, float | np.floating):
+        six = f"{value:.6g}"
+        return six if six != f"{beside:.6g}" else repr(float(value))
+    return asking.brief(value)

@@ -1,0 +1,80 @@
+"""What readers may fill into the blanks: {key: right bodies, bodies that are right with other bits, and wrong ones}.
+
+Each is the body of the function, without its first line and its docstring; of a wrong one, with what its message says.
+"""
+
+from typing import NamedTuple
+
+
+class Answers(NamedTuple):
+    right: list[str]  # two or more, with the record's bits
+    wrong: dict[str, str]  # {a body: what the message must hold}, five or more
+    other_bits: list[str] = []  # right, and not to the last bit
+
+
+ANSWERS = {
+    "01-through_relu": Answers(
+        right=[
+            "return [select(h[k] <= 0.0, 0.0, dot(d, w[k])) for k in range(len(h))]",
+            """
+slopes = []
+for output, row in zip(h, w):
+    slope = 0.0
+    for dj, weight in zip(d, row):
+        slope = slope + dj * weight
+    slopes.append(select(output > 0.0, slope, 0.0))
+return slopes
+""",
+        ],
+        other_bits=[
+            "return [select(h[k] <= 0.0, 0.0, dot(d[::-1], w[k][::-1])) for k in range(len(h))]",
+        ],
+        wrong={
+            "return [dot(d, row) for row in w]": "d = [2.0], h = [1.0, 0.0], w = [[3.0], [5.0]]: [6.0, 0.0], yours [6.0, 10.0]",
+            "return [select(output <= 0.0, 0.0, d[0]) for output in h]": "[6.0, 0.0], yours [2.0, 0.0]",
+            "return [select(output <= 0.0, 0.0, d[0] * row[0]) for output, row in zip(h, w)]": "that feed",
+            "return [0.0 if output <= 0.0 else dot(d, row) for output, row in zip(h, w)]": "in a program",
+            "return [select(output <= 0.0, dot(d, row), 0.0) for output, row in zip(h, w)]": "[6.0, 0.0], yours [0.0, 10.0]",
+            "return [select(output <= 0.0, 0.0, dot(d, row) / len(d)) for output, row in zip(h, w)]": "that feed",
+            "[select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]": "yours None (is there a `return`",
+        },
+    ),
+    "03-unbroadcast": Answers(
+        right=[
+            """
+while len(dx.spec.shape) > len(shape):
+    dx = apply("reduce_sum", dx, axis=0, keepdims=False)
+for axis, size in enumerate(shape):
+    if size < dx.spec.shape[axis]:
+        dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
+return dx
+""",
+            """
+extra = len(dx.spec.shape) - len(shape)
+if extra > 0:
+    dx = apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False)
+for axis in range(len(shape)):
+    if shape[axis] == 1 and dx.spec.shape[axis] != 1:
+        dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
+return dx
+""",
+        ],
+        wrong={
+            "return dx": "a gradient of shape (10, 4), an input of shape (1, 4): (1, 4), yours (10, 4)",
+            'return apply("reduce_sum", dx, axis=0, keepdims=True)': "(3, 4), yours (1, 4)",
+            'return apply("reduce_sum", dx, axis=0, keepdims=False)': "(1, 4), yours (4,)",
+            'return apply("reduce_mean", dx, axis=0, keepdims=True)': "yours",
+            """
+for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape)):
+    if have != wanted:
+        dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
+return dx
+""": "an input of shape (4,)",
+            """
+extra = len(dx.spec.shape) - len(shape)
+return apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False) if extra else dx
+""": "(1, 4), yours (10, 4)",
+            "return dx.numpy().sum(axis=0, keepdims=True)": "Tensor, yours float64[1, 4]",
+        },
+    ),
+}

@@ -1,0 +1,378 @@
+"""The blanks: what is filled in is tried, only what is right goes on, and left empty they change nothing."""
+
+import ast
+import importlib
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import nbformat
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from course import build
+from course.build import blanks, rooms
+from course.build.rooms import BuildError
+from course.practice import asking, filling, progress
+from course.setup import desk
+from solutions.answers import ANSWERS
+
+NAMES = build.names_in(build.ROOT)
+RIGHT = [(key, body) for key, answers in ANSWERS.items() for body in answers.right]
+OTHER = [(key, body) for key, answers in ANSWERS.items() for body in answers.other_bits]
+WRONG = [(key, body) for key, answers in ANSWERS.items() for body in answers.wrong]
+
+
+def cells_of(name):
+    """{key: the cell} of a notebook's blanks, as its text has them."""
+    found = {}
+    for cell in build.from_text(build.ROOT, name).cells:
+        if cell.cell_type == "code" and (key := build.blank_in(cell.source)):
+            assert key not in found, f"{name} has two blanks {key}"
+            found[key] = cell.source
+    return found
+
+
+CELLS = {f"{name[:2]}-{key}": source for name in NAMES for key, source in cells_of(name).items()}
+
+
+def notebook_of(key):
+    return next(name for name in NAMES if name.startswith(key[:2]))
+
+
+def room_of(key):
+    """The room of the built level that a blank belongs to."""
+    room = rooms.MARKER.match(CELLS[key])[1]
+    return f"levels.{build.level_of(notebook_of(key))}.{room}"
+
+
+def filled(key, body):
+    """The cell of a blank with this body."""
+    source = CELLS[key]
+    function = ast.parse(source).body[0]
+    head = "\n".join(source.split("\n")[: function.body[0].end_lineno])
+    return head + "\n" + textwrap.indent(body.strip("\n"), "    ")
+
+
+@pytest.fixture
+def noted(tmp_path, monkeypatch):
+    """Nothing is noted yet, and what is noted goes."""
+    monkeypatch.setattr(blanks, "NOTED", tmp_path / "noted")
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    return tmp_path / "noted"
+
+
+@pytest.fixture
+def run(noted):
+    """Run a cell in a shell that has the names of its level, as the kernel does. Returns what is said, and the function."""
+
+    def in_shell(key, source):
+        room = importlib.import_module(room_of(key))
+        level = importlib.import_module(room_of(key).rpartition(".")[0])
+        shell = InteractiveShell.instance()
+        names = {n: v for n, v in (vars(level) | vars(room)).items() if not n.startswith("__") and n != key[3:]}
+        shell.user_ns.pop(key[3:], None)
+        shell.user_ns.update(names)
+        done = shell.run_cell(source, silent=True)
+        told = filling.ran(source, notebook_of(key), key[3:], done.success)
+        return told, shell.user_ns[key[3:]]
+
+    yield in_shell
+    InteractiveShell.clear_instance()
+
+
+# What there is.
+
+
+def test_each_blank_has_cases_a_solution_and_answers():
+    assert CELLS.keys() == ANSWERS.keys() == asking.CASES.keys()
+    for answers in ANSWERS.values():
+        assert len(answers.right) >= 2 and len(answers.wrong) >= 5
+
+
+@pytest.mark.parametrize("key", CELLS)
+def test_a_stub_is_the_solution_without_its_body(key):
+    stub = blanks.function_of(CELLS[key], key[3:])
+    whole = blanks.function_of(blanks.filled(CELLS[key], notebook_of(key), key[3:]), key[3:])
+    assert blanks.is_stub(stub) and not blanks.is_stub(whole)
+    assert blanks.signature(stub) == blanks.signature(whole)
+    assert ast.get_docstring(stub) == ast.get_docstring(whole), "and with its docstring"
+
+
+@pytest.mark.parametrize("key", CELLS)
+def test_hints_and_the_solution_are_folded_beneath_it(key):
+    cells = build.from_text(build.ROOT, notebook_of(key)).cells
+    at = next(k for k, cell in enumerate(cells) if build.blank_in(cell.source) == key[3:])
+    text = cells[at + 1].source
+    folded = re.findall(r"<details><summary>(.*?)</summary>(.*?)</details>", text, re.DOTALL)
+    assert [title for title, _ in folded] == ["Hint", "Second hint", "Solution"]
+    solution = blanks.solution(notebook_of(key), key[3:])
+    assert f"\n\n```python\n{solution}\n```\n" == folded[2][1], "the solution there is not that of solutions/blanks"
+
+
+# Left empty.
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if cells_of(name)])
+def test_left_empty_the_build_is_the_committed_one(name, noted):
+    files = rooms.export(build.from_text(build.ROOT, name), name)
+    for file, built in files.items():
+        path = build.ROOT / "levels" / build.level_of(name) / file
+        assert built.text == path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize("key", CELLS)
+def test_left_empty_the_courses_own_goes_on_and_says_so(key, run):
+    told, function = run(key, CELLS[key])
+    assert told == f"{key[3:]}: not filled in, so the course's own goes on"
+    assert inspect.getsource(function).strip() == blanks.solution(notebook_of(key), key[3:])
+    assert function.__module__ == "__main__" and inspect.findsource(function)[0][0].startswith("#| export")
+
+
+TRAINS = """
+import importlib, sys
+from course import tasks
+
+level = importlib.import_module("levels." + sys.argv[1])
+for name in ("linear_regression", "dnn_classifier"):
+    task = tasks.FOR[name]()
+    getattr(level, name)(task.x, task.y, task.weights, task.batches[:20], task.learning_rate)
+"""
+
+
+@pytest.mark.parametrize("key", CELLS)
+def test_without_it_a_task_no_longer_trains(key, tmp_path):
+    shutil.copytree(build.ROOT / "levels", tmp_path / "levels")
+    path = tmp_path.joinpath(*room_of(key).split(".")).with_suffix(".py")
+    own = blanks.solution(notebook_of(key), key[3:])
+    text = path.read_text(encoding="utf-8")
+    assert own in text
+    head = own.split("\n")[0]
+    path.write_text(text.replace(own, f'{head}\n    raise NotImplementedError("{key}")'), encoding="utf-8")
+    environment = build.environment(tmp_path, build.ROOT) | {"LEVELS_CORE": "yes"}
+    level = room_of(key).split(".")[1]
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINS, level],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode and f"NotImplementedError: {key}" in done.stderr, done.stderr
+
+
+# Filled.
+
+
+@pytest.mark.parametrize("key, body", RIGHT)
+def test_what_is_right_goes_on_and_is_built(key, body, run, monkeypatch):
+    monkeypatch.delenv("PYTEST_VERSION")
+    source, name = filled(key, body), notebook_of(key)
+    told, function = run(key, source)
+    assert re.fullmatch(key[3:] + r": right, with the record's bits \(\d+ cases\)\. Yours goes on, .*", told)
+    assert inspect.getsource(function) in source + "\n" and f"{key}" in progress.load()["exercises"]
+    notebook = build.from_text(build.ROOT, name)
+    for cell in notebook.cells:
+        if cell.source == CELLS[key]:
+            cell.source = source
+    built = rooms.export(notebook, name)[rooms.MARKER.match(source)[1] + ".py"].text
+    assert source.split("\n", 1)[1] in built
+    others = len(cells_of(name)) - 1
+    assert build.written_by(notebook, name).startswith(f"blanks: yours 1, the course's {others}")
+
+
+@pytest.mark.parametrize("key, body", OTHER)
+def test_what_is_right_with_other_bits_is_told_and_does_not_go_on(key, body, run):
+    told, function = run(key, filled(key, body))
+    assert re.match(key[3:] + r": right \(\d+ cases\), with other bits than the record\. .*, yours .*", told), told
+    assert told.endswith("The course's own goes on.")
+    assert inspect.getsource(function).strip() == blanks.solution(notebook_of(key), key[3:])
+
+
+@pytest.mark.parametrize("key, body", WRONG)
+def test_what_is_wrong_is_told_by_its_first_case_and_never_enters(key, body, run):
+    source, name = filled(key, body), notebook_of(key)
+    told, function = run(key, source)
+    assert told.startswith(f"{key[3:]}: not yet. ") and told.endswith(" The course's own goes on.")
+    assert ANSWERS[key].wrong[body] in told and len(told) < 700
+    assert inspect.getsource(function).strip() == blanks.solution(name, key[3:])
+    assert blanks.in_place(source, name, key[3:]) == blanks.filled(source, name, key[3:])
+
+
+KEY = "03-unbroadcast"
+HEAD = "#| export autodiff blank unbroadcast\n"
+BROKEN = {  # what may stand in a cell, and what is said
+    "def unbroadcast(dx, shape):\n    while True:\n        pass": "takes more than 2 s: does its loop come to an end?",
+    "def unbroadcast(dx, shape):\n    raise SystemExit": "raises SystemExit",
+    "def unbroadcast(dx, shape):\n    return dx.nothing": "raises AttributeError",
+    "def unbroadcast(dx):\n    return dx": "It is unbroadcast(dx), and is called as unbroadcast(dx, shape).",
+    "def unbroadcast(shape, dx):\n    return dx": "It is unbroadcast(shape, dx), and is called as unbroadcast(dx, shape).",
+    "def unbroadcast(dx, shape):\n    return dx[": "line 3 of its cell is no Python yet",
+    "def add_up(dx, shape):\n    return dx": "its cell must hold one function called `unbroadcast` and nothing beside it, "
+    "and holds `def add_up(dx, shape):`",
+    "def unbroadcast(dx, shape):\n    return dx\n\n\nprint(1)": "nothing beside it",
+    "unbroadcast = lambda dx, shape: dx": "nothing beside it",
+    "": "and holds nothing",
+    "def unbroadcast(dx, shape=1 / 0):\n    return dx": "It is unbroadcast(dx, shape=1 / 0), and is called as",
+    "def unbroadcast(dx: NoSuchName, shape):\n    return dx": "Its cell raises an error",
+    "def unbroadcast(dx, shape):\n    return [1.0] * 200_000": "What it gives cannot be compared",
+    "def unbroadcast(dx, shape):\n    return unbroadcast(dx, shape)": "raises RecursionError",
+}
+
+
+@pytest.mark.parametrize("written", BROKEN)
+def test_whatever_stands_in_the_cell_the_notebook_goes_on(written, run, monkeypatch, capsys):
+    monkeypatch.setattr(asking, "SECONDS", 2)
+    told, function = run(KEY, HEAD + written)
+    assert BROKEN[written] in told and told.startswith("unbroadcast: not yet. "), told
+    assert inspect.getsource(function).strip() == blanks.solution("03_low_level", "unbroadcast")
+
+
+def test_what_it_prints_while_it_is_tried_is_not_shown(run, capsys):
+    told, _ = run(KEY, filled(KEY, "print('here')\n" + ANSWERS[KEY].right[0]))
+    assert "right, with the record's bits" in told and "here" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rest", ["...", "return ...", "pass", "# soon\n    ...", ""])
+def test_a_stub_is_known_by_its_body(rest, run):
+    source = f'{HEAD}def unbroadcast(dx, shape):\n    """Added up."""\n    {rest}'
+    assert "not filled in" in run(KEY, source)[0]
+    assert "not filled in" in run(KEY, filled(KEY, "return 2 * ..."))[0]
+    assert "not filled in" in run(KEY, filled(KEY, "extra = len(dx.spec.shape)\n..."))[0]
+
+
+def test_what_is_right_today_is_tried_again_when_it_or_the_course_changes(run, noted, monkeypatch, tmp_path):
+    source = filled(KEY, ANSWERS[KEY].right[0])
+    assert not blanks.is_right(source, "03_low_level", "unbroadcast")
+    run(KEY, source)
+    assert blanks.is_right(source, "03_low_level", "unbroadcast")
+    assert blanks.is_right(source + "  # done", "03_low_level", "unbroadcast")
+    assert not blanks.is_right(source.replace("axis=0", "axis=1"), "03_low_level", "unbroadcast")
+    folder = Path(shutil.copytree(blanks.SOLUTIONS, tmp_path / "solutions"))
+    text = (folder / "low_level.py").read_text(encoding="utf-8")
+    (folder / "low_level.py").write_text(text.replace("extra = ", "more = extra = "), encoding="utf-8")
+    monkeypatch.setattr(blanks, "SOLUTIONS", folder)
+    assert not blanks.is_right(source, "03_low_level", "unbroadcast")
+
+
+def test_a_blank_without_a_solution_is_an_error_of_the_course(noted):
+    cell = nbformat.v4.new_code_cell("#| export autodiff blank nothing\ndef nothing():\n    ...")
+    with pytest.raises(BuildError, match=r"no function called nothing stands in solutions/blanks/low_level.py"):
+        rooms.export(nbformat.v4.new_notebook(cells=[cell]), "03_low_level")
+
+
+# In a kernel, and at the reader's desk.
+
+SCALED = '''
+# %%
+#| export memory blank scaled
+def scaled(x, by):
+    """x times a number."""
+    ...
+'''
+OWN = '''"""The blanks of notebook 01."""
+
+
+def scaled(x, by):
+    """x times a number."""
+    return x * by
+'''
+CASES = """
+import numpy as np
+
+from course.practice.asking import cases
+
+
+@cases("01-scaled")
+def scaled(mine, draw):
+    yield mine.on(x=2.0, by=3.0)
+    yield mine.on("drawn", draw.normal(size=3), 0.1)
+"""
+
+
+@pytest.fixture
+def course(built, tmp_path, monkeypatch):
+    """The tiny project with a blank in its first notebook, and with all of course/."""
+    root = tmp_path.resolve() / "project"
+    shutil.copytree(built, root)
+    kept = {name: (root / "course" / name).read_text(encoding="utf-8") for name in ("tasks.py",)}
+    unseen = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(build.ROOT / "course", root / "course", dirs_exist_ok=True, ignore=unseen)
+    for name, text in kept.items():
+        (root / "course" / name).write_text(text, encoding="utf-8")
+    with open(root / "course" / "practice" / "asking" / "hardware.py", "a", encoding="utf-8") as file:
+        file.write(CASES)
+    (root / "solutions" / "blanks").mkdir(parents=True)
+    (root / "solutions" / "blanks" / "hardware.py").write_text(OWN, encoding="utf-8")
+    path = root / "notebooks" / "text" / "01_hardware.py"
+    text = path.read_text(encoding="utf-8").replace("\n# %%\nalloc(2)\n", SCALED + "\n# %%\nscaled(alloc(2), 2.0)\n")
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(blanks, "SOLUTIONS", root / "solutions" / "blanks")
+    monkeypatch.setattr(blanks, "NOTED", root / ".course" / "blanks")
+    assert build.main(["01"], root) == 0
+    return root
+
+
+def outputs(notebook):
+    return ["".join(o.get("text", "") for o in cell.get("outputs", [])) for cell in notebook.cells]
+
+
+def fill(root, body, folder="notebooks"):
+    notebook = build.read_notebook(root, "01_hardware", folder)
+    (cell,) = [cell for cell in notebook.cells if build.blank_in(cell.source)]
+    cell.source = cell.source.replace("...", body)
+    return notebook
+
+
+def test_a_kernel_fills_what_is_empty_and_builds_what_is_right(course):
+    told = "".join(outputs(build.read_notebook(course, "01_hardware")))
+    assert "scaled: not filled in, so the course's own goes on\n" in told
+    assert "blanks: yours 0, the course's 1 (scaled)\n" in told
+    memory = course / "levels" / "hardware" / "memory.py"
+    assert OWN.split("\n\n\n")[1] in memory.read_text(encoding="utf-8")
+    for body, said, own in (
+        ("return by * x", "right, with the record's bits", 1),
+        ("return x", "x = 2, by = 3: 6, yours 2", 0),
+    ):
+        notebook = fill(course, body)
+        build.write_notebook(course, "01_hardware", notebook)
+        build.execute(notebook, "01_hardware", course)
+        told = "".join(outputs(notebook))
+        assert said in told and f"blanks: yours {own}, the course's {1 - own}" in told
+        assert ("return by * x" in memory.read_text(encoding="utf-8")) == bool(own)
+        build.write_notebook(course, "01_hardware", build.from_text(course, "01_hardware"))
+
+
+def test_a_change_of_the_solution_is_a_change_of_the_notebook(course, monkeypatch):
+    text, notebook = build.from_text(course, "01_hardware"), build.read_notebook(course, "01_hardware")
+    assert build.stale(course, "01_hardware", text, notebook) == ""
+    path = blanks.SOLUTIONS / "hardware.py"
+    path.write_text(OWN.replace("x * by", "by * x"), encoding="utf-8")
+    assert build.stale(course, "01_hardware", text, notebook)
+
+
+def test_at_the_desk_a_filled_blank_stays_when_the_course_moves_around_it(course):
+    assert desk.open_desk(course) == []
+    notebook = fill(course, "return by * x", build.MINE)
+    nbformat.write(notebook, course / build.MINE / "01_hardware.ipynb")
+    source = next(cell.source for cell in notebook.cells if build.blank_in(cell.source))
+    blanks.note(source, "01_hardware", "scaled", True)  # as the kernel does
+    built = course / build.MINE / "levels" / "hardware" / "memory.py"
+    built.write_text(rooms.export(notebook, "01_hardware")["memory.py"].text, encoding="utf-8")
+    path = course / "notebooks" / "text" / "01_hardware.py"
+    text = path.read_text(encoding="utf-8")
+    text = text.replace("LOG = []", "LOG = list()").replace(
+        '"""x times a number."""', '"""x times a number, a copy."""'
+    )
+    path.write_text(text, encoding="utf-8")
+    assert "What you wrote is still there" in desk.open_desk(course)[0]
+    mine = build.read_notebook(course, "01_hardware", build.MINE)
+    assert [cell.source for cell in mine.cells if build.blank_in(cell.source)] == [source]
+    assert not any(cell.cell_type == "raw" for cell in mine.cells)
+    written = built.read_text(encoding="utf-8")
+    assert "LOG = list()" in written and "return by * x" in written

@@ -1,0 +1,126 @@
+"""How long the notebooks take: no core over 90 minutes, no other over 45, and each heading says what is counted."""
+
+import nbformat
+import pytest
+
+from course import build
+from course.build import minutes
+from course.build.rooms import BuildError, code_of
+
+NAMES = build.all_in(build.ROOT)
+LIMIT = {"core": 90, "more": 45}  # minutes
+FOLDED, LONGEST = 250, 25  # lines: folded in a notebook, shown in a cell
+MISSES = {  # where a notebook does not get there, how far it is: minutes, and shown cells that are too long. They may only shrink
+    "01_hardware": (220, 11),
+    "02_kernels": (201, 10),
+    "03_low_level": (220, 13),
+    "04_mid_level": (187, 6),
+    "05_high_level": (186, 7),
+}
+
+
+def cells_of(name):
+    return build.from_text(build.ROOT, name).cells
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_takes_no_longer_than_it_may(name, tell):
+    found = minutes.sections(cells_of(name), build.ROOT)
+    folded = sum(section.folded for section in found if section.timed)
+    tell("minutes of the notebooks, counted", f"{name:<24} {minutes.total(found):>6.1f} min, {folded:>4} lines folded")
+    most = MISSES[name][0] if name in MISSES else LIMIT["more" if name.startswith("more/") else "core"]
+    assert minutes.total(found) <= most, minutes.table(name, found)
+    assert folded <= FOLDED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_shown_cell_is_too_long(name):
+    long = []
+    for number, cell in enumerate(cells_of(name), 1):
+        if cell.cell_type == "code" and "hide-input" not in cell.metadata.get("tags", []):
+            lines = len(code_of(cell.source))
+            long += [build.title(number, cell.source) + f": {lines} lines"] * (lines > LONGEST)
+    assert len(long) <= MISSES.get(name, (0, 0))[1], "\n".join(long)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MISSES])
+def test_a_heading_says_what_is_counted(name):
+    found = minutes.broken(minutes.sections(cells_of(name), build.ROOT))
+    assert not found, "\n".join([*found, "run `python -m course.build.minutes`"])
+
+
+# The rule.
+
+
+def notebook(*cells):
+    new = nbformat.v4
+    return [new.new_markdown_cell(c) if c.startswith(("#  ", "## ", "A ")) else new.new_code_cell(c) for c in cells]
+
+
+def section(*cells, root=build.ROOT):
+    (_, found) = minutes.sections(notebook("## Title (3 min)", *cells), root)
+    return found
+
+
+def test_words_lines_questions_figures_and_blanks_are_counted():
+    question = "checks.predict(\n    'Why?', 1, 'So.'\n)"
+    found = section(
+        "A word or two, [with](https://example.org/some words) `code` and a block:\n\n```\nno words\n```",
+        "# a comment\nx = 1\n\n",
+        question,
+        "widgets.explore(f)",
+        "#| export room blank f\ndef f():\n    ...",
+    )
+    assert found[3:] == (9, 5, 2, 1, 0)
+    assert found.minutes == 9 / 200 + 5 / 7 + 2 + 3 and found.rounded == 6
+
+
+def test_a_wide_line_counts_twice():
+    assert section(f"x = {'1' * 88}").lines == 1 and section(f"x = {'1' * 89}").lines == 2
+
+
+def test_what_is_folded_counts_nothing():
+    hidden, asked = notebook("x = 1\ny = 2", "checks.predict(\n1, 2, 3)")
+    for cell in (hidden, asked):
+        cell.metadata["tags"] = ["hide-input"]
+    (_, found) = minutes.sections([*notebook("## Title (3 min)"), hidden, asked], build.ROOT)
+    assert found[3:] == (0, 0, 1, 0, 2)
+    assert section("A \n<details><summary>Hint</summary>so many words</details>\nB").words == 2
+
+
+def test_of_a_second_version_only_what_changed_is_new():
+    first = "def f(x):\n    y = x\n    return y"
+    assert section(first, first.replace("y = x", "y = x + 1")).lines == 3 + 1
+    assert section(first, first.replace("f(x)", "g(x)")).lines == 3 + 3
+
+
+def test_source_that_is_shown_counts(tmp_path):
+    module = tmp_path / "levels_more" / "gpu.py"
+    module.parent.mkdir()
+    module.write_text(
+        "'''Text.'''\n\n\n@cached\ndef f(x):\n    # why\n    return x\n\n\nclass C:\n    def g(self):\n        return 1\n"
+    )
+    ways = {
+        "from levels_more.gpu import f\npage.source(f)": 3,
+        "from levels_more import gpu\npage.source(gpu.f, gpu.C.g)": 3 + 2,
+        "from levels_more.gpu import C as K\npage.source(K)": 3,
+        "from levels_more import gpu\npage.source(gpu)": 6,
+        "import levels_more.gpu\npage.source(levels_more.gpu.f)": 3,
+        "from levels_more import f\npage.source(f)": 3,  # which its front hands on
+        "def h():\n    pass\npage.source(h)": 1,  # shown above
+    }
+    for source, lines in ways.items():
+        assert section(source, root=tmp_path).lines == 2 + lines, source
+    with pytest.raises(BuildError, match="gpu.nothing: no function or class is called so in levels_more"):
+        section("from levels_more import gpu\npage.source(gpu.nothing)", root=tmp_path)
+
+
+def test_minutes_are_written_beside_the_headings():
+    text = "# %% [markdown]\n# # Title\n# ## One\n# word\n# ## Two (9 min, optional)\n# ## Build\n"
+    cells = notebook("#  Title\n## One\nword\n## Two (9 min, optional)\n## Build")
+    found = minutes.sections(cells, build.ROOT)
+    assert minutes.written(text, found) == text.replace("One", "One (1 min)").replace("9 min", "1 min")
+    assert minutes.broken(found) == [
+        "One: 1 min are counted, the heading says none",
+        "Two: 1 min are counted, the heading says 9",
+    ]
