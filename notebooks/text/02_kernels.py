@@ -14,7 +14,7 @@ build.watch("02_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (5 min)
+# ## A surprise to begin with (2 min)
 #
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
@@ -65,7 +65,7 @@ for n in (10, 100):
 # %% [markdown]
 # This level is about both: the loop, and what it costs to call one.
 #
-# ## A first kernel (2 min)
+# ## A first kernel (4 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
 # instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a
@@ -95,7 +95,7 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} ms")
 
 # %% [markdown]
-# ## Compiled once (24 min)
+# ## Compiled once (3 min)
 #
 # The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled, in a
 # folder. The danger is a **stale** kernel: you change a function, and the old program runs. numba's own cache looks at the
@@ -379,7 +379,7 @@ def rebound(names):
 
 
 # %% [markdown]
-# ## One table (7 min)
+# ## One table (5 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two, `KERNELS`. A GPU is one
 # more column of this table (in `more/02_machines`). It is a `dict` that prints as a table and knows when it was changed.
@@ -465,7 +465,7 @@ KERNELS
 # %% [markdown]
 # One row, one column. Nothing is compiled yet.
 #
-# ## One way in (25 min)
+# ## One way in (6 min)
 #
 # Who calls a kernel has to know the shape and the dtype of its result. Level 1 keeps both in a buffer's `Spec`, with the
 # device. Here is one of three numbers:
@@ -765,7 +765,7 @@ del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 
 # %% [markdown]
-# ## One scalar function, one loop (28 min)
+# ## One scalar function, one loop (6 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -1109,7 +1109,7 @@ launch("add", out, cpu.put(np.ones((2, 3))), cpu.put(np.arange(3.0)))
 out.numpy()
 
 # %% [markdown]
-# ## Many numbers become one (14 min)
+# ## Many numbers become one (5 min)
 #
 # A sum is not elementwise: many numbers become one. Such ops have a pattern of their own. We write how *one* more number is
 # taken in, and it is put into a loop. Seen as `[before, summed, after]` it is always the same loop, for any axis. Along a row
@@ -1276,7 +1276,7 @@ checks.predict(
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## Products and rows (10 min)
+# ## Products and rows (4 min)
 #
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory.
 
@@ -1399,7 +1399,7 @@ for call in calls:
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# ## Your own kernel (14 min)
+# ## Your own kernel (5 min)
 #
 # A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Every level above would run
 # it. But is it right? So a new kernel is tried first: on random numbers and on special ones, with every index checked, its own
@@ -1558,7 +1558,7 @@ checks.predict(
 )
 
 # %% [markdown]
-# ## The two tasks on this level (18 min)
+# ## The two tasks on this level (6 min)
 #
 # ### Data
 #
@@ -1764,7 +1764,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (4 min)
+# ## What this level cost (3 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 

@@ -45,7 +45,7 @@ f(2 + 1e-20j).imag / 1e-20
 # little more than numbers. Ours will not carry the derivative along. They will write down what happens, and we read it
 # backwards afterwards.
 #
-# ## A number that knows its operations (20 min)
+# ## A number that knows its operations (6 min)
 #
 # Python hands `x * w` to the type of `x`. So a number of a type of our own can do more than multiply:
 
@@ -347,7 +347,7 @@ def number_tensor(value, kind, name, spec):
 
 
 # %% [markdown]
-# ## The door (14 min)
+# ## The door (5 min)
 #
 # Every op passes here. The plan of level 2 knows the result's shape, dtype and device. Then the **engine** on duty decides
 # what is done. Today there is one engine: it finds memory for the result and runs the kernel at once, which is called
@@ -558,7 +558,7 @@ for call in wrong:
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# ## The gradient at a point, by hand and by a nudge (1 min)
+# ## The gradient at a point, by hand and by a nudge (3 min)
 #
 # Take one neuron and one row: `p = x·w + b`, and the loss `l = (p - y)²`. How does the loss change when `w` does? By hand,
 # with the chain rule: `2·(p - y)·x`. Or by a nudge: move `w` a little up and a little down, and compare. We try both at
@@ -579,7 +579,7 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
 # By hand it is exact, and takes a person for each program. The nudge takes no person, but two runs for each weight, and it
 # rounds. We look for a way that is exact and takes no person.
 #
-# ## The tape (49 min)
+# ## The tape (20 min)
 #
 # Now someone listens at the door. A **tape** writes down each op that passes while it is open: its name, its inputs, its
 # result. That is a list, and we can print it. Any object with such a list may listen:
@@ -1111,7 +1111,7 @@ for _ in range(2):
     print("x.grad", float(x.grad))
 
 # %% [markdown]
-# ## A part that owns variables (7 min)
+# ## A part that owns variables (2 min)
 #
 # An optimizer wants a list of all variables. A **module** finds them: in its attributes, and in the lists, dicts and modules
 # that it has as attributes.
@@ -1189,7 +1189,7 @@ net = Net([2, 4, 8, 1])
 print(net.count(), "numbers in", *net.named(Variable))
 
 # %% [markdown]
-# ## An op of your own, on every level (2 min)
+# ## An op of your own, on every level (3 min)
 #
 # What does a new op need? A row in each table: a kernel and its plan on level 2, a rule on this level. Here is x³, whose slope
 # at 2 we know:
@@ -1214,7 +1214,7 @@ print(float(y), float(tape.gradient(y, x)), "meets a nudge:", meets_nudge(cube, 
 # Two rows and a name, and it has loops for any shapes, float32 and float64, and a gradient, whose rule is made of ops that
 # have their own.
 #
-# ## A train step (7 min)
+# ## A train step (6 min)
 #
 # ### Data
 
@@ -1294,7 +1294,7 @@ print(f"{launches} launches and {nbytes:,} bytes a step")
 # So comfort has a price: more launches, and a larger cost for each. Level 1 took 0.05 µs for this very step. In the rest of
 # this notebook we buy that back.
 #
-# ## Written down, not run (21 min)
+# ## Written down, not run (5 min)
 #
 # Who stands at the door decides what is done. So far an engine ran each op at once. Here is another one, which says what the
 # plan knows and runs nothing. What it gives back is memory in which nobody has put a number:
@@ -1537,7 +1537,7 @@ def talks(rows, target):
 trace(talks, signature)[0]
 
 # %% [markdown]
-# ## Making it smaller (9 min)
+# ## Making it smaller (5 min)
 #
 # Now that the step is data, we can change it. A **pass** takes a graph and gives a graph that computes the same with less. The
 # first throws away what nothing needs: *dead-code elimination*. (`rebuilt` is a tool for the next two passes.)
@@ -1648,7 +1648,7 @@ graph_drawing(graph, ["rows", "target"])
 # %% [markdown]
 # Grey runs forward to the loss, green runs back, and purple is the update.
 #
-# ## One program for the whole step (44 min)
+# ## One program for the whole step (10 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
@@ -2197,7 +2197,7 @@ print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batch
 # %% [markdown]
 # The same hundred losses as before, to the last bit.
 #
-# ## When a step does not split (64 min, optional)
+# ## When a step does not split (15 min, optional)
 #
 # A net with dozens of units is too much to write out number by number. Such a graph stays a list of launches. But elementwise
 # ops that follow each other become one loop, written with the assembler too: the values stay in registers, where a launch for
@@ -2835,7 +2835,7 @@ print(
 # can write.
 
 # %% [markdown]
-# ## `function` (30 min)
+# ## `function` (6 min)
 #
 # Who calls a compiled function should not have to know all this. For each **signature**, the Specs of the tensors and the
 # values of everything else, the function is traced once, and its program kept.
@@ -3261,7 +3261,7 @@ print({type(program).__name__ for program, _ in compiled.programs.values()})
 # `Launches` is a list of kernels, run one by one; `Rows` is the one program. While your kernel is in use, the step is
 # launched. After it, the program is there again.
 #
-# ## The two tasks on this level (9 min)
+# ## The two tasks on this level (4 min)
 #
 # ### Model, training
 #
@@ -3379,7 +3379,7 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# ## What this level cost (5 min)
+# ## What this level cost (3 min)
 
 # %% tags=["hide-input"]
 checks.predict(

@@ -49,7 +49,7 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # of the bill. Later in this notebook we tell it, and see the sign turn. A model is only as good as the columns it is given,
 # and real models take many columns. So they are made of parts, and each part has to look after its own weights.
 #
-# ## A part owns its variables (25 min)
+# ## A part owns its variables (12 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # It makes them when it first sees an input, because only then is its width known.
@@ -344,7 +344,7 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (14 min)
+# ## What is wrong: losses (8 min)
 #
 # A **loss** says in one number how wrong a prediction is. All losses share the end: what each sample gives is weighted, if
 # somebody has weights, and averaged. We begin with the weights, one for each sample:
@@ -533,7 +533,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # %% [markdown]
 # At z = -50 the model is as wrong as before. The loss is 50, and the gradient -1: each unit more of z takes one off the loss.
 #
-# ## What to do about it: optimizers (16 min)
+# ## What to do about it: optimizers (8 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. Many remember something of each variable from step to
 # step, so an optimizer owns variables too, and it is a module like a layer: its state can be saved, and put back. What it
@@ -705,7 +705,7 @@ for rate in (0.1, 0.1, 0.001):
     print(f"rate {rate}: w = {float(w):.4f}")
 
 # %% [markdown]
-# ## The race (16 min)
+# ## The race (8 min)
 #
 # Which optimizer is the fastest, and does it matter? We begin with the plainest one and real numbers: the mass of 342
 # penguins in kg from three measures in mm, as they stand in the table.
@@ -882,7 +882,7 @@ print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, ki
 # of its own, and so does batch normalization (see *More layers*).
 
 # %% [markdown]
-# ## Data that arrives in batches (51 min)
+# ## Data that arrives in batches (12 min)
 #
 # So far every row lay in one array. Real data may be a folder of files or a stream, and a step wants it in batches, in another
 # order each time. Python has something for one element after the other, the generator. It has one flaw:
@@ -1554,7 +1554,7 @@ slow = Dataset.from_tensor_slices(np.arange(100_000.0)).batch(1000).map(lambda x
 figures.pipeline(slow, next(iter(slow)))
 
 # %% [markdown]
-# ## Columns that are no numbers (33 min)
+# ## Columns that are no numbers (10 min)
 #
 # The lines at the beginning could not know the species: a species is a word. A model wants one matrix of numbers, and what
 # people collect is a table of numbers, words and gaps. Somebody has to say what becomes of each column. (The names here are
@@ -1941,7 +1941,7 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # column is worth what it says beyond the others.
 
 # %% [markdown]
-# ## How good is it: metrics (12 min)
+# ## How good is it: metrics (5 min)
 #
 # A loss is made for its gradient. People ask another thing: how many are right? That is the **accuracy**. Nothing could be
 # trained on it, for it does not change when a weight changes a little, and so its gradient is 0.
@@ -2101,7 +2101,7 @@ judge.over(truth, said, [*np.arange(100).reshape(10, 10), [100]])
 print(f"accuracy {accuracy.result():.3f}")
 
 # %% [markdown]
-# ## The two tasks on this level (9 min)
+# ## The two tasks on this level (6 min)
 #
 # ### Data
 
@@ -2226,7 +2226,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Nine in ten, where the commoner answer alone would be right in about half of all cases.
 #
-# ## What this level cost (7 min)
+# ## What this level cost (3 min)
 #
 # How many lines, how many launches, how many bytes? Op by op, as on level 3, and for the same thousand steps of the first task:
 
