@@ -13,6 +13,68 @@ class Answers(NamedTuple):
 
 
 ANSWERS = {
+    "01-line_slopes": Answers(
+        right=[
+            """
+de = 2.0 * (1.0 / n * error)
+return [de * value for value in row], de
+""",
+            """
+g = 1.0 / n
+de = error * g + error * g
+dw = []
+for value in row:
+    dw.append(value * de)
+return dw, de
+""",
+        ],
+        other_bits=["de = 2.0 * error / n\nreturn [value * de for value in row], de"],
+        wrong={
+            "de = error / n\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours 0.2",
+            "de = 2.0 * error\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours 4",
+            "de = error * error / n\nreturn [value * de for value in row], de": "yours",
+            "de = -2.0 * error / n\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours -0.4",
+            "de = 2.0 * error / n\nreturn row, de": "n = 10: dw",
+            "de = 2.0 * error / n\nreturn [value * error for value in row], de": "n = 10: dw",
+            "de = 2.0 * float(error) / n\nreturn [value * de for value in row], de": "on registers",
+        },
+    ),
+    "01-subtract": Answers(
+        right=[
+            'instruction = "fsub"\nreturn arithmetic(instruction, x, y)',
+            'return arithmetic("f" + "sub", x, y)',
+        ],
+        wrong={
+            'return arithmetic("fsub", y, x)': "5 - 3: 2, yours -2",
+            'return arithmetic("fadd", x, y)': "5 - 3: 2, yours 8",
+            'return arithmetic("fdiv", x, y)': "5 - 3: 2, yours 1.66",
+            "return x": "5 - 3: 2, yours 5",
+            'return arithmetic("sub", x, y)': "raises",
+            'arithmetic("fsub", x, y)': "raises",
+        },
+    ),
+    "01-flat": Answers(
+        right=["return column + width * row", "start = row * width\nreturn start + column"],
+        wrong={
+            "return row + width * column": "x[1, 2] of width 3: 5, yours 7",
+            "return row + column": "x[1, 2] of width 3: 5, yours 3",
+            "return row * width": "x[1, 2] of width 3: 5, yours 3",
+            "return row * (width + column)": "yours",
+            "return row * width + column + 1": "x[1, 2] of width 3: 5, yours 6",
+            "return int(row) * int(width) + int(column)": "on registers",
+        },
+    ),
+    "01-descend": Answers(
+        right=["step = learning_rate * slope\nreturn w - step", "return w - slope * learning_rate"],
+        wrong={
+            "return w + learning_rate * slope": "learning_rate = 0.5: 0, yours 2",
+            "return w - slope": "learning_rate = 0.5: 0, yours -1",
+            "return learning_rate * slope": "learning_rate = 0.5: 0, yours 1",
+            "return w - learning_rate": "learning_rate = 0.5: 0, yours 0.5",
+            "return w * (1.0 - learning_rate * slope)": "yours",
+            "return float(w) - learning_rate * slope": "on registers",
+        },
+    ),
     "01-through_relu": Answers(
         right=[
             "return [select(h[k] <= 0.0, 0.0, dot(d, w[k])) for k in range(len(h))]",
