@@ -61,13 +61,14 @@ def wrong(key, why):
 
 
 def cells(name):
-    """A notebook's exercise cells, each with the text before it: {key: (text, code)}."""
-    found, texts = {}, []
-    for cell in jupytext.read(build.ROOT / "notebooks" / "text" / f"{name}.py").cells:
-        texts += [cell.source] * (cell.cell_type == "markdown")
-        for key in re.findall(r'^exercises\.check\("(.*?)"', cell.source, re.MULTILINE):
-            found[key] = texts[-1], cell.source
-    return found
+    """The exercise cells of a notebook and of those that branch off, each with the text before it: {key: (text, code)}."""
+    found, texts, folder = {}, [], build.ROOT / "notebooks"
+    for path in (folder / "text" / f"{name}.py", *sorted(folder.glob(f"more/text/{name[:2]}_*.py"))):
+        for cell in jupytext.read(path).cells:
+            texts += [cell.source] * (cell.cell_type == "markdown")
+            for key in re.findall(r'^exercises\.check\("(.*?)"', cell.source, re.MULTILINE):
+                found[key] = texts[-1], cell.source
+    return dict(sorted(found.items()))
 
 
 def test_each_exercise_has_a_stub_a_check_a_solution_and_wrong_ones():
