@@ -135,11 +135,9 @@ def graph_passed(mine, said, program, shapes):
         raise Wrong(f"{said} changes the graph that it is given: make another one")
     known, told = {}, []
     for node in result.nodes:
-        of = node.attrs.get("of")
-        if node.op == "variable" and of is not w:
-            continue  # tracing writes down all variables that there are
         if not known.keys() >= {*node.inputs}:
             raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
+        of = node.attrs.get("of")
         leaf = of.numpy() if node.op == "constant" else of if node.op == "input" else None
         told.append((node.op, [known[x] for x in node.inputs], leaf))
         known[node] = len(known)
