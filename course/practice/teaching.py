@@ -45,8 +45,7 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
         (
             "A surprise to begin with",
             "Data that arrives in batches",
-            "Columns that are no numbers",
-            "How good is it: metrics",
+            "The surprise, explained",
         ),
     ),
     ("Pause", 15),

@@ -8,7 +8,6 @@
 # %%
 from course import build
 from course.figures import page
-from course.practice import exercises
 
 build.watch("more/04_layers")
 
@@ -142,6 +141,8 @@ print(words(np.array([[0, 4], [4, 4]])).shape, words)
 # (About 5 lines. Hint: the shape that `build` gets is that of x; `"ones"` is an initializer.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("04-1")
 
 

@@ -8,7 +8,6 @@
 # %%
 from course import build
 from course.figures import page
-from course.practice import exercises
 
 build.watch("more/04_losses")
 
@@ -126,6 +125,8 @@ print(known("loss", LOSSES, "mae"), *LOSSES, sep="\n")
 # Who takes the mean, and who looks after the weights of the samples?)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("04-2")
 
 

@@ -8,7 +8,7 @@
 # %%
 from course import build
 from course.figures import page
-from course.practice import checks, exercises
+from course.practice import checks
 
 build.watch("more/04_metrics")
 
@@ -199,6 +199,9 @@ print(*METRICS, sep=", ")
 # `ratio` gives 0 where there is nothing to divide by.)
 
 # %%
+from course.practice import exercises
+from levels_more.metrics import BinaryAccuracy, ratio
+
 exercises.begin("04-4")
 
 

@@ -8,7 +8,6 @@
 # %%
 from course import build, tasks
 from course.figures import page, race, widgets
-from course.practice import exercises
 
 build.watch("more/04_optimizers")
 
@@ -275,6 +274,8 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 # what is remembered, as in `RMSprop`.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("04-3")
 
 
