@@ -139,4 +139,94 @@ return apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False) if extr
             "return dx.numpy().sum(axis=0, keepdims=True)": "Tensor, yours float64[1, 4]",
         },
     ),
+    "03-write_down": Answers(
+        right=["records.append((op, inputs, attrs, y))", "records += [(op, inputs, attrs, y)]"],
+        wrong={
+            "records.append(op)": "after add the ops of the records are",
+            "records.append((inputs, op, attrs, y))": "yours",
+            "records.insert(0, (op, inputs, attrs, y))": "after multiply, add, exp",
+            "records = records + [(op, inputs, attrs, y)]": "'add', yours 'none'",
+            "return (op, inputs, attrs, y)": "'add', yours 'none'",
+            "records.append((op, inputs, y))": "a record holds",
+        },
+    ),
+    "03-times_back": Answers(
+        right=["return dy * other", "return other * dy"],
+        wrong={
+            "return dy": "3.0, yours 1.0",
+            "return other": "yours",
+            "return dy + other": "3.0, yours 4.0",
+            "return dy / other": "yours",
+            "return dy * other * other": "3.0, yours 9.0",
+            "dy * other": "None",
+        },
+    ),
+    "03-hand_on": Answers(
+        right=[
+            """
+if x in gradients:
+    share = gradients[x] + share
+gradients[x] = share
+""",
+            "gradients[x] = share if x not in gradients else gradients[x] + share",
+        ],
+        wrong={
+            "gradients[x] = share": "x gets 2.0 and 2.0: x has: 4, yours 2",
+            "gradients[x] = gradients[x] + share": "KeyError",
+            "gradients.setdefault(x, share)": "4, yours 2",
+            "gradients[x] = share + share": "2, yours 4",
+            "gradients = {x: share}": "yours None",
+            """
+for each in gradients:
+    gradients[each] = gradients[each] + share
+gradients.setdefault(x, share)
+""": "another tensor has: 5, yours 7",
+        },
+    ),
+    "03-needed_by": Answers(
+        right=[
+            """
+seen, waiting = set(), list(wanted)
+while waiting:
+    node = waiting.pop()
+    if node not in seen:
+        seen.add(node)
+        waiting.extend(node.inputs)
+return [node for node in nodes if node in seen]
+""",
+            """
+keep = list(wanted)
+for node in nodes[::-1]:
+    if node in keep:
+        keep.extend(node.inputs)
+return [node for node in nodes if node in keep]
+""",
+        ],
+        wrong={
+            "return nodes": "yours",
+            "return [node for node in nodes if node in wanted]": "yours",
+            """
+needed = set(wanted)
+for node in nodes:
+    if node in needed:
+        needed.update(node.inputs)
+return [node for node in nodes if node in needed]
+""": "of x, exp, add, mean, wanted mean: left are: 'x add mean', yours 'add mean'",
+            """
+needed = set(wanted)
+for node in reversed(nodes):
+    if node in needed:
+        needed.update(node.inputs)
+return list(reversed([node for node in nodes if node in needed]))
+""": "yours",
+            """
+needed = set(wanted)
+for node in reversed(nodes):
+    if node in needed:
+        needed.update(node.inputs)
+return needed
+""": "expected a list of nodes",
+            "return [node for node in nodes if node.inputs or node in wanted]": "yours",
+        },
+    ),
 }

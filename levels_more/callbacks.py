@@ -1,15 +1,13 @@
 """Callbacks: listeners around the training loop."""
 
-# Built from 05_high_level.ipynb: edit there, then run its last cell.
-
 import csv
 import math
 from pathlib import Path
 
-from levels.low_level import Variable, trace, without_dead
-from levels.mid_level import at_least, from_zero, positive
-
-from .loops import Callback, alone
+from levels.high_level import Callback
+from levels.low_level import Variable, dce, trace
+from levels.mid_level import at_least, positive
+from levels_more.fitting import alone
 
 RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better
 
@@ -22,7 +20,7 @@ class Monitor(Callback):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
         # its sign does not count, as in Keras
         size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
-        self.monitor, self.min_delta = monitor, from_zero(f"{type(self).__name__}: min_delta", size)
+        self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
         self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
 
     def on_train_begin(self):
@@ -90,7 +88,7 @@ class ReduceLROnPlateau(Monitor):
         super().__init__(monitor, mode, min_delta)
         self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
         self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
-        self.min_lr = from_zero("ReduceLROnPlateau: min_lr", min_lr)
+        self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
 
     def on_epoch_end(self, epoch, logs):
         optimizer, better = self.model.training.optimizer, self.better(logs)
@@ -147,7 +145,7 @@ def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
 
-    graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
+    graph = dce(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
     names, drawn = {}, GraphDef()
     for number, node in enumerate(graph.nodes):

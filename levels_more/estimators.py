@@ -1,7 +1,5 @@
 """Models in the company of scikit-learn: estimators that make and fit a model."""
 
-# Built from 05_high_level.ipynb: edit there, then run its last cell.
-
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -9,9 +7,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from levels.high_level import Sequential
 from levels.mid_level import RANDOM, Adam, BinaryCrossentropy, Dense
-
-from .models import Sequential
 
 
 class Estimator(BaseEstimator):

@@ -1,15 +1,12 @@
 """Feature columns: a dict of numbers, words and gaps becomes one matrix."""
 
-# Built from 04_mid_level.ipynb: edit there, then run its last cell.
-
 import hashlib
 import reprlib
 
 import numpy as np
 
 from levels.low_level import concat, constant, gather, one_hot
-
-from .layers import Layer, at_least, known
+from levels.mid_level import Layer, at_least, known
 
 
 class FeatureColumn:
@@ -216,7 +213,7 @@ def crossed_column(keys, hash_bucket_size):
 
     def ids(features):
         parts = [values_of(features, key) if isinstance(key, str) else key.ids(features) for key in keys]
-        rows = zip(*(part.tolist() for part in parts))
+        rows = zip(*(part.tolist() for part in parts), strict=True)
         found = [-1 if any(map(is_missing, row)) else bucket_of(row, hash_bucket_size) for row in rows]
         return np.array(found, np.int64)
 

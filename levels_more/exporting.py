@@ -1,7 +1,5 @@
 """A model for those who have no `levels`: ONNX."""
 
-# Built from 05_high_level.ipynb: edit there, then run its last cell.
-
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +7,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from levels.hardware import DEVICES
-from levels.low_level import Variable, shared, trace, without_dead
-
-from .loops import alone, listed
-from .saving import check_built, replace
+from levels.low_level import Variable, dce, trace
+from levels_more.fitting import alone, listed
+from levels_more.passes import cse
+from levels_more.saving import check_built, replace
 
 ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
 ONNX.update(relu="Relu", sigmoid="Sigmoid", tanh="Tanh", softmax="Softmax", log_softmax="LogSoftmax", gather="Gather")
@@ -23,7 +21,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 def traced(model, rows):
     """The graph of a prediction for so many rows."""
     specs = [DEVICES[-1].spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
-    graph = without_dead(shared(trace(lambda *x: model(alone(x)), specs)[0]))
+    graph = dce(cse(trace(lambda *x: model(alone(x)), specs)[0]))
     if graph.updates:
         raise ValueError(f"export: a prediction of {model.name} assigns to a variable; in ONNX nothing can")
     for node in graph.ops:
@@ -90,7 +88,7 @@ def onnx_graph(model):
             names[node] = writer.op(row, results.get(node))
     given = [info(f"x{k}", spec.dtype, ["rows", *spec.shape[1:]]) for k, spec in enumerate(model.input_specs)]
     gives = []
-    for k, (node, twin) in enumerate(zip(two.outputs, three.outputs)):
+    for k, (node, twin) in enumerate(zip(two.outputs, three.outputs, strict=True)):
         if names[node] != f"y{k}":  # an input that goes straight through, or a result that is an output twice
             writer.op(("Identity", [names[node]], {}), f"y{k}")
         gives.append(info(f"y{k}", node.spec.dtype, both(node.spec.shape, twin.spec.shape, "rows")))
@@ -154,7 +152,7 @@ def slice_row(x, slices):
         first, last = (far, -far) if (step or 1) < 0 else (0, far)
         return first if start is None else start, last if stop is None else stop, step or 1
 
-    starts, stops, steps = map(list, zip(*(bounds(*part) for part in slices)))
+    starts, stops, steps = map(list, zip(*(bounds(*part) for part in slices), strict=True))
     return "Slice", [x, starts, stops, list(range(len(slices))), steps], {}
 
 

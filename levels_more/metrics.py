@@ -1,16 +1,14 @@
 """Metrics: how good a model is, over all batches so far."""
 
-# Built from 04_mid_level.ipynb: edit there, then run its last cell.
-
 import functools
 import re
 
 import numpy as np
 
 from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
+from levels.mid_level import LOSSES, Loss, Made, at_least, check_probabilities, positive
 
-from .layers import Made, at_least, from_zero
-from .losses import LOSSES, Loss, check_classes, check_probabilities, weighted
+from .losses import check_classes, weighted
 
 
 def snake_case(name):
@@ -33,7 +31,7 @@ class Metric(Made, Module):
         self.name = name or snake_case(type(self).__name__)
         self.state = None  # variables, made for the first batch
 
-    check = Loss.check  # that the shapes are equal
+    probabilities, check = False, Loss.check  # that the shapes are equal
     __repr__ = Loss.__repr__
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -51,7 +49,7 @@ class Metric(Made, Module):
         new = self.sums(weight, *parts)
         if self.state is None:
             self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
-        for variable, value in zip(self.state, self.merged(*new)):
+        for variable, value in zip(self.state, self.merged(*new), strict=True):
             variable.assign(value)
 
     def sums(self, weight, *parts):
@@ -60,7 +58,7 @@ class Metric(Made, Module):
 
     def merged(self, *new):
         """The state, with what a new batch has to say."""
-        return [old + x for old, x in zip(self.state, new)]
+        return [old + x for old, x in zip(self.state, new, strict=True)]
 
     def formula(self, count, total):
         return ratio(total, count)
@@ -86,7 +84,7 @@ class BinaryAccuracy(Metric):
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
         if not isinstance(threshold, np.ndarray):  # several, for AUC
-            from_zero(f"{self.name}: the threshold", threshold, 1.0)
+            positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
         self.threshold = threshold
 
     def check(self, y_true, y_pred):

@@ -1,7 +1,5 @@
 """A model that leaves the house: a folder of data, without any code."""
 
-# Built from 05_high_level.ipynb: edit there, then run its last cell.
-
 import functools
 import hashlib
 import json
@@ -18,11 +16,12 @@ import numpy as np
 import safetensors.numpy
 
 from levels import low_level, mid_level
+from levels.high_level import Model, Sequential
 from levels.low_level import Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
-
-from .loops import Training
-from .models import Call, Functional, Input, Model, Sequential, dry_run
+from levels_more import feature_columns, layers, losses, metrics, optimizers
+from levels_more.fitting import Training
+from levels_more.functional import Call, Functional, Input, dry_run
 
 
 def written(value, seen):
@@ -42,13 +41,16 @@ def written(value, seen):
     return {"def": value.__name__}
 
 
-CLASSES = {name: kind for name, kind in vars(mid_level).items() if isinstance(kind, type) and issubclass(kind, Made)}
+_PLACES = (layers, losses, metrics, optimizers, feature_columns, mid_level)  # the core's own classes count
+CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
+CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
 
 
 def written_part(part, seen):
     """A part: its class, and the arguments that it was made with."""
-    kind, made_with = type(part), part.again
+    made_with = part.again
+    kind = type(part) if isinstance(part, Model) else made_with.func
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
