@@ -52,7 +52,7 @@ bool(n + np.float32(1) == n)
 # loop. In this course you write every loop. That is how five programs will agree to the last bit.
 
 # %% [markdown]
-# ## The line, in plain Python (12 min)
+# ## The line, in plain Python (9 min)
 #
 # Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise of
 # standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We call this task *the line*. A
@@ -164,7 +164,7 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 # in instructions for the machine.
 
 # %% [markdown]
-# ## One instruction (12 min)
+# ## One instruction (11 min)
 #
 # The instructions that we use know nothing of lists or loops. A **register** is a place for one number inside the processor,
 # an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
@@ -390,7 +390,7 @@ run(x, y, z)
 z  # by hand: 5 - 3
 
 # %% [markdown]
-# ## A loop (9 min)
+# ## A loop (7 min)
 #
 # Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
 # block begins with a name that one can jump to:
@@ -1441,7 +1441,7 @@ def log(x):
 print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %% [markdown]
-# ## The line as a program (13 min)
+# ## The line as a program (17 min)
 #
 # First a small piece: the loss of ten rows. A batch is a list of row numbers, so a row is found in two steps: load the number,
 # then load what it points to. And the squares must be added up, from turn to turn. A value ends with its turn of the loop. So
@@ -1777,7 +1777,7 @@ penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
 figures.regression(penguins, penguin_fit)
 
 # %% [markdown]
-# ## Lanes (4 min)
+# ## Lanes (2 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
 # register is a **lane**.
@@ -2008,7 +2008,7 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# ## What a step costs (11 min)
+# ## What a step costs (9 min)
 #
 # Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
 # second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
@@ -2164,7 +2164,7 @@ widgets.explore(
 # when they "fill the machine". One large program hides it, too: that is what a compiler does, on level 3.
 
 # %% [markdown]
-# ## The level below | here (4 min)
+# ## The level below | here (1 min)
 #
 # Each notebook lays the level below beside its own. Below this one there is only plain Python, number 0: `course/reference.py`.
 # The lines stand under the part of a step that they are. **A line that calls functions says how many lines they have: click on
