@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 from levels.high_level import Callback
-from levels.low_level import Variable, trace, without_dead
+from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
 from levels_more.fitting import alone
 
@@ -145,7 +145,7 @@ def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     from tensorboardX.proto.graph_pb2 import GraphDef
 
-    graph = without_dead(trace(lambda *x: model(alone(x)), model.input_specs)[0])
+    graph = dce(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
     names, drawn = {}, GraphDef()
     for number, node in enumerate(graph.nodes):

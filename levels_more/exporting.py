@@ -7,8 +7,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 from levels.hardware import DEVICES
-from levels.low_level import Variable, shared, trace, without_dead
+from levels.low_level import Variable, dce, trace
 from levels_more.fitting import alone, listed
+from levels_more.passes import cse
 from levels_more.saving import check_built, replace
 
 ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
@@ -20,7 +21,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 def traced(model, rows):
     """The graph of a prediction for so many rows."""
     specs = [DEVICES[-1].spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
-    graph = without_dead(shared(trace(lambda *x: model(alone(x)), specs)[0]))
+    graph = dce(cse(trace(lambda *x: model(alone(x)), specs)[0]))
     if graph.updates:
         raise ValueError(f"export: a prediction of {model.name} assigns to a variable; in ONNX nothing can")
     for node in graph.ops:

@@ -243,6 +243,7 @@ def test_a_stub_is_known_by_its_body(rest, run):
     source = f'{HEAD}def unbroadcast(dx, shape):\n    """Added up."""\n    {rest}'
     assert "not filled in" in run(KEY, source)[0]
     assert "not filled in" in run(KEY, filled(KEY, "return 2 * ..."))[0]
+    assert "not filled in" in run(KEY, filled(KEY, "extra = len(dx.spec.shape)\n..."))[0]
 
 
 def test_what_is_right_today_is_tried_again_when_it_or_the_course_changes(run, noted, monkeypatch, tmp_path):

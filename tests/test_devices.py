@@ -1,15 +1,19 @@
-"""Level 2's columns for GPU and TPU, and both tasks on every kind of device, on every level that has kernels."""
+"""levels_more's columns for GPU and TPU in level 2's table, and both tasks on every kind of device, on every level that has kernels."""
 
 import importlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from course import tasks
 from levels.hardware import placed_on, pool
-from levels.kernels import ELEMENTWISE, KERNELS, TRIALS, drawn, launch, outcome, use
+from levels.kernels import ELEMENTWISE, KERNELS, drawn, kernel, kernel_of, launch, outcome, trials_of, use
 from levels.low_level import GradientTape, Variable, constant, device, function, reduce_mean
+from levels_more import moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
 
+for kind in ("gpu", "tpu"):
+    kernel_of("add", kind)  # who asks first has levels_more enter the column
 OPS = sorted(op for op, kind in KERNELS if kind == "cpu")
 LEVELS = "kernels", "low_level", "mid_level", "high_level"
 
@@ -18,24 +22,23 @@ LEVELS = "kernels", "low_level", "mid_level", "high_level"
 @pytest.mark.parametrize("op", OPS)
 def test_the_gpu_computes_what_the_cpu_computes(op, dtype):
     draw = np.random.default_rng(1)
-    for inputs, attrs in TRIALS[op]:
+    for inputs, attrs in trials_of(op):
         arrays = [drawn(draw, what, np.dtype(dtype)) for what in inputs]
         expected = outcome(op, "cpu", KERNELS[op, "cpu"], arrays, attrs)
-        for result, right in zip(outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs), expected, strict=True):
-            tolerance = 1e-5 if dtype == "f4" or op == "cast" else 1e-12
-            assert (result.dtype, result.shape) == (right.dtype, right.shape)
-            np.testing.assert_allclose(result, right, tolerance, tolerance)
+        result = outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs)
+        tolerance = 1e-5 if dtype == "f4" or op == "cast" else 1e-12
+        assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(result, expected, tolerance, tolerance)
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op != "matmul"])
 def test_the_tpus_vector_unit_computes_what_the_cpu_computes(op):
     draw = np.random.default_rng(2)
-    for inputs, attrs in TRIALS[op]:
+    for inputs, attrs in trials_of(op):
         if attrs.get("dtype") != "f8":
             arrays = [drawn(draw, what, np.dtype("f4")) for what in inputs]
             expected = outcome(op, "cpu", KERNELS[op, "cpu"], arrays, attrs)
-            for result, right in zip(outcome(op, "tpu", KERNELS[op, "tpu"], arrays, attrs), expected, strict=True):
-                assert result.tobytes() == right.tobytes()
+            assert outcome(op, "tpu", KERNELS[op, "tpu"], arrays, attrs).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("transpose_x", [False, True])
@@ -81,6 +84,31 @@ def test_a_kernel_of_the_readers_runs_on_that_kind_alone():
         assert launch("relu", None, pool()["cpu:0"].put(numbers)).numpy().tolist() == [0, 3] and not calls
         assert launch("relu", None, pool()["gpu:0"].put(numbers)).numpy().tolist() == [0, 3] and calls == [-2, 3]
     assert KERNELS["relu", "gpu"] is KERNELS["relu", "cpu"]
+
+
+@pytest.mark.skipif(not pool()["gpu:0"].simulated, reason="a real GPU knows no such object")
+def test_two_kernels_that_have_no_hash_are_two_kernels():
+    def adding(bias):
+        return lambda x: x + bias.number
+
+    x, before, results = pool()["gpu:0"].put(np.array([1, 2], "f4")), KERNELS["negative", "gpu"], []
+    try:
+        for number in (1, 10):
+            kernel("negative", "gpu")(adding(SimpleNamespace(number=number)))
+            results.append(launch("negative", None, x).numpy().tolist())
+    finally:
+        kernel("negative", "gpu")(before)
+    assert results == [[2, 3], [11, 12]]
+
+
+def test_a_kernel_of_the_readers_is_tried_on_the_dtypes_that_a_device_has():
+    def one_hot(out, x):
+        for i in range(x.size):
+            for j in range(out.shape[1]):
+                out[i, j] = 1 if x[i] == j else 0
+
+    with use("one_hot", "tpu", one_hot), use("sigmoid", "tpu", KERNELS["sigmoid", "tpu"]):
+        assert launch("one_hot", None, pool()["tpu:0"].put(np.array([1])), depth=2).numpy().tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("level", LEVELS)

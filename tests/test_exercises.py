@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import types
+from pathlib import Path
 
 import jupytext
 import numba
@@ -22,7 +23,7 @@ from course.practice import asking, exercises, progress
 from course.practice.exercises.trying import judged
 from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
-from levels.kernels import compile_cpu, compiled_loop  # noqa: F401
+from levels.kernels import compile_cpu, lowered_loop  # noqa: F401
 from levels.low_level import (  # noqa: F401
     GradientTape,
     Graph,
@@ -60,22 +61,22 @@ def wrong(key, why):
 # What there is.
 
 
-def cells(name):
-    """The exercise cells of a notebook and of those that branch off, each with the text before it: {key: (text, code)}."""
-    found, texts, folder = {}, [], build.ROOT / "notebooks"
-    for path in (folder / "text" / f"{name}.py", *sorted(folder.glob(f"more/text/{name[:2]}_*.py"))):
-        for cell in jupytext.read(path).cells:
+def cells(number):
+    """The exercise cells of 02_… and of more/02_…, each with the text before it: {key: (text, code)}."""
+    found, texts = {}, []
+    for name in (name for name in build.all_in(build.ROOT) if Path(name).name[:2] == number):
+        for cell in jupytext.read(build.text_path(build.ROOT, name)).cells:
             texts += [cell.source] * (cell.cell_type == "markdown")
             for key in re.findall(r'^exercises\.check\("(.*?)"', cell.source, re.MULTILINE):
                 found[key] = texts[-1], cell.source
-    return dict(sorted(found.items()))
+    return found
 
 
 def test_each_exercise_has_a_stub_a_check_a_solution_and_wrong_ones():
-    asked = {key for name in build.names_in(build.ROOT) for key in cells(name)}
+    asked = {key for name in MODULES for key in cells(name[:2])}
     assert asked == exercises.EXERCISES.keys() == SOLUTIONS.keys()
     for name, module in MODULES.items():
-        assert list(cells(name)) == sorted(module.SOLUTIONS) == sorted(module.WRONG)
+        assert sorted(cells(name[:2])) == sorted(module.SOLUTIONS) == sorted(module.WRONG)
         assert 4 <= len(module.SOLUTIONS) <= 6 and all(key.startswith(name[:2]) for key in module.SOLUTIONS)
         assert module.ALSO_RIGHT.keys() == module.SOLUTIONS.keys() and all(module.ALSO_RIGHT.values())
         assert min(map(len, module.WRONG.values())) >= 5
@@ -85,7 +86,7 @@ def test_each_exercise_has_a_stub_a_check_a_solution_and_wrong_ones():
 def test_stubs_are_blank_and_promise_the_right_number_of_lines(name, capsys):
     scope = {}
     exec(f"import numpy as np\nfrom levels.{name[3:]} import *", scope)
-    for key, (text, code) in cells(name).items():
+    for key, (text, code) in cells(name[:2]).items():
         exec(compile(code, key, "exec"), scope)
         lines = exercises.EXERCISES[key].lines
         assert capsys.readouterr().out == f"{key} still blank: about {lines} lines\n"

@@ -8,7 +8,7 @@ import pytest
 from course import tasks
 from levels.high_level import Sequential
 from levels.kernels import use
-from levels.low_level import GradientTape, Variable, constant, function, outline, reduce_sum, trace
+from levels.low_level import GradientTape, Variable, constant, function, reduce_sum
 from levels.mid_level import L2, SGD, Dense, Layer, MeanSquaredError
 
 RINGS = tasks.rings()

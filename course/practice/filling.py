@@ -92,22 +92,27 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
     try:
         answers, failed = unpack(mine("filled", inputs))
         answers = [(str(said), str(name), str(kind), value) for said, name, kind, value in answers]
+        return found(cases, answers, str(failed)[:400] if failed else "")
     except Blank:
         return UNTOUCHED
     except Wrong as wrong:
-        answers, failed = [], str(wrong)
-    except (TypeError, ValueError) as error:  # of what is no answer
-        answers, failed = [], f"What it gives cannot be compared ({error})"
+        return not_yet(str(wrong))
+    except Exception as error:  # of what is no answer, or cannot even be compared
+        return not_yet(f"What it gives cannot be compared ({type(error).__name__}: {error})"[:400])
+
+
+def found(cases: list, answers: list, failed: str) -> Verdict:
+    """What comes of a comparison, row by row. failed: how the answers ended too early, or nothing."""
     other = ""
     for k, case in enumerate(cases):
         said = f"{case[0]}: {case[1]}".rstrip()
         if k >= len(answers) or answers[k][:2] != case[:2]:
             return not_yet(failed or f"{said} is missing")
         near = NEAR.get(str(getattr(case[3], "dtype", "")), 1e-9)
-        if found := difference(answers[k][2:], case[2:], lambda p, q, near=near: equal(p, q, near)):
-            return not_yet(f"{said} {found}")
-        if not other and (found := difference(answers[k][2:], case[2:], same_bits)):
-            other = f"{said} {found}"
+        if differs := difference(answers[k][2:], case[2:], lambda p, q, near=near: equal(p, q, near)):
+            return not_yet(f"{said} {differs}")
+        if not other and (differs := difference(answers[k][2:], case[2:], same_bits)):
+            other = f"{said} {differs}"
     if failed or len(answers) > len(cases):
         return not_yet(failed or "It gives more than it should")
     count = len({said for said, *_ in cases})

@@ -1,4 +1,4 @@
-"""`python3 -m course grade FOLDER`: the exercises of every student, tried again on numbers drawn for that student.
+"""`python3 -m course grade FOLDER`: the blanks and exercises of every student, tried again on numbers drawn for that student.
 
 In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
 (anna_02_kernels.ipynb). Each notebook runs in a process of its own (`attempt`), confined as far as the system can do
@@ -8,9 +8,11 @@ and what is found here cannot be written from there. No mistake of an earlier no
 more than its own exercise.
 """
 
+import ast
 import contextlib
 import csv
 import hashlib
+import importlib
 import json
 import os
 import queue
@@ -27,19 +29,21 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import ROOT, level_of, names_in
-from course.build.rooms import BuildError
-from course.practice.asking import Blank, Wrong
+from course.build import ROOT, all_in, blank_in, blanks, level_of, names_in, text_path
+from course.build.rooms import MARKER, BuildError
+from course.practice.asking import CASES, Blank, Wrong
 from course.practice.confined import PROTECTIONS
 from course.practice.exercises import EXERCISES
 from course.practice.exercises.trying import judged
+from course.practice.filling import asked, compared
 from course.setup.arguments import parser
 
 START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
+SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code
 LARGEST = 50 << 20  # bytes of a notebook
 ANSWER = 8 << 20  # bytes of an answer
 SECTION = re.compile(r"^(## Exercises|from course(?:\.practice)? import exercises|exercises\.check\()", re.MULTILINE)
-CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\d+)["']""", re.MULTILINE)
+CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\w+)["']""", re.MULTILINE)
 KEPT = re.compile(  # of the teacher's environment variables: no password is among these
     r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
     r"|PROCESSOR_\w+|NUMBER_OF_PROCESSORS|(OMP|OPENBLAS|MKL|NUMBA)_\w+"
@@ -82,7 +86,7 @@ def notebook_of(path: Path, names: list[str]) -> str:
         if name in path.stem:
             return name
     with contextlib.suppress(OSError):
-        watched = re.search(rb'build\.watch\(\\"(\w+)\\"\)', path.read_bytes())
+        watched = re.search(rb'build\.watch\(\\"(?:more/)?(\w+)\\"\)', path.read_bytes())
         if watched and watched[1].decode() in names:
             return watched[1].decode()
     return path.name
@@ -134,21 +138,22 @@ def sources_of(path: Path) -> list[tuple[str, str]]:
 def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
     """{exercise: (state, text)} of a notebook's cells, and under "all" what holds for exercises that were not come to.
 
-    Only the section Exercises is run, with the names of the built level and with the notebook's imports, so that a mistake
+    Only blanks and the section Exercises are run, with the names of the built level and with the notebook's imports, so that a mistake
     elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that cell.
     """
     begin = next((n for n, (_, source) in enumerate(cells) if SECTION.search(source)), len(cells))
     code = {n: source for n, (kind, source) in enumerate(cells) if kind == "code"}
     imports = [source for n, source in code.items() if n < begin]
     tried = {n: source for n, source in code.items() if n >= begin and "build.level(" not in source}
-    if {source.strip() for source in tried.values()} <= stubs(root, name):
-        asked = {key for source in tried.values() for key in CHECK.findall(source)}
-        return {key: ("still blank", f"about {EXERCISES[key].lines} lines") for key in keys if key in asked}
-    found, done = {}, set()
+    found, filled = blanks_in(name, code, keys)
+    if not filled and {source.strip() for source in tried.values()} <= stubs(root, name):
+        asked = {key for source in tried.values() for key in CHECK.findall(source)} & EXERCISES.keys()
+        return found | {key: ("still blank", f"about {EXERCISES[key].lines} lines") for key in keys if key in asked}
+    tried, done = filled | tried, set()
     with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
         copy = copied(root, Path(folder).resolve())
         while True:
-            process, at = Process(level_of(name), copy, hidden), None
+            process, at = Process(level_under(root, name), copy, hidden), None
             try:
                 process.ask(START, "imports", imports)
                 for at, source in list(tried.items()):
@@ -184,19 +189,86 @@ def told(process, seconds: float, key: str, handed: bool, failed: str | None, se
                 raise Wrong(text)
         raise Ended(UNASKED)
 
+    if key not in EXERCISES:
+        found = compared(key, answer, asked(own_of(key)), seed)
+        return ("right" if found.state == "other bits" else found.state), found.text
     return judged(key, answer, seed)
+
+
+# The blanks. What is right is the built level's own function.
+
+CHECKED = """\
+import {room} as _room
+globals().update({{name: value for name, value in vars(_room).items() if not name.startswith("__")}})
+{source}
+
+exercises.check("{key}", {function})
+"""
+
+
+def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, dict[int, str]]:
+    """What is known of the blanks in these cells before any of them runs, and the cells to run, each with its check."""
+    found, filled = {}, {}
+    for n, source in code.items():
+        key = f"{name[:2]}-{blank_in(source)}"
+        if key not in keys or key in EXERCISES:
+            continue
+        try:
+            function = blanks.function_of(source, key[3:])
+            expected = blanks.signature(ast.parse(blanks.solution(name, key[3:])).body[0])
+            given, stub = blanks.signature(function), blanks.is_stub(function)
+        except (blanks.Unfit, RecursionError, MemoryError, ValueError) as error:
+            found[key] = "not yet", str(error)
+            continue
+        if stub:
+            found[key] = "still blank", "not filled in"
+        elif given != expected:
+            found[key] = "not yet", f"it is {given}, and is called as {expected}"
+        else:
+            filled[n] = CHECKED.format(room=room_of(key), source=source, key=key, function=key[3:])
+    return found, filled
+
+
+def room_of(key: str) -> str:
+    """The room of the built level that holds a blank's function."""
+    name = next(name for name in names_in(ROOT) if name.startswith(key[:2]))
+    for source in stubs(ROOT, name):
+        if blank_in(source) == key[3:]:
+            return f"levels.{level_of(name)}.{MARKER.match(source)[1]}"
+    raise LookupError(f"no blank is called {key}")
+
+
+def own_of(key: str):
+    """The course's own function for a blank, with all names of its level at hand."""
+    room = room_of(key)
+    names = vars(importlib.import_module(room.rpartition(".")[0])) | vars(importlib.import_module(room))
+    made = {}
+    exec(blanks.solution(next(name for name in names_in(ROOT) if name.startswith(key[:2])), key[3:]), names, made)
+    return made[key[3:]]
+
+
+# The course's own notebooks.
+
+
+def level_under(root: Path, name: str) -> str:
+    """The level whose names a notebook's exercises are tried with: 01_gpu, in `more`, stands on the first."""
+    return level_of(next(each for each in names_in(root) if each[:2] == name[:2]))
+
+
+def texts(root: Path) -> dict[str, str]:
+    """The course's own notebooks, those in `more` among them: {name of the file: text}"""
+    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
 
 
 def stubs(root: Path, name: str) -> set[str]:
     """The cells of the course's own notebook."""
-    text = (root / "notebooks" / "text" / f"{name}.py").read_text(encoding="utf-8")
-    return {cell.strip() for cell in re.split(r"^# %%.*$", text, flags=re.MULTILINE)}
+    return {cell.strip() for cell in re.split(r"^# %%.*$", texts(root)[name], flags=re.MULTILINE)}
 
 
 def copied(root: Path, folder: Path) -> Path:
     """A copy of the project as students' code may see it: nothing in it knows what is right."""
     copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
-    for part in ("course", "data", "levels", "notebooks/text"):
+    for part in SEEN:
         shutil.copytree(root / part, copy / part, ignore=unseen)
     return copy
 
@@ -301,7 +373,8 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course grade`: try the exercises of every student in a folder."""
     options = parser("grade").parse_args(argv)
     options.folder = Path(options.folder)
-    names = names_in(root)
+    asked = {name: CHECK.findall(text) for name, text in texts(root).items()}
+    names = list(asked)
     try:
         if not options.folder.is_dir():
             raise BuildError(f"there is no folder {options.folder}")
@@ -322,7 +395,8 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 unknown = [f"{name}: which notebook is it?" for name in theirs if name not in names]
                 rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
-                    keys = [key for key in EXERCISES if key.startswith(name[:2])]
+                    blank = [key for key in CASES if key.startswith(name[:2]) and name in names_in(root)]
+                    keys = blank + [key for key in EXERCISES if key in asked[name]]
                     rows += grade(student, name, theirs.get(name), keys, options.seconds, root, options.folder)
                 writer.writerows(rows)
                 table.flush()

@@ -7,11 +7,13 @@ import ast
 import contextlib
 import json
 import os
+import re
 import time
 from datetime import date
 from pathlib import Path
 
-from course.build.rooms import read_text
+from course.build import all_in, text_path
+from course.build.rooms import MARKER, read_text
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.json"
@@ -86,22 +88,24 @@ def solved(key: str) -> None:
 
 
 def asked(path: Path) -> dict[str, list[str]]:
-    """What a notebook's text asks: its questions, and the keys of its exercises."""
-    found = {"predictions": [], "exercises": []}
+    """What a notebook's text asks: its questions, and the keys of its exercises and blanks."""
+    text = read_text(path)
+    keys = re.findall(rf"^{MARKER.pattern}$", text, re.MULTILINE)
+    found = {"predictions": [], "exercises": [], "blanks": [f"{path.stem[:2]}-{key}" for *_, key in keys if key]}
     kinds = {"checks.predict": "predictions", "exercises.check": "exercises"}
-    for node in ast.walk(ast.parse(read_text(path))):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds:
             found[kinds[ast.unparse(node.func)]].append(" ".join(ast.literal_eval(node.args[0]).split()))
     return found
 
 
 def table() -> str:
-    """Each notebook's predictions and exercises."""
-    noted, lines = load(), [f"{'':16}{'predictions':26}exercises"]
-    for path in sorted(ROOT.glob("notebooks/text/*.py")):
-        questions, exercises = asked(path).values()
+    """Each notebook's predictions, blanks and exercises."""
+    noted, lines = load(), [f"{'':20}{'predictions':26}{'blanks':20}exercises"]
+    for name in all_in(ROOT):
+        questions, *keys = asked(text_path(ROOT, name)).values()
         answers = [noted["predictions"][question] for question in questions if question in noted["predictions"]]
-        done = [key for key in exercises if key in noted["exercises"]]
+        exercises, blanks = (f"{sum(k in noted['exercises'] for k in each)} done, {len(each)} in all" for each in keys)
         right = f"{sum(answer is True for answer in answers)} right of {len(answers)}, {len(questions)} in all"
-        lines.append(f"{path.stem:16}{right:26}{len(done)} done, {len(exercises)} in all")
+        lines.append(f"{name:20}{right:26}{blanks:20}{exercises}")
     return "\n".join([*lines, f"Kept in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

@@ -34,7 +34,8 @@ def bytes_held(mine, said, out, inputs):
 @question
 def scalars_compiled(mine, said, x, y, out):
     """out[k], from the scalar function of x[k] and y[k] made a loop."""
-    loop = mine.call(mine.name, mine["compiled_loop"], "cpu", mine.function, x.dtype, ((True, True),))
+    lower = mine.call(mine.name, mine["lowered_loop"], "cpu", mine.function, x.dtype, ((True, True),))
+    loop = mine.call(mine.name, lower)
     for k in range(len(x)):
         mine.call(said, loop, out[k : k + 1], x[k : k + 1], y[k : k + 1])
     return out

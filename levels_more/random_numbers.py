@@ -1,27 +1,24 @@
 """Random numbers that are a function of a key and a counter: the same for any number of threads."""
 
-# Built from 02_kernels.ipynb: edit there, then run its last cell.
-
 import math
 
 import numpy as np
 
 from levels.hardware import log, rint
-
-from .elementwise import TRIALS
-from .registry import COMPILERS, kernel, make
+from levels.kernels import kernel, lowered, make
+from levels_more.trials import TRIALS
 
 MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
 STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key
 LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
-def philox(a, b, c, d, k, l):
-    """Philox-4x32 with ten rounds: the counter (a, b, c, d) and the key (k, l) to four words of 32 random bits."""
+def philox(a, b, c, d, low, high):
+    """Philox-4x32 with ten rounds: the counter (a, b, c, d) and the key (low, high) to four words of 32 random bits."""
     for _ in range(10):
         p, q = MIX[0] * a, MIX[1] * c
-        a, b, c, d = (q >> HIGH) ^ b ^ k, q & LOW, (p >> HIGH) ^ d ^ l, p & LOW
-        k, l = (k + STEP[0]) & LOW, (l + STEP[1]) & LOW
+        a, b, c, d = (q >> HIGH) ^ b ^ low, q & LOW, (p >> HIGH) ^ d ^ high, p & LOW
+        low, high = (low + STEP[0]) & LOW, (high + STEP[1]) & LOW
     return a, b, c, d
 
 
@@ -54,7 +51,7 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    loop = COMPILERS[state.device.kind](function, np.dtype(np.float64))
+    loop = lowered(state.device.kind, function, np.dtype(np.float64))
     return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 
 

@@ -1,13 +1,12 @@
 """A TPU, cycle by cycle: an array of cells that multiply and add, and the instructions that feed it."""
 
-# Built from 01_hardware.ipynb: edit there, then run its last cell.
-
 from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
-from .device import MAKERS, Device, amount
+from levels.hardware import MAKERS, Device
+from levels_more.measuring import amount
 
 
 def systolic(x, w):
@@ -37,17 +36,17 @@ def bfloat16(x):
 SIDE = 128  # rows and columns of the array
 
 
-def tiles(size):
+def _tiles(size):
     """The numbers of the tiles that cover a size."""
     return range(-(-size // SIDE))
 
 
-def span(tile):
+def _span(tile):
     """The rows or columns of that tile."""
     return slice(SIDE * tile, SIDE * tile + SIDE)
 
 
-class Chip:
+class _Chip:
     """What a program finds: arrays by name, a tile of weights that waits, sums by column of tiles; and when each is ready."""
 
     def __init__(self, given):
@@ -79,10 +78,10 @@ class ReadWeights(NamedTuple):
         w = chip.array(self.w)
         if chip.waiting:
             raise ValueError(f"{chip.waiting[0]} still waits in the cells; put a Multiply in between")
-        if self.row not in tiles(w.shape[0]) or self.column not in tiles(w.shape[1]):
+        if self.row not in _tiles(w.shape[0]) or self.column not in _tiles(w.shape[1]):
             raise LookupError(f"{self.w} is {w.shape}, and has no such tile of {SIDE} x {SIDE}")
         done = chip.reserve("weights", SIDE, chip.ready[self.w])
-        chip.waiting = self, bfloat16(w[span(self.row), span(self.column)]), w.shape, done[-1]
+        chip.waiting = self, bfloat16(w[_span(self.row), _span(self.column)]), w.shape, done[-1]
         return done
 
 
@@ -101,7 +100,7 @@ class Multiply(NamedTuple):
         sums, filled, _ = chip.sums.get(column, (0.0, (len(x), units), 0))
         if filled != (len(x), units):
             raise ValueError(f"sums of column {column} are {filled}, these {(len(x), units)}; Activate those first")
-        product = systolic(bfloat16(x[:, span(row)]), tile)
+        product = systolic(bfloat16(x[:, _span(row)]), tile)
         _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
         done = entered + 2 * SIDE - 2  # the rows that follow need not wait for that
         chip.sums[column], chip.waiting, chip.free["weights"] = (sums + product, filled, done), None, start
@@ -110,7 +109,7 @@ class Multiply(NamedTuple):
         return "array", start, done
 
 
-ACTIVATIONS = {
+_ACTIVATIONS = {
     "identity": lambda z: z,
     "relu": lambda z: np.where(z <= 0, np.float32(0), z),
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
@@ -126,8 +125,8 @@ class Activate(NamedTuple):
     y: str
 
     def execute(self, chip):
-        if self.function not in ACTIVATIONS:
-            raise LookupError(f"there is no activation {self.function!r}; there are {', '.join(ACTIVATIONS)}")
+        if self.function not in _ACTIVATIONS:
+            raise LookupError(f"there is no activation {self.function!r}; there are {', '.join(_ACTIVATIONS)}")
         if self.column not in chip.sums:
             raise LookupError(f"the sums of column {self.column} were never written; put a Multiply before it")
         sums, (_, units), ready = chip.sums.pop(self.column)
@@ -135,11 +134,11 @@ class Activate(NamedTuple):
             b = chip.array(self.b)
             if b.shape != (1, units):
                 raise ValueError(f"{self.b} is {b.shape}; expected {(1, units)}")
-            sums = sums + b[:, span(self.column)]
+            sums = sums + b[:, _span(self.column)]
         columns = chip.made.setdefault(self.y, [])
         if len(columns) != self.column:
             raise ValueError(f"{self.y} has {len(columns)} columns of tiles; activate the next, or name another array")
-        columns.append(ACTIVATIONS[self.function](sums))
+        columns.append(_ACTIVATIONS[self.function](sums))
         done = chip.reserve("activation", len(sums), ready, chip.ready[self.b])
         chip.ready[self.y] = done[-1]
         return done
@@ -152,21 +151,21 @@ class Write(NamedTuple):
 
     def execute(self, chip):
         y = chip.written[self.y] = chip.array(self.y)
-        return chip.reserve("host", len(y) * len(tiles(y.shape[1])), chip.ready[self.y])
+        return chip.reserve("host", len(y) * len(_tiles(y.shape[1])), chip.ready[self.y])
 
 
 def dense_program(inputs, units, function="identity", x="x", w="w", b=None, y="y"):
     """The instructions for y = function(x @ w + b), with w[inputs, units] in tiles, for any number of rows."""
     program = []
-    for column in tiles(units):
-        for row in tiles(inputs):
+    for column in _tiles(units):
+        for row in _tiles(inputs):
             program += [ReadWeights(w, row, column), Multiply(x)]
         program.append(Activate(column, function, b, y))
     return program
 
 
 def run_program(name, program, arrays):
-    """Run instructions on {name: float32[rows, columns]}. Returns the Chip and [(unit, start, end, instruction)].
+    """Run instructions on {name: float32[rows, columns]}. Returns the chip and [(unit, start, end, instruction)].
 
     Raises TypeError, ValueError or LookupError, with the number of the instruction, for what cannot be run.
     """
@@ -176,7 +175,7 @@ def run_program(name, program, arrays):
             raise TypeError(
                 f"{name}: {key} is {found}; expected float32[rows, columns], not empty; try .astype('float32')"
             )
-    chip, timeline = Chip(arrays), []
+    chip, timeline = _Chip(arrays), []
     for number, instruction in enumerate(program):
         where = f"{name}, instruction {number}, {instruction}"
         if not isinstance(instruction, ReadWeights | Multiply | Activate | Write):

@@ -1,6 +1,4 @@
-"""Two more columns of the table: what a GPU and a TPU do for the same ops."""
-
-# Built from 02_kernels.ipynb: edit there, then run its last cell.
+"""What a GPU does for the same ops: a thread for each number, a block for each sum, tiles for a product."""
 
 import functools
 import inspect
@@ -8,15 +6,21 @@ import math
 
 import numpy as np
 
-from levels.hardware import DOUBLE, EXP, LOG, cuda, exp, exponent, launch_kernel, log, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
+from levels.kernels.cache import PLAIN, PROGRAMS, described, globals_read, inside, specialised
+from levels.kernels.elementwise import AROUND
+from levels.kernels.matmul import plan_matmul
+from levels.kernels.reduce import LOOPS, START, combine
+from levels.kernels.registry import COMPILERS, FLAT, KERNELS, KIND_PLANNERS, kernel
+from levels.kernels.rows import plan_gather
+from levels_more.gpu import launch_kernel
+from levels_more.gpu_memory import Cuda, cuda
+from levels_more.moves import MOVES, plan_one_hot, plan_scatter_add
+from levels_more.random_numbers import normal, uniform
 
-from .cache import PROGRAMS, compile_cpu, described, globals_read, inside, specialised
-from .elementwise import AROUND, nest
-from .matmul import pieces, plan_tiles
-from .random import normal, uniform
-from .reduce import LOOPS, START, combine
-from .registry import COMPILERS, KERNELS, PLANNERS, PLANS, kernel
-from .rows import MOVES, by_views, plan_gather, plan_one_hot, plan_scatter_add
+# A compiler: who calls a scalar function, and what a GPU has for the functions of level 1.
+
+PLAIN.append(Cuda)  # a kernel that reads `cuda` can be kept under its hash
 
 
 def thread(places, letters):
@@ -25,9 +29,6 @@ def thread(places, letters):
     inner = [*enumerate(letters)][:0:-1]  # the last index first
     found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in inner]
     return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found, f"    {letters[0]} = n"]
-
-
-AROUND["gpu"], AROUND["tpu"] = thread, nest
 
 
 def each_row(function):
@@ -39,77 +40,83 @@ def each_row(function):
     return scope["rows"]
 
 
+def _pieces(n, size):
+    return -(-n // size)
+
+
 def threads_for(count):
     """(blocks, threads of a block) that are at least so many threads: blocks of 128, or of as many warps as needed."""
-    threads = min(128, pieces(count, 32) * 32)
-    return pieces(count, threads), threads
+    threads = min(128, _pieces(count, 32) * 32)
+    return _pieces(count, threads), threads
 
 
 LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else there is a thread for each number
 
 
-def split(x):
+def _split(x):
     """(m, e) with x = m·2ᵉ and m in [√½, √2)."""
     m, e = math.frexp(x)
     return (m, e) if m >= 0.7071067811865476 else (2.0 * m, e - 1)
 
 
-def exponent_as(number):
-    return lambda x: number(split(x)[1])
+def _exponent_as(number):
+    return lambda x: number(_split(x)[1])
 
 
-def halves(x, n):
+def _halves(x, n):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too large."""
     half = int(n) // 2
     return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
 
 
-def to_even(size):
+def _to_even(size):
     """The nearest whole number, by adding a number so large that no fraction is left, and taking it away again."""
     return lambda x: (x + size) - size
 
 
-ON_GPU = {  # what stands there for the functions of level 1
+ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
     exp: EXP.get,
     log: LOG.get,
-    scaled: lambda dtype: halves,
-    exponent: lambda dtype: exponent_as(dtype.type),
-    rint: lambda dtype: to_even(1.5 * 2.0 ** (52 if dtype == DOUBLE else 23)),
+    scaled: lambda dtype: _halves,
+    exponent: lambda dtype: _exponent_as(dtype.type),
+    rint: lambda dtype: _to_even(1.5 * 2.0 ** (52 if dtype == np.float64 else 23)),
     sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else (x - x) / (x - x),
     select: lambda dtype: lambda condition, x, y: x if condition else y,
 }
 
 
-def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
-    """A program that launches this kernel, for arrays of that dtype. (Bounds are checked where the GPU is simulated.)"""
-    if "cuda" in globals_read(function.__code__):
-        layout = LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
-    else:
-        function, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
-    kernel = kernel_for(function, dtype)
-
-    def program(out, *arguments):
-        if out.size:
-            launch_kernel(kernel, *layout(out, *arguments), out, *arguments)
-
-    return program
-
-
 def kernel_for(function, dtype):
     """The kernel for arrays of that dtype, made once: a real GPU compiles it once."""
-    try:
-        name = f"gpu {dtype} {described(function)}"
-    except TypeError:
-        name = None
 
     def find(value):
         return inside(value, dtype, ON_GPU, lambda function: specialised(function, find))
 
+    try:
+        name = f"gpu {dtype} {described(function)}"
+    except TypeError:  # it depends on what has no description: made anew each time
+        return specialised(function, find)
     return PROGRAMS.get(name) or PROGRAMS.setdefault(name, specialised(function, find))
 
 
-COMPILERS["gpu"], COMPILERS["tpu"] = compile_gpu, compile_cpu
+def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
+    """A program that launches this kernel, for arrays of that dtype. (Bounds are checked where the GPU is simulated.)"""
+    made, layout = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
+    if "cuda" not in globals_read(function.__code__):
+        made, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
+    made = kernel_for(made, dtype)
 
+    def program(out, *arguments):
+        if out.size:
+            launch_kernel(made, *layout(out, *arguments), out, *arguments)
+
+    program.py_func = function  # as numba's programs: what it was made from, for a kernel that calls it
+    return program
+
+
+COMPILERS["gpu"], AROUND["gpu"] = compile_gpu, (thread, {"cuda": cuda})
+FLAT.add("gpu")
+
+# Sums: a block for each row, a thread for each column.
 
 WIDTH = 256  # threads of a block, at most
 NUMBER = np.float32  # the type of shared numbers. Each reduction puts its own in this place
@@ -144,13 +151,15 @@ def reduce_thread(out, x):
         out[i, j] = total
 
 
-def one_block_each(out, x):
+def _one_block_each(out, x):
     """A block for each row, with a power of two of threads, each of which takes in two numbers or more."""
     return out.size, min(WIDTH, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
 
 
-LAYOUTS[reduce_block.__code__] = one_block_each
-LOOPS["gpu"], LOOPS["tpu"] = (reduce_block, reduce_thread), LOOPS["cpu"]
+LAYOUTS[reduce_block.__code__] = _one_block_each
+LOOPS["gpu"] = reduce_block, reduce_thread
+
+# Products: a thread for each number, its block with tiles of both matrices in shared memory.
 
 
 def tiled(side, number, turned_x, turned_w):
@@ -179,6 +188,7 @@ def tiled(side, number, turned_x, turned_w):
 
 @kernel("matmul", "gpu")
 def matmul_threads(out, x, w):
+    """out[i, j] = Σₖ x[i, k]·w[k, j], by thread i·n + j."""
     n = cuda.grid(1)
     if n < out.size:
         i, j = n // out.shape[1], n % out.shape[1]
@@ -188,26 +198,24 @@ def matmul_threads(out, x, w):
         out[i, j] = total
 
 
-@kernel("matmul", "tpu")
-def matmul_array(tpu, turned_x, turned_w, out, x, w):
-    x, w = x.T if turned_x else x, w.T if turned_w else w
-    out[...] = tpu.matmul(x, w) if x.size and w.size else 0.0
+def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
+    """As plan_matmul; the same sums in tiles, where the kernel is `matmul_threads`."""
+    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    m, n = made.spec.shape
 
-
-def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_tiles; on a GPU by blocks, on a TPU by its array."""
-    made = plan_tiles(op, function, x, w, transpose_x, transpose_w)
-    if function is matmul_array:
-        made.run = functools.partial(matmul_array, x.device, transpose_x, transpose_w)
-    if function is matmul_threads and min(made.spec.shape) > 0:
-        m, n = made.spec.shape
+    def lower():
         side = min(16, 1 << (max(2, min(m, n)) - 1).bit_length())
         program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
-        made.run = functools.partial(launch_kernel, program, (pieces(n, side), pieces(m, side)), (side, side))
+        return functools.partial(launch_kernel, program, (_pieces(n, side), _pieces(m, side)), (side, side))
+
+    if function is matmul_threads and min(m, n) > 0:
+        made.lower = lower
     return made
 
 
-PLANNERS["matmul"] = plan_products
+KIND_PLANNERS["matmul", "gpu"] = plan_blocks
+
+# Numbers on the move: a thread finds where its number comes from and where it goes.
 
 
 def mover(function, sizes, to, source):
@@ -226,37 +234,40 @@ def mover(function, sizes, to, source):
     return move
 
 
-def view_of(view, base):
+def _view_of(view, base):
     """Where a view of an array begins in it, and how far the next number is along each axis, counted in numbers."""
     start = view.ctypes.data - base.ctypes.data
     return start // view.itemsize, tuple(stride // view.itemsize for stride in view.strides)
 
 
 def by_numbers(function, shape, inputs, pairs):
-    """The program that takes numbers from view to view on a GPU."""
+    """The program that takes numbers from view to view on a GPU: one launch for each pair of views."""
     dtype = inputs[0].dtype
     arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
     zero = inputs[0].device.put(np.zeros(1, dtype))  # for what lies in no input
     for to, source in pairs(*arrays):
         to, source = np.atleast_1d(to), np.atleast_1d(source)
         base = next((k for k, array in enumerate(arrays) if k and np.may_share_memory(array, source)), 0)
-        views = view_of(to, arrays[0]), view_of(source, arrays[base] if base else source)
+        views = _view_of(to, arrays[0]), _view_of(source, arrays[base] if base else source)
         if to.size:
             launches.append((kernel_for(mover(function, to.shape, *views), dtype), *threads_for(to.size), base))
 
     def run(out, *arrays):
-        for kernel, blocks, threads, base in launches:
+        for program, blocks, threads, base in launches:
             x = arrays[base - 1].reshape(arrays[base - 1].size) if base else zero.data
-            launch_kernel(kernel, blocks, threads, out.reshape(out.size), x)
+            launch_kernel(program, blocks, threads, out.reshape(out.size), x)
 
     return run
 
 
-MOVES["gpu"], MOVES["tpu"] = by_numbers, by_views
+MOVES["gpu"] = by_numbers
+
+# Rows by number. A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
 
 
 @kernel("gather", "gpu")
 def gather_threads(out, x, rows):
+    """out[i, j] = x[rows[i], j]"""
     n = cuda.grid(1)
     if n < out.size:
         i, j = n // out.shape[1], n % out.shape[1]
@@ -265,6 +276,7 @@ def gather_threads(out, x, rows):
 
 @kernel("scatter_add", "gpu")
 def scatter_threads(out, x, rows):
+    """out[rows[i], j] = Σ x[i, j] in the order of i: each thread owns a column."""
     j = cuda.grid(1)
     if j < out.shape[1]:
         for i in range(out.shape[0]):
@@ -279,27 +291,36 @@ def rows_checked(planner, count):
     @functools.wraps(planner)
     def plan_checked(op, function, *inputs, **attrs):
         made = planner(op, function, *inputs, **attrs)
-        place, run, end = inputs[0].device, made.run, count(made.spec, inputs[0])
+        place, lower, end = inputs[0].device, made.lower, count(made.spec, inputs[0])
 
-        def checked(*arrays):
-            rows = place.read(arrays[-1])
-            if rows.size and not 0 <= rows.min() <= rows.max() < end:
-                raise IndexError(f"{op}: a number from {rows.min()} to {rows.max()} is out of range; there are {end}")
-            run(*arrays)
+        def lower_checked():
+            run = lower()
 
-        made.run = checked if place.kind == "gpu" else run
+            def checked(*arrays):
+                rows = place.read(arrays[-1])
+                if rows.size and not 0 <= rows.min() <= rows.max() < end:
+                    there = f"a number from {rows.min()} to {rows.max()} is out of range; there are {end}"
+                    raise IndexError(f"{op}: {there}")
+                run(*arrays)
+
+            return checked
+
+        made.lower = lower_checked
         return made
 
     return plan_checked
 
 
-PLANNERS["gather"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
-PLANNERS["scatter_add"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
-PLANNERS["one_hot"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
+KIND_PLANNERS["gather", "gpu"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
+KIND_PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
+KIND_PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
+
+# A random number is a function of its place, so a thread makes it without its neighbours.
 
 
 @kernel("random_uniform", "gpu")
 def uniform_threads(out, state):
+    """out[i] = number i of the uniform ones that follow `state`."""
     i = cuda.grid(1)
     if i < out.size:
         out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
@@ -307,11 +328,11 @@ def uniform_threads(out, state):
 
 @kernel("random_normal", "gpu")
 def normal_threads(out, state):
+    """out[i] = number i of the normal ones that follow `state`."""
     i = cuda.grid(1)
     if i < out.size:
         out[i] = normal(state, i)
 
 
-as_on_cpu = {(op, kind): f for (op, of), f in KERNELS.items() if of == "cpu" for kind in COMPILERS}
-KERNELS.update(as_on_cpu | KERNELS)
-PLANS.clear()
+# All other ops need nothing new: their functions enter the column as they are, and so do those that come later.
+KERNELS.update({(op, "gpu"): f for (op, kind), f in KERNELS.items() if kind == "cpu" and (op, "gpu") not in KERNELS})

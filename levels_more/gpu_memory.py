@@ -1,0 +1,311 @@
+"""What the threads of a simulated GPU do to memory: every access is checked, and two that race are named."""
+
+import functools
+import linecache
+import operator
+import sys
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+from greenlet import getcurrent
+
+
+class GpuError(ValueError):
+    """A mistake in a kernel or in its launch. A real GPU may crash, hang, or give wrong numbers without a word."""
+
+
+class OutOfBounds(GpuError):
+    """An index is negative or past the end."""
+
+
+class Uninitialised(GpuError):
+    """A thread reads shared or local memory that was never written."""
+
+
+class Race(GpuError):
+    """Two threads use one element, one of them changes it, and no barrier is between."""
+
+
+class BarrierError(GpuError):
+    """A thread waits at a barrier that another thread of its block does not reach."""
+
+
+class Endless(GpuError):
+    """A launch takes longer than LIMITS allows."""
+
+
+class Dim3(NamedTuple):
+    """A place or a size in up to three dimensions; x runs fastest."""
+
+    x: int
+    y: int = 1
+    z: int = 1
+
+
+@functools.lru_cache(64)
+def every_place(size):
+    """Every place in a grid or block of that size, in order."""
+    return [Dim3(x, y, z) for z in range(size.z) for y in range(size.y) for x in range(size.x)]
+
+
+def _spot(at, size):
+    """A place without the dimensions that the launch does not use: 5, or (5, 0)."""
+    used = max((axis for axis in range(3) if size[axis] > 1), default=0) + 1
+    return at[0] if used == 1 else tuple(at[:used])
+
+
+class Block:
+    """One block of threads, and the shared arrays that its kernel asked for: {line: array}."""
+
+    def __init__(self, index):
+        self.index, self.arrays = index, {}
+
+
+class Thread:
+    """One thread: its block, its place there, its warp, and the barrier where it waits, if it does."""
+
+    __slots__ = ("block", "index", "warp", "barrier")
+
+    def __init__(self, block, index, warp):
+        self.block, self.index, self.warp, self.barrier = block, index, warp, None
+
+    def __str__(self):
+        return f"thread {_spot(self.index, cuda.blockDim)} of block {_spot(self.block.index, cuda.gridDim)}"
+
+
+READ, WRITE, ATOMIC = "reads", "writes", "atomically updates"
+
+
+UNUSED = None, None
+
+
+def _clash(verb, other):
+    """Whether two threads may not do this to one element at a time."""
+    return verb is not other or verb is WRITE
+
+
+class View:
+    """An array as a kernel sees it: one element at a time, and every access is checked.
+
+    cells: {address: (kind, owner, …)}, who used what since the last barrier (see `note`); past: before it.
+    written: the addresses that hold a number, or None where all do. origin: where the whole array begins.
+    """
+
+    __slots__ = (
+        "data",
+        "name",
+        "cells",
+        "past",
+        "written",
+        "origin",
+        "address",
+        "shape",
+        "ndim",
+        "length",
+        "columns",
+        "down",
+        "across",
+    )
+    __iter__ = None
+
+    def __init__(self, data, name, cells, past, written=None, origin=None):
+        self.data, self.name, self.cells, self.past, self.written = data, name, cells, past, written
+        self.address, self.shape, self.ndim = data.__array_interface__["data"][0], data.shape, data.ndim
+        self.length, self.columns = (*self.shape, 1, 1)[:2]
+        self.down, self.across = (*data.strides, 0, 0)[:2]
+        self.origin = self.address if origin is None else origin
+
+    size = property(lambda self: self.data.size)
+    dtype = property(lambda self: self.data.dtype)
+    itemsize = property(lambda self: self.data.itemsize)
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        address = self.locate(index, READ)
+        if address is None:
+            return _part_of(self, index)
+        state = self.cells.get(address, UNUSED)
+        if (state[0] is not READ or state[1]) and (state[1] is not cuda.thread or state[0] is ATOMIC):
+            note(self, address, index, READ)
+        return self.data[index]
+
+    def __setitem__(self, index, value):
+        address = self.locate(index, WRITE)
+        state = self.cells.get(address, UNUSED)
+        if state[0] is not WRITE or state[1] is not cuda.thread:
+            note(self, address, index, WRITE)
+        self.data[index] = value
+
+    def locate(self, index, verb):
+        """The address of an element, or None where an index to read names several. Raises OutOfBounds."""
+        if type(index) is int and self.ndim == 1 and 0 <= index < self.length:  # the usual cases, quickly
+            return self.address + index * self.down
+        if self.ndim == 2 and type(index) is tuple and len(index) == 2:
+            i, j = index
+            if type(i) is type(j) is int and 0 <= i < self.length and 0 <= j < self.columns:
+                return self.address + i * self.down + j * self.across
+        return _address_of(self, index, verb)
+
+
+def _address_of(view, index, verb):
+    """What View.locate gives, for an index of any kind."""
+    if type(index) is slice and verb is READ:
+        return None
+    at, address = index if type(index) is tuple else (index,), view.address
+    if len(at) > view.ndim or not all(hasattr(i, "__index__") and type(i) is not bool for i in at):
+        raise GpuError(f"{view.name}[{index}] is no element: it takes {view.ndim} whole number(s)")
+    for i, size, stride in zip(at, view.shape, view.data.strides, strict=False):
+        if not 0 <= i < size:
+            raise OutOfBounds(f"{view.name}[{listed(at)}] is outside of shape {view.shape}")
+        address += int(i) * stride
+    if len(at) < view.ndim and verb is not READ:
+        raise GpuError(f"{view.name}[{listed(at)}] is several elements, and a thread changes one at a time")
+    return address if len(at) == view.ndim else None
+
+
+def _part_of(view, index):
+    """A view of some rows, x[2:5], or of one, x[2]."""
+    if type(index) is slice:
+        first, last = index.start or 0, view.length if index.stop is None else index.stop
+        if not 0 <= first <= last <= view.length or index.step not in (None, 1):
+            raise OutOfBounds(f"{view.name}[{first}:{last}] is outside of shape {view.shape}, or goes in steps")
+        index = slice(first, last)
+    name = f"{view.name}[{f'{first}:{last}' if type(index) is slice else listed(index)}]"
+    return type(view)(view.data[index], name, view.cells, view.past, view.written, view.origin)
+
+
+def listed(index):
+    """An index as it stands between brackets."""
+    return ", ".join(map(str, index if type(index) is tuple else (index,)))
+
+
+def note(view, address, index, verb):
+    """Remember that the running thread uses an element. Raises Race where that clashes with an earlier use.
+
+    An element that nobody used is free. Then it is shared, by threads that all read it or all update it atomically, or
+    owned: what one thread wrote, no other may touch. After a barrier it is free again, for the threads of this block.
+    Two uses tell all that matters. One is the state itself: (verb, thread, place); two are (kind, owner, use, use).
+    """
+    frame, thread = sys._getframe(2), cuda.thread
+    use = verb, thread, frame.f_code, frame.f_lasti
+    before, state = view.past.get(address, UNUSED), view.cells.get(address, UNUSED)
+    if before is not UNUSED and before[1] is not thread.block and _clash(before[0], verb):
+        race(view, index, before, use)
+    kind, owner = state[:2]
+    if state is UNUSED:
+        view.cells[address] = use
+    elif owner is thread:
+        if kind is not verb and kind is not WRITE:
+            view.cells[address] = WRITE, thread, state, use
+    elif _clash(kind, verb):
+        race(view, index, state, use)
+    elif owner:
+        view.cells[address] = verb, None, state, use
+    if view.written is not None:
+        if verb is WRITE:
+            view.written.add(address)
+        elif address not in view.written:  # an error when the turn ends; until then it may turn out to be a race
+            cuda.run.unwritten.append((view, index, use))
+
+
+@functools.cache
+def position(code, instruction):
+    """Line and column of an instruction. (Its number alone will not do: it may change as Python speeds the code up.)"""
+    line, _, column, _ = list(code.co_positions())[instruction // 2]
+    return line, column
+
+
+def source_line(code, line):
+    """What a reader looks for: the number of the line, its function, its text."""
+    return f"line {line} of {code.co_name}: {linecache.getline(code.co_filename, line).strip()}"
+
+
+def used(use):
+    """A use of an element, told: who does what to it, and in which line."""
+    verb, thread, code, at = use
+    return f"{thread} {verb} it in {source_line(code, position(code, at)[0])}"
+
+
+def uses_of(state):
+    """The uses that a state remembers."""
+    return state[2:] if type(state[2]) is tuple else (state,)
+
+
+def race(view, index, state, use):
+    """Raise Race for a use and the earlier one that it clashes with."""
+    verb, thread, *_ = use
+    other = next(earlier for earlier in uses_of(state) if earlier[1] is not thread and _clash(earlier[0], verb))
+    between = "with no barrier between" if other[1].block is thread.block else "and no barrier holds between blocks"
+    raise Race(f"{view.name}[{listed(index)}] is used by two threads, {between}\n  {used(other)}\n  {used(use)}")
+
+
+SHARED = 48 * 1024  # bytes of shared memory that a block may ask for
+
+
+def _on_chip(name, shape, dtype, cells):
+    """Shared or local memory. Nobody set its numbers, so they are what catches the eye: NaN, or -1."""
+    data = np.empty(shape, dtype)
+    data.view(np.uint8).fill(255)
+    return View(data, name, cells, {}, set())
+
+
+def shared_array(shape, dtype):
+    """The array that this line of the kernel gives to all threads of the block."""
+    frame, arrays = sys._getframe(1), cuda.block.arrays
+    line = frame.f_code, position(frame.f_code, frame.f_lasti)
+    if line not in arrays:
+        arrays[line] = _on_chip("shared", shape, dtype, cuda.run.shared)
+        if (nbytes := sum(array.data.nbytes for array in arrays.values())) > SHARED:
+            raise GpuError(f"{nbytes:,} bytes of shared memory are asked for; a block has {SHARED:,}")
+    return arrays[line]
+
+
+def _local_array(shape, dtype):
+    """An array for this thread alone."""
+    return _on_chip("local", shape, dtype, {})
+
+
+def _atomic(update):
+    """The operation that replaces an element by update(old, value), undivided, and gives back the old one."""
+
+    def operation(array, index, value):
+        note(array, array.locate(index, ATOMIC), index, ATOMIC)
+        old = array.data[index]
+        array.data[index] = update(old, value)
+        return old
+
+    return operation
+
+
+class Cuda:
+    """What a kernel sees of its launch, spelled as numba.cuda spells it. The simulator fills it in while a kernel runs."""
+
+    shared, local = SimpleNamespace(array=shared_array), SimpleNamespace(array=_local_array)
+    atomic = SimpleNamespace(add=_atomic(operator.add), max=_atomic(max), min=_atomic(min))
+
+    def grid(self, dimensions):
+        """The place of this thread among all threads of the launch: a number, or a tuple of 2 or 3."""
+        at = [b * n + t for b, n, t in zip(self.blockIdx, self.blockDim, self.threadIdx, strict=True)]
+        return at[0] if dimensions == 1 else tuple(at[:dimensions])
+
+    def gridsize(self, dimensions):
+        """How many threads the launch has in each dimension: a number, or a tuple of 2 or 3."""
+        sizes = [blocks * threads for blocks, threads in zip(self.gridDim, self.blockDim, strict=True)]
+        return sizes[0] if dimensions == 1 else tuple(sizes[:dimensions])
+
+    def syncthreads(self):
+        """The barrier: wait until every thread of the block is here."""
+        frame = sys._getframe(1)
+        self.thread.barrier = frame.f_code, frame.f_lasti
+        getcurrent().parent.switch(True)
+
+    def __getattr__(self, name):  # asked only for what is not there
+        if name in ("threadIdx", "blockIdx", "blockDim", "gridDim", "thread", "block", "run"):
+            raise GpuError("cuda: no kernel is running; start one with launch_kernel")
+        raise AttributeError(f"cuda has no {name}")
+
+
+cuda = Cuda()

@@ -1,0 +1,32 @@
+"""More elementwise ops: a scalar function each."""
+
+import numpy as np
+
+from levels.hardware import exp, maximum, minimum, select
+from levels.kernels import STANDS, scalar
+from levels_more.intrinsics import larger, smaller
+
+scalar("copy", takes="fib")(lambda x: x)
+scalar("power")(lambda x, y: x**y)
+scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
+scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
+scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
+scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
+scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
+
+
+@scalar("tanh")
+def tanh(x):
+    """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
+    size, z = select(x > 0.0, x, -x), x * x
+    e = exp(-2.0 * size)
+    far = (1.0 - e) / (1.0 + e)
+    near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
+    return select(size < 0.5, near, select(x > 0.0, far, -far))
+
+
+# `maximum` is level 1's. In kernels of floats LLVM's own stands for it; they agree to the bit.
+scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
+scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
+STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
+STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
