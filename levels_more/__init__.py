@@ -17,7 +17,7 @@ CONTENTS = {
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
         "random_numbers": "random_normal random_uniform",
     },
-    "guard": {"trials": "use"},
+    "guard": {"stale": "kernel", "trials": "use"},
     "faster": {"products": "matmul", "intrinsics": "exp sigmoid", "reductions": "reduce_mean reduce_sum"},
     "levels.hardware": {
         "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
@@ -36,6 +36,7 @@ CONTENTS = {
         "tpu_kernels": "matmul_array plan_array",
         "intrinsics": "intrinsic larger ldexp llvm_function smaller",
         "ops": "tanh",
+        "stale": "rebound staleness watched",
         "trials": "SPECIAL TRIALS counter_example drawn outcome trials_of try_kernel",
         "reductions": "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows plan_extreme reduce_by_fours reduction softmax softmax_grad",
         "moves": "MOVES as_slices by_views enter_move one_hot plan_cast plan_concat plan_moves plan_one_hot plan_reshape "

@@ -52,7 +52,7 @@ bool(n + np.float32(1) == n)
 # loop. In this course you write every loop. That is how five programs will agree to the last bit.
 
 # %% [markdown]
-# ## The line, in plain Python (12 min)
+# ## The line, in plain Python (8 min)
 #
 # Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise of
 # standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We call this task *the line*. A
@@ -157,7 +157,7 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 # in instructions for the machine.
 
 # %% [markdown]
-# ## One instruction (12 min)
+# ## One instruction (9 min)
 #
 # The instructions that we use know nothing of lists or loops. A **register** is a place for one number inside the processor,
 # an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
@@ -370,7 +370,7 @@ run(x, y, z)
 z  # by hand: 5 - 3
 
 # %% [markdown]
-# ## A loop (9 min)
+# ## A loop (5 min)
 #
 # Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
 # block begins with a name that one can jump to:
@@ -450,7 +450,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (17 min)
+# ## Buffers that know their end (23 min)
 #
 # A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each has memory of its own, and a program on a device reads and writes
 # only there. A **buffer** is a stretch of that memory with a shape and a dtype. `device.put(array)` gives a new buffer with the
@@ -1410,7 +1410,7 @@ def log(x):
 print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %% [markdown]
-# ## The line as a program (13 min)
+# ## The line as a program (17 min)
 #
 # First the smallest piece: the predictions of a line. One loop over rows; in it, the sum of the record, then the bias. `dot`
 # is the one from above. On Python's numbers it computed. On values it writes.
@@ -1766,7 +1766,7 @@ for x, batches in ((spoiled, task.batches), (task.x[:, 0], task.batches), (task.
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# ## Lanes (4 min)
+# ## Lanes (2 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
 # register is a **lane**.
@@ -1793,7 +1793,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # The same source, another program, and nearly the same answer.
 
 # %% [markdown]
-# ## A net (14 min)
+# ## A net (13 min)
 #
 # Two rings of points, one inside the other. No line parts them. A **dense layer** is several lines side by side; **relu** keeps
 # what is positive and makes the rest 0; a **sigmoid** turns the last number into a probability p. Three layers of 4, 8 and 1
@@ -1979,7 +1979,7 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# ## What a step costs (11 min)
+# ## What a step costs (10 min)
 #
 # Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
 # second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
@@ -2135,7 +2135,7 @@ widgets.explore(
 # does, on level 3.
 
 # %% [markdown]
-# ## The level below | here (4 min)
+# ## The level below | here (1 min)
 #
 # Each notebook lays the level below beside its own. Below this one there is no level, only plain Python, number 0:
 # `course/reference.py`. The lines stand under the part of a step that they are. **A line that calls functions says how many
