@@ -9,38 +9,180 @@ import importlib
 
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
-    "device": {"devices": "all"},
-    "kind": {"gpu_kernels": "gpu", "tpu_kernels": "tpu"},
-    "op": {
-        "ops": "copy equal less less_equal maximum minimum not_equal power tanh where",
-        "reductions": "arg_max log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
-        "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
-        "random_numbers": "random_normal random_uniform",
+    "activation": {
+        "layers": "softmax tanh",
     },
-    "faster": {"products": "matmul"},
+    "back end": {
+        "fused": "all",
+    },
+    "class": {
+        "functional": "Model",
+        "layers": "Dense Layer",
+        "losses": "BinaryCrossentropy Loss",
+        "optimizers": "Adam SGD",
+        "pipeline": "Dataset",
+    },
+    "device": {
+        "devices": "all",
+    },
+    "faster": {
+        "intrinsics": "exp sigmoid",
+        "products": "matmul",
+        "reductions": "reduce_mean reduce_sum",
+    },
+    "form": {
+        "forms": "cast concat log_softmax log_softmax_grad reduce_max reduce_min slice slice_grad softmax softmax_grad",
+    },
+    "guard": {
+        "guards": "all",
+        "stale": "kernel",
+        "trials": "use",
+    },
+    "initializer": {
+        "layers": "glorot_normal he_normal ones random_uniform truncated_normal",
+    },
+    "kind": {
+        "gpu_kernels": "gpu",
+        "tpu_kernels": "tpu",
+    },
     "levels.hardware": {
-        "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
-        "gpu_memory": "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race Thread "
-        "Uninitialised View cuda every_place listed note position race shared_array source_line used uses_of",
-        "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
         "extremes": "maximum minimum",
+        "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
+        "gpu_memory": (
+            "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race "
+            "Thread Uninitialised View cuda every_place listed note position race shared_array source_line used "
+            "uses_of"
+        ),
+        "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
+    "levels.high_level": {
+        "callbacks": (
+            "CSVLogger EarlyStopping LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
+            "TerminateOnNaN graph_of"
+        ),
+        "estimators": "DNNClassifier Estimator LinearRegressor",
+        "exporting": "ONNX OnnxWriter export onnx_graph",
+        "fitting": "",
+        "functional": "Call Functional Input Placeholder",
+        "saving": "load_model save",
+    },
     "levels.kernels": {
-        "gpu_kernels": "LAYOUTS NUMBER ON_GPU WIDTH by_numbers compile_gpu each_row gather_threads kernel_for matmul_threads mover "
-        "normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread threads_for tiled "
-        "uniform_threads",
+        "gpu_kernels": (
+            "LAYOUTS NUMBER ON_GPU WIDTH by_numbers compile_gpu each_row gather_threads kernel_for matmul_threads "
+            "mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread "
+            "threads_for tiled uniform_threads"
+        ),
+        "intrinsics": "intrinsic larger ldexp llvm_function smaller",
+        "moves": (
+            "MOVES as_slices by_views enter_move one_hot plan_cast plan_concat plan_moves plan_one_hot "
+            "plan_reshape plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
+        ),
+        "ops": "tanh",
+        "products": (
+            "BLOCK BYTES DEPTH ROWS VECTORS WIDE WORKERS WORTH fill_columns matmul_rows matmul_small matmul_tiles "
+            "pack pack_square pieces plan_tiles tile_shape vectors write_tile"
+        ),
+        "random_numbers": (
+            "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "
+            "uniform"
+        ),
+        "reductions": (
+            "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
+            "plan_extreme reduce_by_fours reduction"
+        ),
+        "stale": "rebound staleness watched",
         "tpu_kernels": "matmul_array plan_array",
-        "ops": "larger smaller tanh",
-        "reductions": "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad",
-        "moves": "MOVES as_slices by_views enter_move one_hot plan_cast plan_concat plan_moves plan_one_hot plan_reshape "
-        "plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced",
-        "random_numbers": "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "
-        "uniform",
-        "products": "BLOCK BYTES DEPTH ROWS VECTORS WIDE WORKERS WORTH fill_columns matmul_rows matmul_small matmul_tiles pack "
-        "pack_square pieces plan_tiles tile_shape vectors write_tile",
+        "trials": "SPECIAL TRIALS counter_example drawn outcome trials_of try_kernel",
+    },
+    "levels.low_level": {
+        "gradients": "backward grad stop_gradient",
+        "passes": "cse constant_fold",
+        "placing": "device moved",
+        "tensor_ops": (
+            "arg_max cast cat concat log_softmax maximum minimum one_hot reduce_max reduce_min reshape slice_of "
+            "softmax tanh transpose where"
+        ),
+    },
+    "levels.low_level.nn": {
+        "tensor_ops": "log_softmax softmax",
+    },
+    "levels.mid_level": {
+        "feature_columns": (
+            "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
+            "NumericColumn bucket_of bucketized_column categorical_column_with_hash_bucket "
+            "categorical_column_with_identity categorical_column_with_vocabulary_list crossed_column "
+            "embedding_column fingerprint indicator_column is_missing numeric_column row_by_row values_of"
+        ),
+        "layers": (
+            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS absolute "
+            "truncated_normal"
+        ),
+        "losses": (
+            "CategoricalCrossentropy Crossentropy MeanAbsoluteError SparseCategoricalCrossentropy check_classes "
+            "weighted"
+        ),
+        "metrics": (
+            "METRICS AUC AccuracyByShape BinaryAccuracy CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "R2Score Recall SparseCategoricalAccuracy ratio snake_case"
+        ),
+        "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
+        "pipeline": (
+            "DataLoader Pipeline Stream as_array as_element cached column drawn each_array filtered in_rows "
+            "mapped packed prefetched read_columns repeated stack stacked taken"
+        ),
+    },
+    "levels.mid_level.data": {
+        "pipeline": "DataLoader",
+    },
+    "levels.mid_level.layers": {
+        "feature_columns": "DenseFeatures",
+        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 absolute truncated_normal",
+    },
+    "levels.mid_level.losses": {
+        "losses": "CategoricalCrossentropy Crossentropy MeanAbsoluteError SparseCategoricalCrossentropy",
+    },
+    "levels.mid_level.optimizers": {
+        "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop",
+    },
+    "loss": {
+        "losses": "categorical_crossentropy mae mean_absolute_error sparse_categorical_crossentropy",
+    },
+    "method": {
+        "exporting": "Model.export",
+        "fitting": "Model.Training Model.run_training Model.rows_of Model.parted Model.predict Model.summary",
+        "functional": "Model.begin",
+        "gradients": "Operators.backward",
+        "pipeline": (
+            "Dataset.cache Dataset.filter Dataset.from_csv Dataset.from_generator Dataset.map Dataset.prefetch "
+            "Dataset.repeat Dataset.skip Dataset.take Dataset.zip"
+        ),
+        "placing": "Operators.to",
+        "saving": "Model.save",
+        "tensor_ops": "Operators.slice",
+    },
+    "op": {
+        "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
+        "ops": "copy equal less less_equal maximum minimum not_equal power tanh where",
+        "random_numbers": "random_normal random_uniform",
+        "reductions": "arg_max log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
+    },
+    "optimizer": {
+        "optimizers": "adamw rmsprop",
+    },
+    "pass": {
+        "passes": "all",
+    },
+    "rule": {
+        "gradients": "clip_grad copy log_softmax_grad relu_grad sigmoid_grad softmax_grad",
+        "placing": "to",
+        "tensor_ops": (
+            "arg_max broadcast_to cast concat equal gather less less_equal log_softmax maximum minimum not_equal "
+            "one_hot power reduce_max reduce_min reshape scatter_add slice slice_grad softmax spread sqrt tanh "
+            "transpose where"
+        ),
     },
 }
 

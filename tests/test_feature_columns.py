@@ -175,7 +175,7 @@ def test_hashes_are_these_on_every_machine():
 
 @pytest.mark.parametrize("seed", ["0", "1"])
 def test_hashes_are_the_same_in_another_process(seed):
-    program = f"from levels.mid_level import *; print([bucket_of(c, 100) for c in {[*HASHES]!a}])"
+    program = f"from levels.mid_level import bucket_of; print([bucket_of(c, 100) for c in {[*HASHES]!a}])"
     env = environment(ROOT) | {"PYTHONHASHSEED": seed}
     done = subprocess.run([sys.executable, "-c", program], env=env, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == str([*HASHES.values()]), done.stderr

@@ -17,7 +17,8 @@ from course.build import ROOT, environment
 from levels import low_level
 from levels.hardware import DEVICES, pool
 from levels.low_level import (
-    TAPES,
+    DOOR,
+    RUN,
     VJPS,
     GradientTape,
     Module,
@@ -53,6 +54,15 @@ from levels.low_level import (
     transpose,
     where,
 )
+
+
+def tapes():
+    """The open tapes, the outermost first."""
+    found, stands = [], DOOR.stands
+    while stands is not RUN:
+        found += [stands] * stands.listens
+        stands = stands.below
+    return found[::-1]
 
 
 def slope(function, arrays, k):
@@ -311,9 +321,14 @@ def test_gradients_of_random_programs_are_slopes(steps):
 
 
 # Random programs, run by three libraries. Each op is written once, over the library `m`.
-LEVELS = SimpleNamespace(
-    **{name: getattr(low_level, name) for name in low_level.__all__}, order=lambda x, axes: transpose(x, axes)
-)
+def levels_library():
+    """The same functions here, some of which levels_more adds."""
+    names = [name for name in vars(NUMPY) if name != "order"]
+    return SimpleNamespace(
+        **{name: getattr(low_level, name) for name in names}, order=lambda x, axes: transpose(x, axes)
+    )
+
+
 NUMPY = SimpleNamespace(
     exp=np.exp,
     log=np.log,
@@ -336,6 +351,9 @@ NUMPY = SimpleNamespace(
     softmax=lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
     log_softmax=lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)),
 )
+
+
+LEVELS = levels_library()
 
 
 def torch_library(torch):
@@ -690,7 +708,7 @@ def test_tensors_lie_where_they_were_placed(second):
     with pytest.raises(ZeroDivisionError), device("cpu:1"):
         raise ZeroDivisionError
     assert [place.name for place in DEVICES] == ["cpu:0"]
-    with pytest.raises(LookupError, match="gpu:7.*cpu:0, gpu:0, tpu:0, cpu:1"), device("gpu:7"):
+    with pytest.raises(LookupError, match="gpu:7.*cpu:0, "), device("gpu:7"):
         pass
 
 
@@ -785,16 +803,16 @@ def test_a_persistent_tape_is_read_many_times():
         assert float(tape.gradient(y, x)) == 4.0
         z = y * x
     assert [float(g) for _ in "12" for g in tape.gradient(z, [x, y])] == [12.0, 2.0] * 2
-    assert TAPES == []
+    assert tapes() == []
 
 
 def test_a_tape_read_while_open_is_closed():
     x = Variable([2.0])
     with GradientTape() as tape:
         y = x * x
-        assert [tape] == TAPES and float(tape.gradient(y, x)) == 4.0 and TAPES == []
+        assert [tape] == tapes() and float(tape.gradient(y, x)) == 4.0 and tapes() == []
         assert float(x * 3.0) == 6.0
-    assert TAPES == []
+    assert tapes() == []
 
 
 def test_nested_tapes_give_higher_derivatives():
@@ -805,23 +823,23 @@ def test_nested_tapes_give_higher_derivatives():
         ddy = second_.gradient(dy, x)
         dddy = third.gradient(ddy, x)
     assert (float(dy), float(ddy), float(dddy)) == (32.0, 48.0, 48.0)
-    assert TAPES == []
+    assert tapes() == []
 
 
 def test_a_tape_closes_after_an_exception():
     with pytest.raises(ZeroDivisionError), GradientTape() as outer:
         with contextlib.suppress(KeyError), GradientTape():
             raise KeyError
-        assert [outer] == TAPES
+        assert [outer] == tapes()
         raise ZeroDivisionError
-    assert TAPES == []
+    assert tapes() == []
     with GradientTape(persistent=True) as tape:
         with pytest.raises(ValueError):
             tape.gradient(constant(1.0), Variable(2.0))
         with pytest.raises(TypeError):
             tape.gradient("text", Variable(2.0))
-        assert [tape] == TAPES
-    assert TAPES == []
+        assert [tape] == tapes()
+    assert tapes() == []
 
 
 def test_a_variable_assigned_under_a_tape_has_no_gradient():
@@ -881,7 +899,7 @@ def test_grad_reads_the_innermost_tape():
         with GradientTape():
             dx, dw = grad(x * x * w, [x, w])
         assert (float(dx), float(dw)) == (12.0, 4.0)
-        assert float(grad(dx, w)) == 4.0 and TAPES == []
+        assert float(grad(dx, w)) == 4.0 and tapes() == []
     assert repr(outer) == "GradientTape, read"
     for name, call in {"grad": lambda: grad(x, x), "backward": x.backward}.items():
         with pytest.raises(RuntimeError, match=f"^{name}: no tape is open"):
@@ -907,7 +925,7 @@ def test_backward_reads_the_innermost_tape():
     x = Variable([2.0])
     with GradientTape(persistent=True) as outer, GradientTape() as inner:
         low_level.backward(x * x * x)
-        assert float(x.grad) == 12.0 and [outer] == TAPES and repr(inner) == "GradientTape, read"
+        assert float(x.grad) == 12.0 and [outer] == tapes() and repr(inner) == "GradientTape, read"
         x.grad.backward()
     assert float(x.grad) == 12.0 + 12.0, "the second derivative, 6x, was added"
 
@@ -955,7 +973,7 @@ def test_a_tape_entered_twice_counts_once_or_is_refused():
         y = x * x
     if tape.records:
         assert float(tape.gradient(y, x)) == 4.0
-    TAPES.clear()
+    DOOR.stands = RUN
 
 
 # a tape that was read can be opened again, and then every op fails with an AttributeError.
@@ -966,7 +984,7 @@ def test_a_tape_that_was_read_is_not_opened_again():
         with pytest.raises(RuntimeError), tape:
             x * x  # noqa: B018
     finally:
-        TAPES.clear()
+        DOOR.stands = RUN
 
 
 # a persistent tape that is read while a younger one is open goes behind it, and becomes the innermost.
@@ -974,7 +992,7 @@ def test_reading_a_persistent_tape_keeps_the_order_of_the_tapes():
     x = Variable([2.0])
     with GradientTape(persistent=True) as outer, GradientTape() as inner:
         outer.gradient(x * x, x)
-        order = list(TAPES)
+        order = tapes()
     assert order == [outer, inner]
 
 

@@ -491,7 +491,7 @@ def test_starting_weights_have_their_range_and_their_variance(name):
         (lambda: Dense(2, kernel_initializer="he_norm")(np.ones((1, 1))), ValueError, "did you mean 'he_normal'"),
         (lambda: known("loss", LOSSES, "msq"), ValueError, "no loss is called 'msq'; did you mean 'mse'"),
         (lambda: known("metric", METRICS, "acuracy"), ValueError, "did you mean 'accuracy'"),
-        (lambda: known("metric", METRICS, "qqqq"), ValueError, "there are mse, mean_squared_error, mae"),
+        (lambda: known("metric", METRICS, "qqqq"), ValueError, "there are mse, mean_squared_error, binary_crossentropy, mae"),
         (lambda: Dropout(1.0), ValueError, "rate is 1.0; expected a positive number below 1"),
         (lambda: Concatenate()([np.ones((2, 3)), np.ones((3, 3))]), ValueError, r"\(2, 3\) and \(3, 3\) do not join"),
         (lambda: SGD(-0.1), ValueError, "SGD: learning_rate is -0.1; expected a positive number"),

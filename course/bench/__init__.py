@@ -164,8 +164,7 @@ def traffic(work):
 
 def limit(work, threads):
     """The least seconds of a step, by level 1's cost model, with the bandwidth of a memory as large as what is moved."""
-    from levels.hardware import pool
-    from levels.hardware import measure_reading
+    from levels.hardware import measure_reading, pool
 
     cpu, (flops, nbytes) = pool()["cpu:0"], traffic(work)
     near = 2 ** min(28, max(14, 2 * round(math.log2(nbytes) / 2)))

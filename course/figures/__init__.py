@@ -841,7 +841,7 @@ def held(stages):
         yield words.format(
             n=int(argument) if argument.isdigit() else 0,
             units=units,
-            count=data.length() if known else 0,
+            count=data.length if known else 0,
             rows=numbers_of(data.arrays) if known else "",
         )
 

@@ -44,7 +44,7 @@ def layers_of(model):
     return [
         {
             "kernel": layer.kernel.numpy().tolist(),
-            "bias": layer.bias.numpy()[0].tolist() if layer.use_bias else [0.0] * layer.units,
+            "bias": layer.bias.numpy()[0].tolist() if layer.bias is not None else [0.0] * layer.units,
             "activation": activation_of(layer),
         }
         for layer in model.layers

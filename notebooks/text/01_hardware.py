@@ -52,7 +52,7 @@ bool(n + np.float32(1) == n)
 # loop. In this course you write every loop. That is how five programs will agree to the last bit.
 
 # %% [markdown]
-# ## The line, in plain Python (12 min)
+# ## The line, in plain Python (11 min)
 #
 # Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise of
 # standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We call this task *the line*. A
@@ -108,14 +108,27 @@ print(f"the loss of ten rows: {loss_of(0.5, 0.5, 0.0, ten):.6g}")
 
 
 # %%
-#| export formulas
-# blank: line_slopes
+#| export formulas blank line_slopes
 def line_slopes(error, row, n):
     """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
-    g = 1.0 / n
-    de = g * error + g * error
-    return [value * de for value in row], de
+    ...  # a list, one number for each number of the row, and `de`
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>First <code>de</code>, from g and the error. What a weight gets is its input times <code>de</code>.</details>
+# <details><summary>Second hint</summary><code>g = 1.0 / n</code>, <code>de = g * error + g * error</code>, and then a list of <code>value * de</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def line_slopes(error, row, n):
+#     """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
+#     g = 1.0 / n
+#     de = g * error + g * error
+#     return [value * de for value in row], de
+# ```
+# </details>
+#
+# By hand, for an error of 2 among ten rows: `de` is 0.4. And with inputs 3 and 5:
 
 # %%
 print(line_slopes(2.0, [3.0, 5.0], 10))  # by hand: de = 0.4
@@ -157,7 +170,7 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 # in instructions for the machine.
 
 # %% [markdown]
-# ## One instruction (12 min)
+# ## One instruction (11 min)
 #
 # The instructions that we use know nothing of lists or loops. A **register** is a place for one number inside the processor,
 # an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
@@ -356,12 +369,25 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 # %%
-#| export values
-# blank: subtract
+#| export values blank subtract
 def subtract(x, y):
     """Write the instruction that takes y from x, and give back its value."""
-    return arithmetic("fsub", x, y)
+    ...  # one instruction, as `+` and `*` write theirs
 
+
+# %% [markdown]
+# <details><summary>Hint</summary><code>arithmetic</code> writes an instruction, by its name.</details>
+# <details><summary>Second hint</summary>The name is <code>"fsub"</code>; x comes first.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def subtract(x, y):
+#     """Write the instruction that takes y from x, and give back its value."""
+#     return arithmetic("fsub", x, y)
+# ```
+# </details>
+#
+# By hand: 5 - 3.
 
 # %%
 store(subtract(load("%x"), load("%y")), "%z")
@@ -370,7 +396,7 @@ run(x, y, z)
 z  # by hand: 5 - 3
 
 # %% [markdown]
-# ## A loop (9 min)
+# ## A loop (7 min)
 #
 # Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
 # block begins with a name that one can jump to:
@@ -422,12 +448,25 @@ y
 
 
 # %%
-#| export formulas
-# blank: flat
+#| export formulas blank flat
 def flat(row, width, column):
     """The place of x[row, column] in memory, where rows of `width` numbers lie one behind the other."""
-    return row * width + column
+    ...  # a product and a sum: they will run on registers, too
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>How many numbers lie before the row begins?</details>
+# <details><summary>Second hint</summary><code>row</code> whole rows of <code>width</code> numbers lie before it.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def flat(row, width, column):
+#     """The place of x[row, column] in memory, where rows of `width` numbers lie one behind the other."""
+#     return row * width + column
+# ```
+# </details>
+#
+# Try the last of the six, and one of our 400 points beside NumPy's answer:
 
 # %%
 print(flat(1, 3, 2))  # x[1, 2]: the last of the six
@@ -450,7 +489,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (17 min)
+# ## Buffers that know their end (23 min)
 #
 # A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each has memory of its own, and a program on a device reads and writes
 # only there. A **buffer** is a stretch of that memory with a shape and a dtype. `device.put(array)` gives a new buffer with the
@@ -510,7 +549,9 @@ class Buffer:
 
 
 LINE = 64  # bytes that move together between memory and caches, on most processors
-_GAP = 8 * LINE  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
+_GAP = (
+    8 * LINE
+)  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
 PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 
@@ -1410,7 +1451,7 @@ def log(x):
 print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %% [markdown]
-# ## The line as a program (13 min)
+# ## The line as a program (20 min)
 #
 # First the smallest piece: the predictions of a line. One loop over rows; in it, the sum of the record, then the bias. `dot`
 # is the one from above. On Python's numbers it computed. On values it writes.
@@ -1468,6 +1509,7 @@ class Sum:
 # (Three lines for lanes are folded: a term that is no vector counts once, masked lanes keep their sum, and at the end the
 # lanes are added.)
 
+
 # %% tags=["hide-input"]
 #| export assembler
 def _once(total, term):
@@ -1517,12 +1559,25 @@ print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 
 # %%
-#| export formulas
-# blank: descend
+#| export formulas blank descend
 def descend(w, slope, learning_rate):
     """The weight w after one step against its slope."""
-    return w - learning_rate * slope
+    ...  # one line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Against the slope: where the slope is positive, w becomes smaller.</details>
+# <details><summary>Second hint</summary>How far: the rate times the slope.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def descend(w, slope, learning_rate):
+#     """The weight w after one step against its slope."""
+#     return w - learning_rate * slope
+# ```
+# </details>
+#
+# By hand, w = 1, a slope of 2 and a rate of 0.5 give 0.
 
 # %%
 print(descend(1.0, 2.0, 0.5))  # by hand: 0
@@ -1559,6 +1614,7 @@ def _line_row(row, target, weights, sums, n):
 # Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
 # `descend`. While the rows pass, the weights wait in registers. Four marks, here and above, say which line is which part.
 # (Folded: the weights as lists of registers.)
+
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1766,7 +1822,7 @@ for x, batches in ((spoiled, task.batches), (task.x[:, 0], task.batches), (task.
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# ## Lanes (4 min)
+# ## Lanes (2 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
 # register is a **lane**.
@@ -1793,7 +1849,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # The same source, another program, and nearly the same answer.
 
 # %% [markdown]
-# ## A net (14 min)
+# ## A net (16 min)
 #
 # Two rings of points, one inside the other. No line parts them. A **dense layer** is several lines side by side; **relu** keeps
 # what is positive and makes the rest 0; a **sigmoid** turns the last number into a probability p. Three layers of 4, 8 and 1
@@ -1845,12 +1901,26 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 
 
 # %%
-#| export tasks
-# blank: through_relu
+#| export tasks blank through_relu
 def through_relu(d, h, w):
     """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
-    return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
+    ...  # a list with one number for each k, from the slopes d[j], the outputs h[k] and the weights w[k][j]
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>For each k one number: the sum over j of d[j] · w[k][j], or 0.0.</details>
+# <details><summary>Second hint</summary><code>dot(d, row)</code> is such a sum, for a row of w.
+# <code>select(h[k] &lt;= 0.0, 0.0, …)</code> chooses: a program has no <code>if</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def through_relu(d, h, w):
+#     """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
+#     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
+# ```
+# </details>
+#
+# By hand: 10 · 3, and 0 where relu cut.
 
 # %%
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))  # by hand: 30, and 0 where relu cut
@@ -1979,7 +2049,7 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# ## What a step costs (11 min)
+# ## What a step costs (10 min)
 #
 # Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
 # second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
@@ -2135,7 +2205,7 @@ widgets.explore(
 # does, on level 3.
 
 # %% [markdown]
-# ## The level below | here (4 min)
+# ## The level below | here (1 min)
 #
 # Each notebook lays the level below beside its own. Below this one there is no level, only plain Python, number 0:
 # `course/reference.py`. The lines stand under the part of a step that they are. **A line that calls functions says how many

@@ -1,0 +1,191 @@
+"""Callbacks: listeners around the training loop."""
+
+import csv
+import math
+from pathlib import Path
+
+from levels.high_level import Callback
+from levels.low_level import Variable, dce, trace
+from levels.mid_level import at_least, positive
+from levels_more.fitting import alone
+
+RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better
+
+
+class Monitor(Callback):
+    """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then."""
+
+    def __init__(self, monitor, mode="auto", min_delta=0):
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
+        # its sign does not count, as in Keras
+        size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
+        self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
+        self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
+
+    def on_train_begin(self):
+        self.best, self.wait = -math.inf if self.rising else math.inf, 0
+
+    def better(self, logs):
+        """Is this epoch's number better than the best, by more than `min_delta`? Then it is the best from now on."""
+        if self.monitor not in logs:
+            cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
+            there = f"this training has {', '.join(logs)}{cure}"
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
+        value = float(logs[self.monitor])
+        better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
+        self.best, self.wait = (value, 0) if better else (self.best, self.wait + 1)
+        return better
+
+
+class EarlyStopping(Monitor):
+    """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
+
+    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
+    """
+
+    def __init__(self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False):
+        super().__init__(monitor, mode, min_delta)
+        self.patience, self.restore_best_weights = (
+            at_least(0, "EarlyStopping: patience", patience),
+            restore_best_weights,
+        )
+
+    def on_train_begin(self):
+        super().on_train_begin()
+        self.best_epoch = self.best_weights = None
+
+    def on_epoch_end(self, epoch, logs):
+        if self.better(logs):
+            self.best_epoch, self.best_weights = epoch, self.model.get_weights()
+        elif self.wait >= self.patience:
+            self.model.stop_training = True
+
+    def on_train_end(self):
+        if self.restore_best_weights and self.best_weights is not None:
+            self.model.set_weights(self.best_weights)
+
+
+class ModelCheckpoint(Monitor):
+    """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
+
+    `save_best_only` waits for a better `monitor`.
+    """
+
+    def __init__(self, filepath, monitor="val_loss", save_best_only=False, mode="auto"):
+        super().__init__(monitor, mode)
+        self.filepath, self.save_best_only = filepath, save_best_only
+
+    def on_epoch_end(self, epoch, logs):
+        if not self.save_best_only or self.better(logs):
+            self.model.save(str(self.filepath).format(epoch=epoch + 1, **logs))
+
+
+class ReduceLROnPlateau(Monitor):
+    """Multiplies the rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`."""
+
+    def __init__(self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0):
+        super().__init__(monitor, mode, min_delta)
+        self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
+        self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
+        self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
+
+    def on_epoch_end(self, epoch, logs):
+        optimizer, better = self.model.training.optimizer, self.better(logs)
+        rate = logs["learning_rate"] = float(optimizer.learning_rate)
+        if not better and self.wait >= self.patience:
+            optimizer.learning_rate, self.wait = max(rate * self.factor, self.min_lr), 0
+
+
+class LearningRateScheduler(Callback):
+    """The learning rate of each epoch is schedule(epoch, rate of the last one). Epochs count from 0."""
+
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def on_epoch_begin(self, epoch):
+        optimizer = self.model.training.optimizer
+        optimizer.learning_rate = self.schedule(epoch, float(optimizer.learning_rate))
+
+    def on_epoch_end(self, epoch, logs):
+        logs["learning_rate"] = self.model.training.optimizer.learning_rate
+
+
+class TerminateOnNaN(Callback):
+    """Ends the training after an epoch whose loss is no finite number."""
+
+    def on_epoch_end(self, epoch, logs):
+        self.model.stop_training = self.model.stop_training or not math.isfinite(logs["loss"])
+
+
+class CSVLogger(Callback):
+    """Writes the numbers of each epoch to a file: a header, then a line for each."""
+
+    def __init__(self, filename):
+        self.path = Path(filename)
+
+    def on_train_begin(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.file, self.rows = self.path.open("a", newline="", encoding="utf-8"), None
+
+    def on_epoch_end(self, epoch, logs):
+        logs = {"epoch": epoch, **logs}
+        if self.rows is None:
+            self.rows = csv.DictWriter(self.file, [*logs])
+            self.file.truncate(0)  # a log of before stays until there is something to put in its place
+            self.rows.writeheader()
+        self.rows.writerow(logs)
+        self.file.flush()  # whole lines only, and others can watch them come
+
+    def on_train_end(self):
+        self.file.close()
+
+
+def graph_of(model):
+    """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
+    from tensorboardX.proto.graph_pb2 import GraphDef
+
+    graph = dce(trace(lambda *x: model(alone(x)), model.input_specs)[0])
+    paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
+    names, drawn = {}, GraphDef()
+    for number, node in enumerate(graph.nodes):
+        nearest = max(node.inputs, key=lambda x: x.op == "variable", default=None)
+        scope = names[nearest].rpartition("/")[0] if nearest else ""
+        names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
+        added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
+        shape = added.attr["_output_shapes"].list.shape.add()
+        for size in node.spec.shape:
+            shape.dim.add(size=size)
+    return drawn
+
+
+class TensorBoard(Callback):
+    """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
+
+    def __init__(self, log_dir="logs", histogram_freq=0):
+        self.log_dir, self.histogram_freq = Path(log_dir), at_least(0, "TensorBoard: histogram_freq", histogram_freq)
+
+    def on_train_begin(self):
+        self.writers = {}
+
+    def writer(self, part):
+        """The writer of the files of "train" or "validation"."""
+        from tensorboardX import SummaryWriter
+
+        if part not in self.writers:
+            self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)
+        return self.writers[part]
+
+    def on_epoch_end(self, epoch, logs):
+        for name, value in logs.items():
+            part = "validation" if name.startswith("val_") else "train"
+            self.writer(part).add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
+        if epoch == 0:
+            self.writer("train").file_writer.add_onnx_graph(graph_of(self.model))  # (it takes any GraphDef)
+        if self.histogram_freq and epoch % self.histogram_freq == 0:
+            for path, variable in self.model.named(Variable).items():
+                self.writer("train").add_histogram(f"{path.replace('.', '/')}/histogram", variable.numpy(), epoch)
+
+    def on_train_end(self):
+        for writer in self.writers.values():
+            writer.close()

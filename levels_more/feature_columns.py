@@ -1,0 +1,239 @@
+"""Feature columns: a dict of numbers, words and gaps becomes one matrix."""
+
+import hashlib
+import reprlib
+
+import numpy as np
+
+from levels.low_level import concat, constant, gather, one_hot
+from levels.mid_level import Layer, at_least, known
+
+
+class FeatureColumn:
+    """`width` numbers a row: `encode(features)` makes an array of a dict, `call(layer, x)` a tensor [batch, width] of that."""
+
+    def build(self, layer):
+        """Make what variables it needs, in the `DenseFeatures` that it belongs to."""
+
+    def call(self, layer, x):
+        return x
+
+    def __repr__(self):
+        return f"{self.name}: width {self.width}"
+
+
+def values_of(features, key):
+    """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None."""
+    if not hasattr(features, "keys"):
+        raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
+    values, first = known("column", features, key), next(iter(features))
+    values = np.asarray(values, object if isinstance(values, (list, tuple)) else None)
+    if values.ndim != 1 or len(values) != len(features[first]):
+        raise ValueError(f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}")
+    return values
+
+
+class NumericColumn(FeatureColumn):
+    """One number a row. A missing one, None or NaN, becomes `default_value`; without that it is an error.
+
+    `normalizer_fn` is given the whole column, its gaps filled, as float64 [batch]."""
+
+    width = 1
+
+    def __init__(self, key, *, default_value=None, normalizer_fn=None):
+        self.name, self.default_value = key, np.nan if default_value is None else default_value
+        self.normalizer_fn = normalizer_fn or (lambda values: values)
+
+    def encode(self, features):
+        """Numbers [batch, 1] from a dict. Raises TypeError for words, ValueError for NaN."""
+        values = values_of(features, self.name)
+        if values.dtype == object:
+            values = np.array([np.nan if value is None else value for value in values])
+        if values.dtype.kind not in "fiub":
+            cure = "give words to categorical_column_with_vocabulary_list; a gap is None or NaN"
+            raise TypeError(f"column {self.name} holds {values.dtype}, not numbers; {cure}")
+        values = np.where(np.isnan(values), self.default_value, values.astype(np.float64))
+        if (gaps := np.isnan(values)).any():
+            cure = "give a default_value, or leave out such rows"
+            raise ValueError(f"column {self.name}: row {gaps.argmax()} is NaN; {cure}")
+        return np.reshape(self.normalizer_fn(values), (len(values), 1))
+
+
+numeric_column = NumericColumn  # TensorFlow's name, as below
+
+
+class CategoricalColumn:
+    """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
+
+    def __init__(self, name, num_buckets, ids):
+        self.name, self.num_buckets, self.ids = name, at_least(1, f"column {name}: buckets", num_buckets), ids
+
+    def __repr__(self):
+        return f"{self.name}: {self.num_buckets} categories"
+
+
+def is_missing(value):
+    """Whether a value stands for no category: None, NaN, "", "NA", or TensorFlow's -1."""
+    return value is None or value != value or value in ("", "NA", -1)  # only NaN differs from itself
+
+
+def row_by_row(key, num_buckets, table, unknown):
+    """The categorical column of a table {value: id}. What is not in it gets -1 if missing, else `unknown(value, row)`."""
+
+    def ids(features):
+        rows = enumerate(values_of(features, key).tolist())
+        found = [table[x] if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
+        return np.array(found, np.int64)
+
+    return CategoricalColumn(key, num_buckets, ids)
+
+
+def fingerprint(value):
+    """Eight bytes of a text, a whole number or a tuple of these: the same on every machine (BLAKE2b, RFC 7693).
+
+    The number 7 and the text "7" have the same."""
+    if not isinstance(value, (str, int, np.integer, tuple)):
+        raise TypeError(f"{value!r} is no category; expected text, a whole number, or a bucketized_column")
+    # The parts of a tuple are eight bytes each, so ("ab", "c") is not ("a", "bc").
+    data = b"".join(map(fingerprint, value)) if isinstance(value, tuple) else str(value).encode()
+    return hashlib.blake2b(data, digest_size=8).digest()
+
+
+def bucket_of(value, count):
+    """Which of `count` buckets a category falls into."""
+    return int.from_bytes(fingerprint(value), "little") % count
+
+
+def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
+    """A category's id is its place in the list. One that is not in it has `default_value`, or by its hash one of
+    `num_oov_buckets` ids behind the list ("out of vocabulary"). A missing one has -1: see `is_missing`."""
+    table = {} if isinstance(vocabulary_list, str) else {word: i for i, word in enumerate(vocabulary_list)}
+    size, kinds = len(table), {isinstance(word, str) for word in table}
+    if not table or size < len(vocabulary_list):
+        raise ValueError(f"column {key}: {reprlib.repr(vocabulary_list)}; expected a list of words, each once")
+    if not -1 <= default_value < size or num_oov_buckets < 0 or (num_oov_buckets and default_value != -1):
+        given = f"default_value {default_value} and {num_oov_buckets} buckets"
+        raise ValueError(f"column {key}: {given}; expected an id below {size}, or buckets, not both")
+
+    def unknown(value, row):
+        if isinstance(value, str) not in kinds:
+            raise TypeError(f"column {key}: row {row} is {value!r}, which equals no word of {reprlib.repr([*table])}")
+        return size + bucket_of(value, num_oov_buckets) if num_oov_buckets else default_value
+
+    return row_by_row(key, size + num_oov_buckets, table, unknown)
+
+
+class IndicatorColumn(FeatureColumn):
+    """A number for each category: 1 for that of the row, else 0. A row without a category has zeros."""
+
+    def __init__(self, categorical_column):
+        if not isinstance(categorical_column, CategoricalColumn):
+            raise TypeError(f"expected a categorical column, got {reprlib.repr(categorical_column)}")
+        self.name, self.encode = f"{categorical_column.name}_indicator", categorical_column.ids
+        self.width = categorical_column.num_buckets
+
+    def call(self, layer, ids):
+        return one_hot(ids + 1, self.width + 1, layer.dtype)[:, 1:]  # the place of -1 is cut off
+
+
+indicator_column = IndicatorColumn
+
+
+class DenseFeatures(Layer):
+    """{name: values [batch]} -> [batch, width]: what the columns make of it, in the order given (TensorFlow sorts by name)."""
+
+    def __init__(self, feature_columns, dtype="float32", **options):
+        super().__init__(dtype=dtype, **options)
+        self.columns, self.tables = list(feature_columns), {}  # tables: the variables of columns that have some
+        if bare := [column for column in self.columns if not isinstance(column, FeatureColumn)]:
+            raise TypeError(f"{reprlib.repr(bare[0])} is no feature column; try indicator_column or embedding_column")
+        names = [column.name for column in self.columns]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"DenseFeatures: the columns are {names}; expected one or more, each once")
+
+    def encode(self, features):
+        """A tensor for each column, from a dict: numbers [batch, 1] or ids [batch]."""
+        arrays = [column.encode(features) for column in self.columns]
+        return [constant(array, self.dtype if array.dtype.kind == "f" else None) for array in arrays]
+
+    def __call__(self, features, training=None):
+        """`features` is a dict, or the list that `encode` made of one: a compiled step takes only tensors."""
+        return super().__call__(features if isinstance(features, (list, tuple)) else self.encode(features), training)
+
+    def build(self, shapes):
+        for column in self.columns:
+            column.build(self)
+
+    def call(self, encoded):
+        return concat([column.call(self, x) for column, x in zip(self.columns, encoded, strict=True)], axis=1)
+
+
+class BucketizedColumn(CategoricalColumn, IndicatorColumn):
+    """Ranges of a numeric column as categories: id i is that of boundaries[i - 1] <= x < boundaries[i], ascending."""
+
+    def __init__(self, source_column, boundaries):
+        if not isinstance(source_column, NumericColumn):
+            raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
+        steps = np.asarray(boundaries, np.float64)
+        if steps.ndim != 1 or not steps.size or not np.isfinite(steps).all() or not (np.diff(steps) > 0).all():
+            raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
+
+        def ids(features):
+            return np.searchsorted(steps, source_column.encode(features)[:, 0], side="right").astype(np.int64)
+
+        super().__init__(f"{source_column.name}_bucketized", len(steps) + 1, ids)
+        self.width, self.encode = self.num_buckets, ids
+
+
+bucketized_column = BucketizedColumn
+
+
+def categorical_column_with_identity(key, num_buckets, *, default_value=None):
+    """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error."""
+    if default_value is not None and default_value not in range(num_buckets):
+        raise ValueError(f"column {key}: default_value is {default_value!r}; expected an id below {num_buckets}")
+
+    def unknown(value, row):
+        if default_value is None:
+            raise ValueError(f"column {key}: row {row} is {value!r}; expected a whole number below {num_buckets}")
+        return default_value
+
+    return row_by_row(key, num_buckets, {i: i for i in range(num_buckets)}, unknown)
+
+
+def categorical_column_with_hash_bucket(key, hash_bucket_size):
+    """The id is the bucket of the text's hash, or of the whole number's, the same on every machine."""
+    return row_by_row(key, hash_bucket_size, {}, lambda value, row: bucket_of(value, hash_bucket_size))
+
+
+def crossed_column(keys, hash_bucket_size):
+    """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing."""
+    if isinstance(keys, str) or len(keys) < 2:
+        raise ValueError(f"crossed_column: keys are {reprlib.repr(keys)}; expected two or more")
+
+    def ids(features):
+        parts = [values_of(features, key) if isinstance(key, str) else key.ids(features) for key in keys]
+        rows = zip(*(part.tolist() for part in parts), strict=True)
+        found = [-1 if any(map(is_missing, row)) else bucket_of(row, hash_bucket_size) for row in rows]
+        return np.array(found, np.int64)
+
+    return CategoricalColumn("_X_".join(getattr(key, "name", key) for key in keys), hash_bucket_size, ids)
+
+
+class EmbeddingColumn(IndicatorColumn):
+    """`dimension` numbers for each category, learned: a row of a table. A row without a category has zeros."""
+
+    def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
+        super().__init__(categorical_column)
+        self.name, self.initializer = f"{categorical_column.name}_embedding", initializer
+        self.rows, self.width = self.width, at_least(1, "embedding_column: dimension", dimension)
+
+    def build(self, layer):
+        layer.tables[self.name] = layer.add_weight((self.rows, self.width), self.initializer)
+
+    def call(self, layer, ids):
+        zeros = np.zeros((1, self.width), layer.dtype)  # the row for -1
+        return gather(concat([zeros, layer.tables[self.name]]), ids + 1)
+
+
+embedding_column = EmbeddingColumn

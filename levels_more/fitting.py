@@ -1,0 +1,315 @@
+"""What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
+
+import math
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from types import FunctionType
+
+import numpy as np
+
+from levels.high_level import Callback, epoch_loss, loops
+from levels.low_level import Module, Operators, Variable, constant, function
+from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, Dataset, Layer, Loss, Made, known
+
+PIECE = 0.05  # seconds
+
+
+def listed(x):
+    """A list of what may stand alone."""
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def alone(values):
+    """The only one of several, or all."""
+    return values[0] if len(values) == 1 else values
+
+
+def made(what, table, name):
+    """A new object of the class with this name in a table. An object of your own stays as it is."""
+    found = known(what, table, name)
+    return found() if isinstance(name, (str, type)) else found
+
+
+class Training(loops.Training):
+    """Several losses, one for each output, or one for all; metrics of the first output; programs that are kept.
+
+    Raises TypeError for None, and ValueError for a name that nobody has.
+    """
+
+    def __init__(self, optimizer, loss, metrics=()):
+        self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
+        self.losses = [made("loss", LOSSES, one) for one in listed(loss)]
+        self.metrics = [made("metric", METRICS, metric) for metric in listed(metrics)]
+        if None in (self.optimizer, *self.losses):
+            raise TypeError("compile: None is no optimizer and no loss")
+        self.programs, self.read = {}, {}  # (step, inputs) -> its function, and what its trace has read of the model
+        self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
+
+    def loss(self, model, y, predicted):
+        """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
+        y, predicted = listed(y), listed(predicted)
+        losses = self.losses * len(predicted) if len(self.losses) == 1 else self.losses
+        if not len(losses) == len(y) == len(predicted):
+            raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
+        for metric in self.metrics:
+            metric.update_state(y[0], predicted[0])
+        first, *others = [loss(*pair) for loss, *pair in zip(losses, y, predicted, strict=True)] + model.losses
+        return sum(others, first)
+
+    def compiled(self, step, inputs):
+        """step(x, y) as a `function` of single arrays: so many inputs, the others are targets.
+
+        Made once. It is traced anew where something that the last trace read has changed since: see `seen`.
+        """
+        key, model = (step, inputs), step.__self__
+        if key not in self.programs:
+
+            def single(*rows):
+                result = step(alone(rows[:inputs]), alone(rows[inputs:]))
+                if key not in self.read:
+                    self.read[key] = seen(model)
+                return result
+
+            self.programs[key] = function(single)
+            self.read.pop(key, None)
+        elif self.read.get(key) != seen(model):
+            self.programs[key].renew()
+            self.read.pop(key, None)
+        return self.programs[key]
+
+    def pieces(self, step, data, one_by_one):
+        """Go through the data, for a twentieth of a second in each call. Yields (losses, how many rows each step had).
+
+        The first call is one step; from the time that it takes follows the length of the next. Data that is not in
+        memory comes batch by batch, and each batch is a call.
+        """
+        if not data.in_memory:
+            for x, y in data:
+                rows = [*listed(x), *listed(y)]
+                yield self.compiled(step, len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
+            return
+        (x, y), batches = data.rows()
+        rows, program, done = [*listed(x), *listed(y)], self.compiled(step, len(listed(x))), 0
+        while done < len(batches):
+            part = batches[done : done + (1 if one_by_one else self.pace)]
+            begun = time.perf_counter()
+            losses = program.over(*rows, part).numpy()
+            self.pace = max(1, int(PIECE * len(part) / (time.perf_counter() - begun)))
+            done += len(part)
+            yield losses, [len(batch) for batch in part]
+
+    def one_pass(self, step, data, history=None):
+        """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
+        losses, sizes, watch, step = [], [], self.watch, step.__wrapped__  # `compiled` makes a `function` that is kept
+        for metric in self.metrics:
+            metric.reset_state()
+        for piece, rows in self.pieces(step, data, history is not None and watch.each):
+            losses.append(piece)
+            sizes += rows
+            if history is not None:
+                history.passes.append(piece)
+                watch.on_piece_end(piece, len(history.passes) - 1)
+            if watch is not None:
+                watch.heed()
+        if not sizes:
+            raise ValueError("the dataset gave no batch")
+        # added up here: the same, however it was cut into pieces
+        loss = epoch_loss(np.concatenate(losses), sizes)
+        return {"loss": loss} | {metric.name: metric.result() for metric in self.metrics}
+
+
+def run_training(model, data, epochs, verbose, callbacks, validation):
+    """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
+
+    data, validation: Datasets of batches, the second or None; verbose: 0 hides the bar. Raises KeyboardInterrupt, with the
+    weights of the last whole step, and TypeError for callbacks that are none.
+    """
+    callbacks, training = listed(callbacks), model.training
+    with noted_interrupts() as pressed, progress(data, epochs, verbose) as bar:
+        training.watch = Watch(pressed, bar, callbacks)
+        attach(callbacks, model)
+        try:
+            return loops.run_training(model, data, epochs, verbose, [*callbacks, training.watch], validation)
+        finally:
+            training.watch = None
+
+
+class Watch(Callback):
+    """The last listener of each training: moves the bar, tells of each step, and looks whether Ctrl-C was pressed."""
+
+    def __init__(self, pressed, bar, callbacks):
+        self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
+        self.each = any(getattr(callback, "on_train_batch_end", None) for callback in callbacks)
+
+    def heed(self):
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self.pressed:
+            raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
+
+    def on_piece_end(self, losses, step):
+        """After each call. Where somebody wants to hear of each step, it was one."""
+        self.bar.update(len(losses))
+        for callback in self.callbacks if self.each else ():
+            if callback.on_train_batch_end:
+                callback.on_train_batch_end(step, {"loss": float(losses[0])})
+
+    def on_epoch_end(self, epoch, logs):
+        self.bar.set_postfix(logs, refresh=False)
+        self.heed()
+
+
+def attach(callbacks, model):
+    """Tell each callback whose training it is. Raises TypeError for what is none, and for a method that nobody calls."""
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
+        for name in dir(callback):
+            if name.startswith("on_") and not hasattr(Callback, name):
+                heard = ", ".join(each for each in dir(Callback) if each.startswith("on_"))
+                raise TypeError(f"{type(callback).__name__}: nobody calls {name}; a callback hears {heard}")
+        callback.model = model
+
+
+@contextmanager
+def noted_interrupts():
+    """Inside this `with` block Ctrl-C fills the list that it gives, and no more. (Only the main thread gets any.)"""
+    pressed, heard = [], threading.current_thread() is threading.main_thread()
+    before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield pressed
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, before)
+
+
+def progress(data, epochs, verbose):
+    """A bar for so many passes over the data. Nobody sees it where `verbose` is 0."""
+    from tqdm.auto import tqdm  # here, because it takes its time to load
+
+    return tqdm(total=epochs * len(data) if data.in_memory else None, unit=" steps", disable=not verbose)
+
+
+# Steps that stay compiled.
+
+# attributes that change while what a trace reads does not
+PASSING = {"again", "input_specs", "output_shape", "history", "stop_training", "predictor"}
+PASSING |= {"programs", "read", "pace", "watch"}
+
+
+def seen(value, above=()):
+    """What a trace may read of a part, to be compared with `==` later. What runs Python of the reader equals nothing.
+
+    Numbers and texts count by what they say, variables by who they are and whether they are trained, functions and
+    classes of `levels` by who they are. Parts are looked into.
+    """
+    if isinstance(value, Variable):
+        return id(value), value.trainable
+    if id(value) in above:
+        return "a part around this one"
+    above = (*above, id(value))
+    if value is None or isinstance(value, (bool, int, float, str, np.generic, np.dtype)):
+        return type(value), repr(value)
+    if isinstance(value, (list, tuple)):
+        return type(value), [seen(part, above) for part in value]
+    if isinstance(value, dict):
+        return [(name, seen(part, above)) for name, part in value.items()]
+    if isinstance(value, (Module, Made)) and of_levels(type(value)):
+        return type(value), [(name, seen(x, above)) for name, x in vars(value).items() if name not in PASSING]
+    return value if isinstance(value, (FunctionType, type)) and of_levels(value) else object()
+
+
+def of_levels(value):
+    """Whether a class or a function stands in a room of ours, which nobody changes while it runs."""
+    return value.__module__.partition(".")[0] in ("levels", "levels_more")
+
+
+# Methods of a model: arrays in, several of them too.
+
+
+def arrays_of(x):
+    """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array."""
+    several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) for a in x)
+    return [a if isinstance(a, np.ndarray) else constant(a).numpy() for a in (x if several else [x])]
+
+
+def rows_of(model, x, y):
+    """A Dataset of the rows of arrays x, y, or of lists of them, with targets as the losses want them.
+
+    The rows go to the device here, once. Raises ValueError where a loss has no meaning for the targets, or for what the
+    model gives for the first rows, and TypeError where y is missing.
+    """
+    if y is None:
+        raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
+    x, y = arrays_of(x), arrays_of(y)
+    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
+    losses = (model.training.losses * len(y))[: len(y)]
+    y = [
+        a if getattr(loss, "classes", False) else a.astype(dtype, copy=False)
+        for a, loss in zip(y, losses, strict=False)
+    ]
+    first, answers = [a[:32] for a in x], [a[:32] for a in y]
+    x, y = [constant(a) for a in x], [constant(a) for a in y]
+    rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
+    check_targets(model, losses, y, first, answers)
+    return rows
+
+
+def check_targets(model, losses, y, first, targets):
+    """Raise ValueError for targets y, or for what the model gives for the first rows, that a loss has no meaning for."""
+    asked = [getattr(loss, "probabilities", False) for loss in losses]
+    given = listed(predict(model, first, 32)) if any(asked) else first
+    for loss, target, answer, probabilities, beside in zip(losses, y, given, asked, targets, strict=False):
+        if isinstance(loss, Loss) and not loss.classes:
+            loss.check(target, target)
+        if probabilities:
+            loss.check(constant(beside), constant(answer))
+
+
+def parted(model, x, y, share):
+    """(x, y, (x, y)): all rows but the last, and this share of them, the last. Raises ValueError where a part is empty."""
+    if isinstance(x, Dataset):
+        raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
+    if y is None:
+        raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
+    x, y = arrays_of(x), arrays_of(y)
+    last = int(len(x[0]) * share)
+    kept = len(x[0]) - last
+    if not 0 < last < len(x[0]):
+        raise ValueError(f"validation_split {share} leaves {kept} to train on and {last} to validate")
+    first, then = ([[a[part] for a in arrays] for arrays in (x, y)] for part in (slice(kept), slice(kept, None)))
+    return alone(first[0]), alone(first[1]), (alone(then[0]), alone(then[1]))
+
+
+class _Predictor:
+    """A model as a `function`, and what its trace has read. (It is no module: nobody looks into it for variables.)"""
+
+    def __init__(self, model):
+        self.program, self.read = function(lambda *rows: model(alone(rows))), None
+
+
+def predict(model, x, batch_size):
+    """What the model gives for all rows of x, an array or a list of them: a NumPy array, or a list of them."""
+    x, kept = arrays_of(x), vars(model).get("predictor") or _Predictor(model)
+    if kept.read is not None and kept.read != seen(model):
+        kept.program.renew()
+    starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
+    parts = [listed(kept.program(*(a[k : k + batch_size] for a in x))) for k in starts]
+    model.predictor, kept.read = kept, seen(model)
+    return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts, strict=True)])
+
+
+def summary(model):
+    """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
+    found = model.named(Layer)
+    top = [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
+    rows = [("layer", "output shape", "parameters")]
+    for part in top:
+        shape = part.output_shape and str((None, *part.output_shape[1:]))
+        rows.append((f"{part.name} ({type(part).__name__})", shape or "not built", f"{part.count():,}"))
+    rows.append(("total", "", f"{model.count():,}"))
+    rows.append(("trained", "", f"{sum(math.prod(v.shape) for v in model.trainable_variables):,}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for a, b, c in rows:
+        print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")

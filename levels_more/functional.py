@@ -1,0 +1,90 @@
+"""A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
+
+import numpy as np
+
+from levels.hardware import DEVICES
+from levels.high_level import Model
+from levels.low_level import trace
+from levels.mid_level import WIDER, Made
+from levels_more.fitting import alone, listed
+
+
+def dry_run(layer, specs):
+    """Call a layer on symbols: this builds it, and runs nothing. Returns the symbols that it gives."""
+    return trace(lambda *x: layer(alone(x)), specs)[1]
+
+
+def spec_of(shape, dtype):
+    """The Spec of a batch of rows of this shape: two of them stand for any number."""
+    return DEVICES[-1].spec((2, *shape), np.dtype(dtype))
+
+
+class Placeholder(Made):
+    """What a layer will be given, or give, once there are numbers: `layer` is None for an `Input`."""
+
+    def through(self, layer, inputs):
+        """The layer, called on placeholders."""
+        return Call(layer, inputs)
+
+    def __repr__(self):
+        return f"{type(self).__name__} of shape (None, {', '.join(map(str, self.spec.shape[1:]))})"
+
+
+class Input(Placeholder):
+    """A place for rows of that shape."""
+
+    def __init__(self, shape, dtype="float32"):
+        self.spec, self.layer = spec_of(shape, dtype), None
+
+
+class Call(Placeholder):
+    """What a layer gives when it is called on these placeholders. That builds the layer, and runs nothing."""
+
+    def __init__(self, layer, inputs):
+        self.layer, self.inputs = layer, listed(inputs)
+        self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
+
+
+def begin(model, place):
+    """Build a Sequential for what stands in front of its layers. Raises TypeError for anything but an `Input`."""
+    if not isinstance(place, Placeholder):
+        raise TypeError(f"Sequential: {place!r} is no layer")
+    dry_run(model, [place.spec])
+
+
+def in_order(outputs, inputs):
+    """The calls that lead from the inputs to the outputs, each after those that it needs."""
+    order = []
+
+    def visit(y):
+        if y in inputs or y in order:
+            return
+        if y.layer is None:
+            raise ValueError(f"Model: an output needs {y!r}, which is not among the inputs")
+        for x in y.inputs:
+            visit(x)
+        order.append(y)
+
+    for y in outputs:
+        visit(y)
+    return order
+
+
+class Functional(Model):
+    """A graph of layers, from inputs to outputs."""
+
+    def __init__(self, inputs, outputs, name=None):
+        super().__init__(name)
+        self.inputs, self.outputs = listed(inputs), listed(outputs)
+        self.input_specs = [x.spec for x in self.inputs]
+        self.steps = in_order(self.outputs, self.inputs)
+        self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
+
+    def call(self, x):
+        values = dict(zip(self.inputs, listed(x), strict=True))
+        for step in self.steps:
+            values[step] = step.layer(alone([values[x] for x in step.inputs]))
+        return alone([values[y] for y in self.outputs])
+
+
+WIDER[Model] = Functional

@@ -1,0 +1,118 @@
+"""Elementwise ops that follow one another become one loop: which ops share one, and the program of it.
+
+A number is loaded once, stays in registers from op to op, and is stored once.
+"""
+
+from contextlib import ExitStack
+
+import numpy as np
+
+from levels.hardware import REAL, Assembler, host_lanes, select
+from levels.kernels import ELEMENTWISE, KERNELS, merged_axes
+from levels.low_level import NoProgram
+
+
+class Unit:
+    """Ops that run together: those of one loop, or a single op of another kind, whose `loop` is None.
+
+    `loop` is the Spec, a shape and a dtype, that all ops of a loop share. Once something outside has read from it, it is
+    `closed`: nothing more may join, so that whatever a unit reads is there before it starts.
+    """
+
+    def __init__(self, loop):
+        self.nodes, self.loop, self.closed = [], loop, False
+
+    def __repr__(self):
+        names = " ".join(node.op for node in self.nodes)
+        return f"loop: {names}" if len(self.nodes) > 1 else names
+
+
+def _is_plain_cast(node):
+    """Whether this op makes 1.0 and 0.0 of a mask, or changes nothing."""
+    return node.op == "cast" and node.inputs[0].spec.dtype in (np.dtype(bool), node.spec.dtype)
+
+
+def loop_of(node):
+    """The Spec that all ops of a loop with this one share: its shape, in floats. None for an op that is in no loop."""
+    if _is_plain_cast(node):
+        dtype = node.spec.dtype
+    elif node.op in ELEMENTWISE:
+        dtype = node.inputs[-1].spec.dtype  # a comparison takes floats and gives a mask; masks come first
+    else:
+        return None
+    return node.spec.device.spec(node.spec.shape, dtype) if dtype in REAL else None
+
+
+def units_of(graph):
+    """The ops of a graph as units, in an order in which they can run.
+
+    An op joins the loops of its inputs that are like its own and not closed; these become one. All others it closes.
+    """
+    home = {}  # node -> its unit
+    for node in graph.ops:
+        unit = Unit(loop_of(node))
+        for other in dict.fromkeys(home[x] for x in node.inputs if x in home):
+            if unit.loop is not None and other.loop is unit.loop and not other.closed:
+                unit.nodes += other.nodes
+            else:
+                other.closed = True
+        unit.nodes.append(node)
+        home.update(dict.fromkeys(unit.nodes, unit))
+    return [home[node] for node in graph.ops if home[node].nodes[-1] is node]
+
+
+def all_lanes(dtype):
+    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
+    return host_lanes() * 4 // dtype.itemsize
+
+
+class _LoopWriter:
+    """Writes the program of one loop: a nest with as many levels as there are axes that the inputs own in different ways."""
+
+    def __init__(self, nodes, results):
+        inside = set(nodes)
+        self.inputs = [*dict.fromkeys(x for node in nodes for x in node.inputs if x not in inside)]
+        if any(x.spec.dtype == bool for x in (*self.inputs, *results)):
+            raise NoProgram("a mask passes from unit to unit")
+        axes = merged_axes(nodes[0].spec.shape, [x.spec.shape for x in self.inputs])
+        self.sizes = [size for size, _ in axes]
+        self.axes_of = {x: [n for n, (_, owners) in enumerate(axes) if owners[k]] for k, x in enumerate(self.inputs)}
+        self.axes_of |= {x: [*range(len(axes))] for x in results}
+        dtype = self.inputs[0].spec.dtype
+        self.a = a = Assembler("fused loop", dtype, all_lanes(dtype))
+        self.arrays = {x: a.array(f"x{n}", *self.along(x, self.sizes)) for n, x in enumerate(self.axes_of)}
+        self.values, self.index = {}, []  # {node: its number, in the loops that are open}; the counters of these loops
+        with ExitStack() as loops:
+            self.load()
+            for depth, size in enumerate(self.sizes, 1):
+                self.index.append(loops.enter_context(a.loop(size, a.lanes if depth == len(self.sizes) else 1)))
+                self.load()
+            for node in nodes:
+                self.values[node] = self.computed(node)
+            for x in results:
+                a.store(self.values[x], self.arrays[x], *self.index)
+
+    def along(self, x, parts):
+        """Those of the parts, one for each axis, whose axis the array of x has. A lone number has one place."""
+        return [parts[axis] for axis in self.axes_of[x]] or [1]
+
+    def load(self):
+        """Load the inputs whose place is known in the loops that are open: a row's number not again for each column."""
+        for x in self.inputs:
+            axes = self.axes_of[x]
+            if x not in self.values and all(axis < len(self.index) for axis in axes):
+                self.values[x] = self.a.load(self.arrays[x], *([self.index[axis] for axis in axes] or [0]))
+
+    def computed(self, node):
+        """The number of a node, written by the op's own scalar function."""
+        values = [self.values[x] for x in node.inputs]
+        if _is_plain_cast(node):
+            return select(values[0], 1.0, 0.0) if node.inputs[0].spec.dtype == bool else values[0]
+        numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
+        return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
+
+
+def loop_program(nodes, results):
+    """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: the inputs, the results."""
+    writer = _LoopWriter(nodes, results)
+    return writer.a.assemble(), list(writer.arrays)

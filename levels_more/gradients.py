@@ -1,0 +1,76 @@
+"""Gradients in PyTorch's spelling, gradients that stop, and the gradients of gradients."""
+
+import math
+
+from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Symbol, apply, as_tensor, exp, reduce_sum
+
+VJPS["copy"] = (None,)
+
+
+def stop_gradient(x):
+    """The same numbers, through which no gradient passes (`detach` in PyTorch)."""
+    return apply("copy", x)
+
+
+def _innermost(asked):
+    """The innermost open tape, for the function that asked. Raises RuntimeError where there is none."""
+    stands = DOOR.stands
+    while not (isinstance(stands, GradientTape) and stands.listens):
+        if not hasattr(stands, "below"):
+            raise RuntimeError(f"{asked}: no tape is open; compute inside `with GradientTape():`")
+        stands = stands.below
+    return stands
+
+
+def grad(outputs, inputs):
+    """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape, shaped like the inputs.
+
+    Raises RuntimeError without an open tape, ValueError for an output of several numbers.
+    """
+    tape = _innermost("grad")
+    if math.prod(outputs.shape) != 1:
+        raise ValueError(f"grad: the output has shape {outputs.shape}; expected one number")
+    return tape.gradient(outputs, inputs)
+
+
+def backward(loss):
+    """Add the gradients of this loss to the `grad` of the variables that it was made from, as in PyTorch.
+
+    Raises RuntimeError without an open tape, ValueError where none of them was read, or one was assigned meanwhile, and
+    TypeError while a function is traced: what `grad` would hold then has no numbers.
+    """
+    tape, loss = _innermost("backward"), as_tensor(loss)
+    if type(loss) is Symbol:
+        raise TypeError("backward: inside a function, use tape.gradient, which returns the gradients")
+    if tape.assigned:
+        raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
+    used = {loss}
+    for _, inputs, _, y in reversed(tape.records or ()):
+        used.update(inputs if y in used else ())
+    variables = [v for x, v in tape.variables.items() if x in used and v.trainable and v.dtype.kind == "f"]
+    if not variables:
+        raise ValueError("backward: the loss was made from no variable while the tape was open")
+    for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+        variable.grad = gradient if variable.grad is None else variable.grad + gradient
+
+
+METHODS["Operators.backward"] = backward
+
+VJPS.update(
+    {
+        "relu_grad": (lambda g, dx, dy, y: apply("relu_grad", g, y), None),
+        "clip_grad": (lambda g, dx, dy, x, low, high: apply("clip_grad", g, x, low=low, high=high), None),
+        "sigmoid_grad": (
+            lambda g, dx, dy, y: apply("sigmoid_grad", g, y),
+            lambda g, dx, dy, y: g * dy * (1.0 - 2.0 * y),
+        ),
+        "softmax_grad": (
+            lambda g, dx, dy, y: apply("softmax_grad", g, y),
+            lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),
+        ),
+        "log_softmax_grad": (
+            lambda g, dx, dy, y: g - reduce_sum(g * exp(y), -1, True),
+            lambda g, dx, dy, y: -g * exp(y) * reduce_sum(dy, -1, True),
+        ),
+    }
+)

@@ -1,0 +1,226 @@
+"""Further layers, starting weights and activations, layers of several inputs, and penalties for large weights."""
+
+import math
+import statistics
+
+import numpy as np
+
+from levels.low_level import (
+    Operators,
+    Variable,
+    apply,
+    as_tensor,
+    cast,
+    concat,
+    gather,
+    nn,
+    reduce_mean,
+    reduce_sum,
+    reshape,
+    sqrt,
+    tanh,
+    where,
+)
+from levels.mid_level import (
+    ACTIVATIONS,
+    INITIALIZERS,
+    RANDOM,
+    TRAINING,
+    WIDER,
+    Layer,
+    Made,
+    at_least,
+    known,
+    layers,
+    positive,
+)
+
+_NORMAL = statistics.NormalDist()
+_SPREAD = 0.87962566103423978  # the standard deviation of a normal number that is cut off at ±2
+
+
+def truncated_normal(shape, stddev=0.05):
+    """As many numbers as the shape has, normal with mean 0, cut off at two `stddev`."""
+    low, high = _NORMAL.cdf(-2.0), _NORMAL.cdf(2.0)
+    return [stddev * _NORMAL.inv_cdf(RANDOM.uniform(low, high)) for _ in range(math.prod(shape))]
+
+
+INITIALIZERS.update(
+    ones=lambda shape: [1.0] * math.prod(shape),
+    random_uniform=lambda shape: [RANDOM.uniform(-0.05, 0.05) for _ in range(math.prod(shape))],
+    truncated_normal=truncated_normal,
+    glorot_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / sum(shape[-2:])) / _SPREAD),
+    he_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / shape[-2]) / _SPREAD),
+)
+ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
+
+
+def absolute(x):
+    """|x|, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
+    return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
+
+
+class L1(Made):
+    """l1·Σ|w|"""
+
+    def __init__(self, l1=0.01):
+        self.l1 = positive("L1: l1", l1, zero=True)
+
+    def __call__(self, w):
+        return self.l1 * reduce_sum(absolute(w))
+
+
+class L2(Made):
+    """l2·Σw²"""
+
+    def __init__(self, l2=0.01):
+        self.l2 = positive("L2: l2", l2, zero=True)
+
+    def __call__(self, w):
+        return self.l2 * reduce_sum(w * w)
+
+
+REGULARIZERS = {"l1": L1(), "l2": L2()}
+
+
+class _Inputs(Layer):
+    """How a layer is called on anything but one array: on a list of arrays, on numbers, on a place for numbers."""
+
+    def __call__(self, x, training=None):
+        first = x[0] if isinstance(x, (list, tuple)) and x else x
+        if hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
+            return first.through(self, x)
+        if not (isinstance(x, (list, tuple)) and isinstance(first, (Operators, np.ndarray))):
+            return self(as_tensor(x), training)
+        x = [*map(as_tensor, x)]
+        self.prepare(x[0], [t.spec.shape for t in x])
+        y = self.run(x, training)
+        self.input_specs = [t.spec for t in x]
+        return y
+
+
+class Dense(layers.Dense):
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]), with a penalty or without a bias."""
+
+    def __init__(
+        self,
+        units,
+        activation=None,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        name=None,
+        dtype=None,
+    ):
+        initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
+        super().__init__(units, activation, **initializers, name=name, dtype=dtype)
+        self.use_bias, self.regularizer = use_bias, known("regularizer", REGULARIZERS, kernel_regularizer)
+
+    def build(self, shape):
+        if self.use_bias:
+            super().build(shape)
+        else:
+            self.width, self.bias = shape[-1], None
+            self.kernel = self.add_weight((self.width, self.units), self.initializers[0])
+        if self.regularizer is not None:
+            self.penalties.append(lambda: self.regularizer(self.kernel))
+
+    def call(self, x):
+        if self.use_bias:
+            return super().call(x)
+        y = x @ self.kernel
+        return y if self.activation is None else self.activation(y)
+
+
+WIDER.update({Layer: _Inputs, layers.Dense: Dense})
+
+
+class Activation(Layer):
+    """A function by name, or one of your own, as a layer."""
+
+    def __init__(self, activation, **options):
+        super().__init__(**options)
+        self.activation = known("activation", ACTIVATIONS, activation)
+
+    def call(self, x):
+        return self.activation(x)
+
+
+class Flatten(Layer):
+    """x[batch, …] -> [batch, all the rest]"""
+
+    def call(self, x):
+        return reshape(x, (-1, math.prod(x.spec.shape[1:])))
+
+
+class Concatenate(Layer):
+    """A list of inputs -> one, joined along an axis. Raises TypeError for a single input."""
+
+    def __init__(self, axis=-1, **options):
+        super().__init__(**options)
+        self.axis = axis
+
+    def call(self, x):
+        if not isinstance(x, list):
+            raise TypeError(f"{self.name}: expected a list of inputs, got {x.spec}")
+        return concat(x, self.axis)
+
+
+class Dropout(Layer):
+    """In training each number is 0 with probability `rate`, and the others are divided by 1 - rate.
+
+    Srivastava et al., 2014. The same numbers are drawn for the same seed, call by call.
+    """
+
+    def __init__(self, rate, seed=None, **options):
+        super().__init__(**options)
+        seed = RANDOM.getrandbits(62) if seed is None else seed
+        self.rate = positive("Dropout: rate", rate, 1.0, zero=True)
+        self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
+
+    def call(self, x):
+        if not TRAINING[-1]:
+            return x
+        drawn = apply("random_uniform", self.state, shape=x.shape, dtype=x.dtype)
+        self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
+        return where(drawn < self.rate, 0.0, x / (1.0 - self.rate))
+
+
+class BatchNormalization(Layer):
+    """gamma·(x - mean) / √(variance + epsilon) + beta, over all axes but the last (Ioffe and Szegedy, 2015)."""
+
+    def __init__(self, momentum=0.99, epsilon=1e-3, **options):
+        super().__init__(**options)
+        self.momentum = positive("BatchNormalization: momentum", momentum, 1.0, zero=True)
+        self.epsilon = positive("BatchNormalization: epsilon", epsilon)
+
+    def build(self, shape):
+        self.width = shape[-1]
+        self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
+        self.moving = [self.add_weight(shape[-1:], name, trainable=False) for name in ("zeros", "ones")]
+
+    def call(self, x):
+        mean, variance = self.moving
+        if TRAINING[-1]:
+            axes = tuple(range(len(x.spec.shape) - 1))
+            mean = reduce_mean(x, axes)
+            variance = reduce_mean((x - mean) ** 2, axes)
+            for moving, now in zip(self.moving, (mean, variance), strict=True):
+                moving.assign(self.momentum * moving + (1.0 - self.momentum) * now)
+        return self.gamma * ((x - mean) / sqrt(variance + self.epsilon)) + self.beta
+
+
+class Embedding(Layer):
+    """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
+
+    def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
+        super().__init__(**options)
+        self.sizes = at_least(1, "Embedding: input_dim", input_dim), at_least(1, "Embedding: output_dim", output_dim)
+        self.initializer = embeddings_initializer
+
+    def build(self, shape):
+        self.embeddings = self.add_weight(self.sizes, self.initializer)
+
+    def call(self, x):
+        return gather(self.embeddings, x)

@@ -1,0 +1,99 @@
+"""Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
+
+from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
+from levels.mid_level import LOSSES, WIDER, Loss, check_probabilities, losses
+
+from .layers import absolute
+
+
+def weighted(loss, each, sample_weight):
+    """What each sample gives, [batch, …], times its weight [batch]. Raises ValueError for another number of weights."""
+    weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
+    if weight.spec.shape != samples:
+        raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
+
+
+class _Weighted(Loss):
+    """How a loss is called with a weight for each sample."""
+
+    def __call__(self, y_true, y_pred, sample_weight):
+        return reduce_mean(weighted(self, self.each(y_true, y_pred), sample_weight))
+
+
+class MeanAbsoluteError(Loss):
+    """mean(|y_pred - y_true|)"""
+
+    def call(self, y_true, y_pred):
+        return absolute(y_pred - y_true)
+
+
+class Crossentropy(Loss):
+    """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
+
+    def __init__(self, from_logits=False):
+        self.from_logits, self.probabilities = from_logits, not from_logits
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        check_probabilities(self, "y_true", y_true)
+
+
+class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
+    """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
+
+    def call(self, y_true, y_pred):
+        if not self.from_logits:
+            return super().call(y_true, y_pred)
+        z = y_pred
+        return maximum(z, 0.0) - y_true * z + log(1.0 + exp(-maximum(z, -z)))
+
+
+WIDER.update({Loss: _Weighted, losses.BinaryCrossentropy: BinaryCrossentropy})
+
+
+class CategoricalCrossentropy(Crossentropy):
+    """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
+
+    `from_logits=True` takes the z of p = softmax(z) in the place of p.
+    """
+
+    def call(self, y_true, y_pred):
+        if self.from_logits:
+            return -reduce_sum(y_true * nn.log_softmax(y_pred), -1)
+        p = clip(y_pred / reduce_sum(y_pred, -1, keepdims=True), 1e-7, 1.0 - 1e-7)
+        return -reduce_sum(y_true * log(p), -1)
+
+
+def check_classes(loss, y_true, y_pred):
+    """Raise ValueError unless y_true [batch] or [batch, 1] holds numbers of classes of y_pred [batch, classes]."""
+    classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
+    if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
+        given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
+        raise ValueError(f"{loss}: {given}; expected whole numbers {samples}")
+    if type(y_true) is Tensor and ((y_true.numpy() < 0) | (y_true.numpy() >= classes)).any():
+        wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
+        raise ValueError(f"{loss}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
+
+
+class SparseCategoricalCrossentropy(CategoricalCrossentropy):
+    """The same for y_true [batch] or [batch, 1], the numbers of the classes."""
+
+    classes = True
+
+    def check(self, y_true, y_pred):
+        check_classes(self, y_true, y_pred)
+        if self.probabilities:
+            check_probabilities(self, "y_pred", y_pred)
+
+    def call(self, y_true, y_pred):
+        *samples, classes = y_pred.spec.shape
+        return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
+
+
+LOSSES.update(
+    mae=MeanAbsoluteError,
+    mean_absolute_error=MeanAbsoluteError,
+    categorical_crossentropy=CategoricalCrossentropy,
+    sparse_categorical_crossentropy=SparseCategoricalCrossentropy,
+)

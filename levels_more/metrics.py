@@ -1,0 +1,236 @@
+"""Metrics: how good a model is, over all batches so far."""
+
+import functools
+import re
+
+import numpy as np
+
+from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
+from levels.mid_level import LOSSES, Loss, Made, at_least, check_probabilities, positive
+
+from .losses import check_classes, weighted
+
+
+def snake_case(name):
+    """Keras' names of things: BinaryAccuracy -> binary_accuracy."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def ratio(part, whole):
+    """All numbers of one array, added up, over those of another; 0 where that is 0, as in Keras."""
+    return part.sum() / whole.sum() if whole.sum() else 0.0
+
+
+class Metric(Made, Module):
+    """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` where it is no mean.
+
+    The parts are tensors [batch, …]. Their rows are added up, each times its weight, and `count` is the sum of the weights.
+    """
+
+    def __init__(self, name=None):
+        self.name = name or snake_case(type(self).__name__)
+        self.state = None  # variables, made for the first batch
+
+    probabilities, check = False, Loss.check  # that the shapes are equal
+    __repr__ = Loss.__repr__
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
+        y_pred = as_tensor(y_pred)
+        y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
+            y_true = cast(y_true, y_pred.dtype)
+        parts = self.parts(y_true, y_pred)
+        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones, as many as a compiled step's batch has rows
+        if sample_weight is not None:
+            weight = weighted(self, weight, cast(sample_weight, weight.dtype))
+        new = self.sums(weight, *parts)
+        if self.state is None:
+            self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
+        for variable, value in zip(self.state, self.merged(*new), strict=True):
+            variable.assign(value)
+
+    def sums(self, weight, *parts):
+        """What a batch has to say: count, and the sum of each part."""
+        return [reduce_sum(x, 0) for x in (weight, *(weight * part for part in parts))]
+
+    def merged(self, *new):
+        """The state, with what a new batch has to say."""
+        return [old + x for old, x in zip(self.state, new, strict=True)]
+
+    def formula(self, count, total):
+        return ratio(total, count)
+
+    def result(self):
+        """The metric over all batches since the last `reset_state`, a float. Before the first batch it is 0.0."""
+        return float(self.formula(*(v.numpy().astype(np.float64) for v in self.state))) if self.state else 0.0
+
+    def reset_state(self):
+        """Forget all batches."""
+        for variable in self.state or ():
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
+    def __call__(self, *args, **options):
+        """Add a batch, and give the result."""
+        self.update_state(*args, **options)
+        return self.result()
+
+
+class BinaryAccuracy(Metric):
+    """The share of right answers. A prediction above the threshold says 1; any other, NaN included, says 0."""
+
+    def __init__(self, threshold=0.5, **options):
+        super().__init__(**options)
+        if not isinstance(threshold, np.ndarray):  # several, for AUC
+            positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
+        self.threshold = threshold
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        check_probabilities(self, "y_true", y_true)
+
+    def said(self, y_pred):
+        return cast(y_pred > self.threshold, y_pred.dtype)
+
+    def parts(self, y_true, y_pred):
+        return (cast(self.said(y_pred) == y_true, y_pred.dtype),)
+
+
+class Mean(Metric):
+    """The mean of all values so far, of tensors [batch, …] or single numbers."""
+
+    def update_state(self, values, sample_weight=None):
+        values = as_tensor(values)
+        values = values if values.spec.shape else reshape(values, (1,))
+        super().update_state(values, values, sample_weight)
+
+    def parts(self, values, _):
+        return (values,)
+
+
+class MeanLoss(Metric):
+    """The mean of a loss over all samples so far."""
+
+    def __init__(self, loss, name=None):
+        super().__init__(name or snake_case(type(loss).__name__))
+        self.loss, self.check = loss, loss.check
+
+    def parts(self, y_true, y_pred):
+        return (self.loss.call(y_true, y_pred),)
+
+
+class CategoricalAccuracy(Metric):
+    """The share of rows whose largest number stands at the same place in y_true and y_pred [batch, classes]."""
+
+    def parts(self, y_true, y_pred):
+        return (cast(arg_max(y_true, -1) == arg_max(y_pred, -1), y_pred.dtype),)
+
+
+class SparseCategoricalAccuracy(Metric):
+    """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
+
+    check = check_classes
+
+    def parts(self, y_true, y_pred):
+        return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
+
+
+class Precision(BinaryAccuracy):
+    """How much of what was called 1 is 1. It is 0 while nothing was called 1, as in Keras."""
+
+    def __init__(self, thresholds=0.5, **options):
+        super().__init__(thresholds, **options)
+
+    def parts(self, y_true, y_pred):
+        return self.said(y_pred), self.said(y_pred) * y_true
+
+    def formula(self, count, called, right):
+        return ratio(right, called)
+
+
+class Recall(Precision):
+    """How much of what is 1 was called 1."""
+
+    def parts(self, y_true, y_pred):
+        return y_true, self.said(y_pred) * y_true
+
+
+class AUC(BinaryAccuracy):
+    """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, and straight lines.
+
+    A probability outside of [0, 1] makes `result` raise ValueError.
+    """
+
+    def __init__(self, num_thresholds=200, **options):
+        last = at_least(2, "AUC: num_thresholds", num_thresholds) - 1
+        inner = np.arange(1, last) / last
+        super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if y_pred.spec.shape[1:] not in ((), (1,)):
+            raise ValueError(f"AUC: y_pred is {y_pred.spec}; expected one column")
+
+    def parts(self, y_true, y_pred):
+        y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
+        called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
+        return y_true, called, 1.0 - cast(y_pred >= 0.0, y_pred.dtype) * cast(y_pred <= 1.0, y_pred.dtype)
+
+    def sums(self, weight, true, called, outside):
+        kinds = concat([weight * true, weight * (1.0 - true)], 1)  # [batch, 2]
+        return apply("matmul", kinds, called, transpose_x=True), reduce_sum(outside, 0)
+
+    def formula(self, by_threshold, outside):
+        if outside.any():
+            raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
+        recall, alarms = by_threshold / np.maximum(by_threshold[:, :1], 1e-30)  # all are called at the first threshold
+        return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
+
+
+class R2Score(Metric):
+    """1 - Σ(y_true - y_pred)² / Σ(y_true - mean)², the mean over the columns; 0 for a column of equal truths."""
+
+    def parts(self, y_true, y_pred):
+        return y_true, (y_true - y_pred) ** 2
+
+    def sums(self, weight, y, squares):
+        count = reduce_sum(weight, 0)
+        mean = reduce_sum(weight * y, 0) / maximum(count, 1e-30)
+        return count, mean, reduce_sum(weight * (y - mean) ** 2, 0), reduce_sum(weight * squares, 0)
+
+    def merged(self, count, mean, spread, squares):
+        before, old_mean, old_spread, old_squares = self.state
+        share, apart = count / maximum(before + count, 1e-30), mean - old_mean
+        spread = old_spread + spread + apart * apart * before * share
+        return before + count, old_mean + apart * share, spread, old_squares + squares
+
+    def formula(self, count, mean, spread, squares):
+        return np.where(spread > 0.0, 1.0 - squares / np.where(spread > 0.0, spread, 1.0), 0.0).mean()
+
+
+class AccuracyByShape(Metric):
+    """Binary accuracy for one column, categorical accuracy for equal shapes, else sparse categorical accuracy."""
+
+    def check(self, y_true, y_pred):
+        shape = y_pred.spec.shape
+        several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
+        fitting = BinaryAccuracy() if shape[1:] in ((), (1,)) else several()
+        fitting.check(y_true, y_pred)
+        self.parts = fitting.parts
+
+
+KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
+METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
+METRICS.update(
+    {snake_case(kind.__name__): kind for kind in KINDS}, accuracy=functools.partial(AccuracyByShape, "accuracy")
+)
+
+
+def __getattr__(name):
+    """`metrics.MeanSquaredError(…)` is the metric of the loss of that name."""
+    for kind in LOSSES.values():
+        if kind.__name__ == name:
+            return lambda *args, **options: MeanLoss(kind(*args, **options))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,116 @@
+"""Further optimizers, momentum, rates that depend on the step, and gradients that are made shorter."""
+
+import functools
+import math
+import operator
+
+from levels.low_level import exp, maximum, reduce_sum, sqrt, where
+from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
+
+
+def shortened(gradients, norm):
+    """These gradients times one factor: 1, or what brings the root of the sum of their squares down to `norm`."""
+    squares = [reduce_sum(dw * dw) for dw in gradients]
+    factor = norm / maximum(sqrt(functools.reduce(operator.add, squares)), norm)
+    return [dw * factor for dw in gradients]
+
+
+class _Clipped(Optimizer):
+    """An optimizer whose gradients are none of them (`clipnorm`), or not all together (`global_clipnorm`), longer than that.
+
+    Pascanu et al., 2013.
+    """
+
+    def __init__(self, *args, clipnorm=None, global_clipnorm=None, **options):
+        super().__init__(*args, **options)
+        self.clipnorm, self.global_clipnorm = clipnorm, global_clipnorm
+        for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm)):
+            if value is not None:
+                positive(f"{type(self).__name__}: {name}", value)
+
+    def clipped(self, gradients):
+        """The gradients, as long as they may be."""
+        if self.clipnorm is not None:
+            gradients = [shortened([dw], self.clipnorm)[0] for dw in gradients]
+        return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
+
+    def apply_gradients(self, grads_and_vars):
+        gradients, variables = zip(*grads_and_vars, strict=True)
+        super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
+
+
+class SGD(_Clipped, optimizers.SGD):
+    """With momentum v ← momentum·v - rate·dw and w ← w + v (Polyak, 1964). Nesterov's looks ahead: w + momentum·v - rate·dw."""
+
+    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
+        super().__init__(learning_rate, **options)
+        self.momentum = positive("SGD: momentum", momentum, 1.0, zero=True)
+        self.nesterov, self.memory = nesterov, ("v",) if momentum else ()
+
+    def update(self, rate, dw, w, *memory):
+        if not memory:
+            return super().update(rate, dw, w)
+        v = self.momentum * memory[0] - rate * dw
+        return w + (self.momentum * v - rate * dw if self.nesterov else v), v
+
+
+class Adam(_Clipped, optimizers.Adam):
+    """That of the core, with gradients that are made shorter."""
+
+
+WIDER.update({optimizers.SGD: SGD, optimizers.Adam: Adam})
+
+
+class RMSprop(_Clipped, Optimizer):
+    """v ← rho·v + (1 - rho)·dw²; w ← w - rate·dw / √(v + epsilon)"""
+
+    memory = ("v",)
+
+    def __init__(self, learning_rate=0.001, rho=0.9, epsilon=1e-7, **options):
+        super().__init__(learning_rate, **options)
+        self.rho, self.epsilon = positive("RMSprop: rho", rho, 1.0, zero=True), positive("RMSprop: epsilon", epsilon)
+
+    def update(self, rate, dw, w, v):
+        v = self.rho * v + (1.0 - self.rho) * (dw * dw)
+        return w - rate * dw / sqrt(v + self.epsilon), v
+
+
+class AdamW(Adam):
+    """Adam on w - rate·weight_decay·w"""
+
+    def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
+        super().__init__(learning_rate, **options)
+        self.weight_decay = positive("AdamW: weight_decay", weight_decay, zero=True)
+
+    def update(self, rate, dw, w, m, v):
+        return super().update(rate, dw, w - rate * self.weight_decay * w, m, v)
+
+
+class ExponentialDecay(Made):
+    """initial_learning_rate · decay_rate ** (step / decay_steps)"""
+
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate):
+        self.initial_learning_rate = positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("ExponentialDecay: decay_steps", decay_steps)
+        self.decay_rate = positive("ExponentialDecay: decay_rate", decay_rate)
+
+    def __call__(self, step):
+        return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
+
+
+class PiecewiseConstantDecay(Made):
+    """values[0] up to and including step boundaries[0], then values[1], and so on."""
+
+    def __init__(self, boundaries, values):
+        if len(values) != len(boundaries) + 1:
+            raise ValueError(f"{len(boundaries)} boundaries and {len(values)} values; expected one more value")
+        self.boundaries, self.values = list(boundaries), list(values)
+
+    def __call__(self, step):
+        rate = step * 0.0 + self.values[-1]
+        for boundary, value in zip(self.boundaries[::-1], self.values[-2::-1], strict=True):
+            rate = where(step <= boundary, value, rate)
+        return rate
+
+
+OPTIMIZERS.update(rmsprop=RMSprop, adamw=AdamW)

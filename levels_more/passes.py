@@ -1,0 +1,49 @@
+"""Passes that make a graph smaller: what is done twice is done once, what depends on constants alone is done now."""
+
+import functools
+from contextlib import suppress
+
+import numpy as np
+
+from levels.kernels import ELEMENTWISE, KERNELS
+from levels.low_level import PASSES, Graph, Node, constant, each
+
+
+def rebuilt(graph, change):
+    """The graph with change(node, new inputs) in the place of each op."""
+    new = {}
+    for node in graph.nodes:
+        new[node] = change(node, tuple(new[x] for x in node.inputs)) if node.inputs else node
+    updates = {variable: new[node] for variable, node in graph.updates.items()}
+    return Graph([*dict.fromkeys(new.values())], [new[node] for node in graph.outputs], updates)
+
+
+def cse(graph):
+    """Common subexpression elimination: the same op on the same inputs is done once."""
+    seen = {}
+
+    def change(node, inputs):
+        key = node.op, inputs, *node.attrs.items()
+        return seen.setdefault(key, Node(node.op, inputs, node.attrs, node.spec))
+
+    return rebuilt(graph, change)
+
+
+def constant_fold(graph):
+    """What depends on constants alone is computed now, in Python's floats."""
+
+    def change(node, inputs):
+        if node.op in ELEMENTWISE and node.spec.dtype.kind == "f" and all(x.op == "constant" for x in inputs):
+            numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
+            function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
+            with suppress(ArithmeticError, TypeError), np.errstate(all="ignore"):
+                # what Python refuses, 1 / 0 or a complex root, is left to the kernels
+                value = each(function, *(x.attrs["of"].numpy().astype(object) for x in inputs))
+                value = np.broadcast_to(value.astype(node.spec.dtype), node.spec.shape)
+                return Node("constant", (), {"of": constant(value)}, node.spec)
+        return Node(node.op, inputs, node.attrs, node.spec)
+
+    return rebuilt(graph, change)
+
+
+PASSES += [cse, constant_fold]

@@ -1,0 +1,328 @@
+"""A pipeline whose stages see the elements: functions, files, threads, buffers. It stands in for a Dataset of the core."""
+
+import csv
+import functools
+import itertools
+import math
+import reprlib
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+import numpy as np
+
+from levels.hardware import unmasked
+from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
+from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
+
+
+def each_array(function, *elements):
+    """function of the arrays in elements that are made alike."""
+    first = elements[0]
+    if isinstance(first, dict):
+        return {name: each_array(function, *(element[name] for element in elements)) for name in first}
+    if isinstance(first, tuple):
+        return tuple(each_array(function, *parts) for parts in zip(*elements, strict=True))
+    return function(*elements)
+
+
+def stack(*arrays):
+    if len(shapes := {str(np.shape(x)) for x in arrays}) > 1:
+        raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
+    return np.stack(arrays)
+
+
+def stacked(elements, size, drop):
+    """So many elements as one. The last may be of fewer, or is dropped."""
+    elements = iter(elements)
+    while part := list(islice(elements, size)):
+        if len(part) == size or not drop:
+            yield each_array(stack, *part)
+
+
+def drawn(elements, size, draws):
+    """Elements as they leave a buffer of `size`, from which one is drawn at random and replaced by the next."""
+    elements = iter(elements)
+    buffer = list(islice(elements, size))
+    for element in elements:
+        place = int(draws.random_sample() * size)
+        yield buffer[place]
+        buffer[place] = element
+    for place in draws.permutation(len(buffer)):
+        yield buffer[place]
+
+
+def as_array(value):
+    """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`."""
+    if isinstance(value, Operators):
+        raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
+    readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
+    try:
+        array = unmasked(value if readable else None)  # through anything else NumPy might walk for ever
+    except ValueError:
+        raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
+    if array.dtype.kind not in "biufU":
+        raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}")
+    return array.astype(np.float32) if type(value) in (float, list) and array.dtype == np.float64 else array
+
+
+def as_element(array):
+    """What comes out: numbers as a tensor. What has no kernels, such as text, stays an array."""
+    return constant(array) if array.dtype in DTYPES else array
+
+
+def in_rows(tensors):
+    """(array, or tuple or dict of arrays; how many rows each of them has)"""
+    arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
+    sizes = []
+    each_array(lambda x: sizes.append(len(x) if x.shape else 0), arrays)
+    if len({*sizes}) != 1 or not sizes[0]:
+        raise ValueError(f"arrays of {sizes} rows; expected as many in each, and at least one")
+    return arrays, sizes[0]
+
+
+def taken(arrays, rows):
+    """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
+    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
+
+
+def packed(rows):
+    """Row numbers, or batches of them, in one array; a list where batches are of different sizes."""
+    if isinstance(rows, np.ndarray):
+        return rows
+    rows = [*map(np.asarray, rows)]
+    return rows if len({x.shape for x in rows}) > 1 else np.array(rows) if rows else np.arange(0)
+
+
+def mapped(elements, function, where):
+    """function of each element. An error of it comes back with the number of the element, counted from 0."""
+    for number, element in enumerate(elements):
+        try:
+            result = each_array(as_array, function(*element) if isinstance(element, tuple) else function(element))
+        except Exception as error:
+            raise RuntimeError(f"{where}: element {number}: {type(error).__name__}: {error}") from error
+        yield result
+
+
+_END = object()  # what no element is
+
+
+def filtered(elements, predicate, where):
+    """The elements for which the predicate is true."""
+    elements, judged = itertools.tee(elements)
+    return itertools.compress(elements, mapped(judged, predicate, where))
+
+
+def repeated(make, passes):
+    """The elements of all passes. A pass that is empty is the last: else endless repetition might search for ever."""
+    for _ in passes:
+        element = _END
+        for element in make():
+            yield element
+        if element is _END:
+            return
+
+
+def cached(make, kept):
+    """What the first whole pass gave, in every pass; `kept` is where it is."""
+    elements = []
+    for element in kept or make():
+        elements.append(element)
+        yield each_array(np.array, element)  # a copy: what a later stage writes into it is not for the next pass
+    kept[:] = elements
+
+
+def prefetched(elements, size):
+    """The elements of a pass that another thread goes through, up to `size` elements ahead."""
+    worker = ThreadPoolExecutor(1, "prefetch")
+    try:
+        ahead = deque(worker.submit(next, elements, _END) for _ in range(size))
+        while (element := ahead.popleft().result()) is not _END:
+            ahead.append(worker.submit(next, elements, _END))
+            yield element
+    finally:  # a loop that is left early comes here too: Python closes a generator that nobody has any more
+        worker.shutdown(wait=False, cancel_futures=True)
+
+
+def read_columns(path, na_value):
+    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
+    for line, row in lines.items():
+        if None in row or None in row.values():  # under no name, or for no cell
+            raise ValueError(f"{line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
+    return {name: column(name, {line: row[name] for line, row in lines.items()}, na_value) for name in names}
+
+
+def column(name, cells, na_value):
+    """The cells {line: text} under that name as an array."""
+    cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
+    for line, cell in cells.items():
+        try:
+            numbers.append(float(cell or "nan"))
+        except ValueError:
+            if all(map(math.isnan, numbers)):
+                return np.array([*cells.values()])
+            cure = "a missing one is empty or na_value"
+            raise ValueError(f"{line}, column {name}: {cell!r} among numbers; {cure}") from None
+    numbers = np.array(numbers)
+    return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
+
+
+def _elements(data):
+    """A new pass over the elements of any dataset, as NumPy arrays."""
+    if data.arrays is None:
+        return iter(data.make())
+    arrays = each_array(np.asarray, data.arrays)
+    return (taken(arrays, rows) for rows in data.make())
+
+
+def _then(data, stage, make, length, arrays=None, batches=False):
+    """One stage more behind any dataset. It goes on with row numbers if it is given the `arrays`."""
+    return Stream(stage, make, length, arrays, batches or data.batches, data.stages)
+
+
+class Stream(Dataset):
+    """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
+
+    `length` is infinite for one that never ends, and NaN where only a pass can tell. A Dataset of the core finds these
+    methods here; they work on it as well.
+    """
+
+    def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
+        super().__init__(stage, make if arrays is None else lambda: packed(make()), length, arrays, batches, before)
+
+    @classmethod
+    def from_tensor_slices(cls, tensors):
+        """The rows of an array, or of all the arrays of a tuple or dict, words as well."""
+        arrays, count = in_rows(tensors)
+        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
+
+    @classmethod
+    def from_batches(cls, x, y, batches):
+        """The same for batches of different sizes, a list of row numbers each."""
+        arrays, rows = in_rows((x, y))[0], packed(batches)
+        parts = [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]
+        if any(x.ndim != 2 or x.dtype.kind != "i" or not x.size or x.min() < 0 for x in parts):
+            given = reprlib.repr(batches)
+            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        return cls("from_batches", lambda: rows, len(rows), arrays, True)
+
+    @classmethod
+    def from_csv(cls, path, label_name=None, na_value=""):
+        """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
+        columns = read_columns(path, na_value)
+        known("column", columns, label_name)  # raises ValueError for a name that is not there
+        return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
+
+    @classmethod
+    def from_generator(cls, generator):
+        """What the iterators give that generator() makes, a new one for each pass."""
+        if not callable(generator):
+            raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
+        return cls("from_generator", lambda: (each_array(as_array, element) for element in generator()), math.nan)
+
+    @classmethod
+    def zip(cls, *datasets):
+        """Tuples of an element of each dataset, as long as all have one."""
+        length = np.min([data.length for data in datasets])  # NaN, where one of them is
+        return cls("zip", lambda: zip(*map(_elements, datasets), strict=False), length)
+
+    def __iter__(self):
+        if self.arrays is None:
+            return (each_array(as_element, element) for element in self.make())
+        return (taken(self.arrays, constant(rows, np.int64)) for rows in self.make())
+
+    def __len__(self):
+        if math.isnan(self.length):
+            raise TypeError("how many elements there are is known at the end of a pass")
+        if self.length == math.inf:  # no TypeError: list(…) takes that for "not known", and would never end
+            raise ValueError(f"{self.stage} never ends; take(count) of it")
+        return int(self.length)
+
+    @property
+    def in_memory(self):
+        """Whether there are `rows`: a compiled function can take a pass whole."""
+        return self.arrays is not None and self.batches
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
+        """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
+        n = at_least(1, "shuffle: buffer_size", buffer_size)
+        if self.arrays is not None and n >= self.length:
+            return Dataset.shuffle(self, n, seed, reshuffle_each_iteration)
+        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
+
+        def make():
+            return drawn(self.make(), n, np.random.RandomState(np.random.PCG64([seed, next(passes)])))
+
+        return _then(self, f"shuffle({n})", make, self.length, self.arrays)
+
+    def batch(self, batch_size, drop_remainder=False):
+        """So many elements as one. The last batch may be shorter, or is dropped."""
+        if self.arrays is not None and not self.batches:
+            return Dataset.batch(self, batch_size, drop_remainder)
+        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
+        count = np.floor if drop else np.ceil
+        return _then(
+            self, f"batch({n})", lambda: stacked(_elements(self), n, drop), count(self.length / n), batches=True
+        )
+
+    def take(self, count):
+        """The first `count`."""
+        n = at_least(0, "take: count", count)
+        return _then(self, f"take({n})", lambda: _part(self, 0, n), np.minimum(n, self.length), self.arrays)
+
+    def skip(self, count):
+        """All but the first `count`."""
+        n = at_least(0, "skip: count", count)
+        return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
+
+    def map(self, function):
+        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
+        where, name = f"stage {len(self.stages) + 1}, map", getattr(function, "__name__", "…")
+        return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
+
+    def filter(self, predicate):
+        """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
+        where, name = f"stage {len(self.stages) + 1}, filter", getattr(predicate, "__name__", "…")
+        return _then(self, f"filter({name})", lambda: filtered(_elements(self), predicate, where), math.nan)
+
+    def repeat(self, count=None):
+        """So many passes, one after the other; without a count they never end."""
+        if count is None:
+            return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
+        n = at_least(1, "repeat: count", count)
+        return _then(self, f"repeat({n})", lambda: repeated(self.make, range(n)), n * self.length, self.arrays)
+
+    def cache(self):
+        """What the first whole pass gave, again in every pass."""
+        return _then(self, "cache()", functools.partial(cached, self.make, []), self.length, self.arrays)
+
+    def prefetch(self, buffer_size):
+        """Up to so many elements ahead, made by another thread. (In memory there is nothing to fetch.)"""
+        n = at_least(1, "prefetch: buffer_size", buffer_size)
+        if self.arrays is not None:
+            return self
+        return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
+
+
+def _part(data, first, last=None):
+    """A pass from one place up to another, or to the end."""
+    rows = data.make()
+    return rows[first:last] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last)
+
+
+WIDER[Dataset] = Stream
+Pipeline = Dataset  # its former name
+
+
+def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
+    """As in PyTorch: the batches of a dataset, or of arrays; all rows are shuffled anew in every pass, if asked for."""
+    if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
+        dataset = Dataset.from_tensor_slices(dataset)
+    data = dataset
+    if not isinstance(dataset, Dataset):
+        data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
+    return (data.shuffle(len(dataset)) if shuffle else data).batch(batch_size, drop_last)

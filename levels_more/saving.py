@@ -1,0 +1,299 @@
+"""A model that leaves the house: a folder of data, without any code."""
+
+import functools
+import hashlib
+import json
+import math
+import os
+import reprlib
+import secrets
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import safetensors.numpy
+
+from levels import low_level, mid_level
+from levels.high_level import Model, Sequential
+from levels.low_level import Variable
+from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
+from levels_more import feature_columns, layers, losses, metrics, optimizers
+from levels_more.fitting import Training
+from levels_more.functional import Call, Functional, Input, dry_run
+
+
+def written(value, seen):
+    """What JSON can hold of a value. `seen`: the parts that are written already, {id: what was written}."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [written(x, seen) for x in value]
+    if isinstance(value, Made):
+        return written_part(value, seen)
+    names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
+    if names:
+        return names[0]
+    if not callable(value) or not getattr(value, "__name__", "").isidentifier():
+        cure = "numbers, texts, lists, parts, and functions that `def` gave a name can be saved"
+        raise ValueError(f"save: an argument is {reprlib.repr(value)}; {cure}")
+    return {"def": value.__name__}
+
+
+_PLACES = (layers, losses, metrics, optimizers, feature_columns, mid_level)  # the core's own classes count
+CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
+CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
+CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
+
+
+def written_part(part, seen):
+    """A part: its class, and the arguments that it was made with."""
+    made_with = part.again
+    kind = type(part) if isinstance(part, Model) else made_with.func
+    if CLASSES.get(kind.__name__, kind) is not kind:
+        raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
+    if id(part) in seen:
+        return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
+    seen[id(part)] = entry = {"class": kind.__name__}
+    if made_with.args:
+        entry["arguments"] = written(made_with.args, seen)
+    if made_with.keywords:
+        entry["options"] = {name: written(x, seen) for name, x in made_with.keywords.items()}
+    return entry
+
+
+def reader(own):
+    """A hook for `json.loads`, which makes parts again. `own` are classes and functions of yours, {name: object}."""
+    classes, parts = CLASSES | {name: kind for name, kind in own.items() if isinstance(kind, type)}, {}
+
+    def find(what, table, name):
+        if name not in table:
+            raise NameError(f"no {what} is called {reprlib.repr(name)}; pass custom_objects={{{name!r}: the {what}}}")
+        return table[name]
+
+    def read(entry):
+        if "is" in entry:
+            return parts[entry["is"]]
+        if "def" in entry:
+            return find("function", own, entry["def"])
+        if "class" not in entry:
+            return entry  # options, or the file as a whole
+        kind = find("class", classes, entry["class"])
+        part = parts[entry.get("id")] = kind(*entry.get("arguments", ()), **entry.get("options", {}))
+        return part
+
+    return read
+
+
+def numbers_of(part, before=""):
+    """The numbers of all variables, {name: array}, with this before each name."""
+    return {before + name: np.asarray(v.numpy(), order="C") for name, v in part.named(Variable).items()}
+
+
+TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"  # no variable's name begins with a slash
+
+
+def checksum(arrays):
+    """The SHA-256 of all names, dtypes, shapes and bytes but its own."""
+    total = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        if name != SUM:
+            total.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
+    return np.frombuffer(total.digest(), "u1")
+
+
+def write_aside(file, data):
+    """Write bytes beside a file; when they are on the disk, give them its name."""
+    aside = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(aside, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        aside.replace(file)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+FILES = CONFIG, WEIGHTS, OPTIMIZER = "config.json", "weights.safetensors", "optimizer.safetensors"
+
+
+def patiently(act, *errors):
+    """What act() returns. After one of these errors it is tried again, for about a second."""
+    for left in reversed(range(100)):
+        try:
+            return act()
+        except errors:
+            if not left:
+                raise
+            time.sleep(0.01)
+
+
+def replace(file, data):
+    """Make a file of these bytes, new or in the place of an old one. Raises FileExistsError where it is a folder."""
+    file = Path(file).resolve()
+    if file.is_dir():
+        raise FileExistsError(f"{file.as_posix()} is a folder; choose another name")
+    left = [other for other in file.parent.glob("*.new") if other.name.startswith(f"{file.name}.")]
+    # swept away by another save, or, on Windows, somebody is reading the old file
+    patiently(lambda: write_aside(file, data), FileNotFoundError, PermissionError)
+    for other in left:
+        with suppress(OSError):
+            other.unlink()
+
+
+def put(arrays, folder):
+    """Make a folder that holds these arrays and their checksum, new or in the place of a model.
+
+    Raises FileExistsError where it is a file, or a folder with anything else in it.
+    """
+    folder = Path(folder).resolve()
+    if folder.is_file():
+        raise FileExistsError(f"{folder.as_posix()} is a file, and a model is a folder; choose another name")
+    new = not folder.exists()
+    if not new and {file.name for file in folder.iterdir() if file.suffix != ".new"} - {*FILES, ".DS_Store"}:
+        raise FileExistsError(f"{folder.as_posix()} is a folder with other things in it; choose another name")
+    try:
+        replace(folder / WEIGHTS, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+    finally:
+        with suppress(OSError):
+            if new:
+                folder.rmdir()  # which only an empty one suffers
+    for old in (CONFIG, OPTIMIZER):  # a model was three files once; `stored` reads them still
+        (folder / old).unlink(missing_ok=True)
+
+
+def save(model, path):
+    """Make a folder of that name. Its one file, weights.safetensors, holds the numbers, the optimizer's, and the text.
+
+    Raises ValueError for a model that is not built, and for an argument that no file can hold.
+    """
+    check_built(model, "save")
+    seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
+    inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
+    config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
+    config["frozen"] = [name for name, v in variables.items() if not v.trainable]
+    if model.chosen is not None:
+        config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
+        if optimizer.owners is not None:  # it has been used
+            names = {id(v): name for name, v in variables.items()}
+            if not names.keys() >= {*optimizer.owners}:
+                raise ValueError("save: the optimizer trains a variable that is in no part of the model")
+            config["trained"] = [names[owner] for owner in optimizer.owners]
+            arrays |= numbers_of(optimizer, MEMORY)
+    put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
+
+
+def as_bytes(text):
+    """A text as an array of its bytes."""
+    return np.frombuffer(text.encode(), "u1")
+
+
+def check_built(model, verb):
+    """Raise ValueError where nobody knows yet what the model's inputs are like."""
+    if model.input_specs is None:
+        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
+
+
+LOADING = threading.RLock()
+
+
+@contextmanager
+def blamed(file):
+    """Inside this `with` block every error becomes an OSError or a ValueError that names this file."""
+    try:
+        yield
+    except Exception as error:
+        found = " ".join(f"{type(error).__name__}: {error}"[:300].split())
+        kind = OSError if isinstance(error, OSError) else ValueError
+        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off? Take another copy"
+        raise kind(f"{file.as_posix()}: {found}{cure}") from error
+
+
+@contextmanager
+def nothing_drawn(most):
+    """Inside this `with` block the initializers that have names give zeros to this thread, and no more than so many."""
+    here = threading.get_ident()
+
+    def zeros(draw, shape):
+        if threading.get_ident() != here:
+            return draw(shape)
+        if math.prod(shape) > most:
+            raise ValueError(f"a variable has shape {shape}, and all that is stored only {most:,} bytes")
+        return np.zeros(shape)
+
+    with LOADING:
+        before = dict(INITIALIZERS)
+        INITIALIZERS.update({name: functools.partial(zeros, draw) for name, draw in before.items()})
+        try:
+            yield
+        finally:
+            INITIALIZERS.update(before)
+
+
+def stored(folder):
+    """All that was stored in a folder, {name: array}; the file that holds the text; the optimizer's file."""
+
+    def read(file):
+        with blamed(file):
+            return safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
+
+    config, weights, optimizer = (folder / name for name in FILES)
+    arrays = read(weights)
+    if SUM not in arrays and config.exists():  # a model in three files
+        with blamed(config):
+            arrays[TEXT] = np.frombuffer(config.read_bytes(), "u1")
+        if optimizer.exists():
+            arrays |= {MEMORY + name: array for name, array in read(optimizer).items()}
+        return arrays, config, optimizer
+    with blamed(weights):
+        if SUM not in arrays:
+            raise ValueError(f"it has no checksum, and there is no {config.as_posix()} as older models have")
+        if checksum(arrays).tobytes() != arrays[SUM].tobytes():
+            raise ValueError("its checksum is not that of what it holds")
+    return arrays, weights, weights
+
+
+# beside the course's `levels`, or a folder further up from a reader's own
+ABOVE = [folder / "data" / "models" for folder in Path(low_level.__file__).parents]
+MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
+
+
+def load_model(path, custom_objects=None):
+    """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
+
+    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises OSError or
+    ValueError, naming the file, where the folder is not what `save` made.
+    """
+    folder = Path(path) if Path(path).is_dir() else MODELS / path
+    if not folder.is_dir():
+        names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
+        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
+    arrays, text, memory = stored(folder)
+    with blamed(text), nothing_drawn(sum(array.nbytes for array in arrays.values())):
+        config = json.loads(arrays[TEXT].tobytes().decode(), object_hook=reader(custom_objects or {}))
+        model = config["model"]
+        if config["format"] != "levels 1" or not isinstance(model, Model):
+            raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
+        dry_run(model, [x.spec for x in config["inputs"]])
+        variables, model.chosen = model.named(Variable), config.get("training")
+        for name, variable in variables.items():
+            variable.trainable = name not in config["frozen"]
+        if "trained" in config:
+            model.training.optimizer.build([variables[name] for name in config["trained"]])
+    fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)
+    if "trained" in config:
+        numbers = {name.removeprefix(MEMORY): arrays[name] for name in arrays if name.startswith(MEMORY)}
+        fill(model.training.optimizer, numbers, memory)
+    return model
+
+
+def fill(part, arrays, file):
+    """Give all variables the numbers that a file holds."""
+    with blamed(file):
+        names = part.named(Variable)
+        if arrays.keys() != names.keys():
+            raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(names)}")
+        part.set_weights([arrays[name] for name in names])

@@ -1,0 +1,170 @@
+"""More functions of tensors: other shapes, other dtypes, choices, and what is largest."""
+
+import math
+import reprlib
+
+import numpy as np
+
+from levels.low_level import METHODS, VJPS, apply, as_tensor, as_tensors, gather, log, reduce_sum, spread_back, whole
+
+
+def transpose(x, axes=None):
+    """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
+    return apply("transpose", x, axes=None if axes is None else whole(tuple(axes)))
+
+
+def reshape(x, shape):
+    """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
+    x, shape = as_tensor(x), whole(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,))
+    known = math.prod(size for size in shape if size != -1)
+    left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
+    return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
+
+
+def concat(values, axis=0):
+    """The tensors of a list one after the other along an axis. Raises ValueError for an axis that they do not have."""
+    values, axis = as_tensors(list(values)), whole(axis)
+    axes = len(values[0].spec.shape) if values else 0
+    if axis is None or not -axes <= axis < axes:
+        raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
+    return apply("concat", *values, axis=axis % axes)
+
+
+cat = concat  # PyTorch's name
+
+
+def where(mask, x, y):
+    """x where the mask, a tensor of bools, is true, else y; all three broadcast."""
+    return apply("where", mask, *as_tensors((x, y)))
+
+
+def cast(x, dtype):
+    """The same numbers in another dtype."""
+    return apply("cast", x, dtype=np.dtype(dtype))
+
+
+def tanh(x):
+    """The hyperbolic tangent of each number"""
+    return apply("tanh", x)
+
+
+def maximum(x, y):
+    """The larger of each two numbers"""
+    return apply("maximum", x, y)
+
+
+def minimum(x, y):
+    """The smaller of each two numbers"""
+    return apply("minimum", x, y)
+
+
+def reduce_max(x, axis=None, keepdims=False):
+    """The largest number along one axis, or of all."""
+    return apply("reduce_max", x, axis=whole(axis), keepdims=keepdims)
+
+
+def reduce_min(x, axis=None, keepdims=False):
+    """The smallest number along one axis, or of all."""
+    return apply("reduce_min", x, axis=whole(axis), keepdims=keepdims)
+
+
+def arg_max(x, axis=None):
+    """The place, int64, of the first largest number along one axis, or in x as one long row."""
+    return apply("arg_max", x, axis=whole(axis))
+
+
+def one_hot(x, depth, dtype=np.float32):
+    """A new last axis of that length: 1 at the place that the integer names, else 0."""
+    return apply("one_hot", x, depth=depth, dtype=np.dtype(dtype))
+
+
+def softmax(x):
+    """exp(x) divided by its sum, along the last axis: probabilities."""
+    return apply("softmax", x)
+
+
+def log_softmax(x):
+    """log(softmax(x)), and no overflow on the way."""
+    return apply("log_softmax", x)
+
+
+def _without_dots(index, shape):
+    """The index with a `slice(None)` for each axis that its `...`, or else its end, stands for."""
+    index = index if isinstance(index, tuple) else (index,)
+    missing = len(shape) - sum(part is not None and part is not Ellipsis for part in index)
+    dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
+    if missing < 0 or len(dots) > 1:
+        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {shape}")
+    return (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
+
+
+def slice_of(x, index):
+    """x[index] for integers, slices, `...` and `None`, as in NumPy. Raises IndexError and TypeError for others."""
+    x = as_tensor(x)
+    sizes, slices, shape = iter(x.spec.shape), [], []
+    for part in _without_dots(index, x.spec.shape):
+        size = 1 if part is None else next(sizes)
+        if isinstance(part, slice):
+            slices.append((part.start, part.stop, part.step))
+            shape.append(len(range(*part.indices(size))))
+        elif part is None:
+            shape.append(1)
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            if not -size <= part < size:
+                raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
+            slices.append((part % size, part % size + 1, 1))
+        else:
+            cure = "for rows by number there is gather, for masks where"
+            raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
+    y = apply("slice", x, slices=tuple(slices))
+    return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
+
+
+METHODS["Operators.slice"] = slice_of
+
+
+def _share_back(dy, y, x, axis=None, keepdims=False):
+    """The reverse of a largest or smallest number: dy, divided among those that are it."""
+    hit = cast(x == spread_back(y, x, axis, keepdims), x.dtype)
+    count = reduce_sum(hit, axis, keepdims)
+    return hit * spread_back(dy / count, x, axis, keepdims)
+
+
+def _part_of_join(k):
+    """The rule of input k of a `concat`: its part of dy."""
+
+    def vjp(dy, y, *inputs, axis=0):
+        start = sum(x.spec.shape[axis] for x in inputs[:k])
+        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].spec.shape[axis]),)]
+
+    return vjp
+
+
+VJPS.update(
+    {
+        "broadcast_to": (lambda dy, y, x, shape: dy,),
+        "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
+        "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
+        "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
+        "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
+        "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
+        "power": (
+            lambda dy, y, a, b: dy * where(b == 0.0, 0.0, b * a ** (b - 1.0)),
+            lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
+        ),
+        "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
+        "minimum": (lambda dy, y, a, b: where(a <= b, dy, 0.0), lambda dy, y, a, b: where(a <= b, 0.0, dy)),
+        "where": (None, lambda dy, y, m, a, b: where(m, dy, 0.0), lambda dy, y, m, a, b: where(m, 0.0, dy)),
+        "reduce_max": (_share_back,),
+        "reduce_min": (_share_back,),
+        "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
+        "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
+        "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
+        "reshape": (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),),
+        "concat": lambda count: map(_part_of_join, range(count)),
+        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.spec.shape, slices=slices),),
+        "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
+        "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
+    }
+)
+VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "one_hot"), (None, None)))

@@ -1,0 +1,414 @@
+"""Any number of threads, processes and copies: a program is safe to call, and what stands at the door belongs to a thread."""
+
+import copy
+import gc
+import multiprocessing
+import os
+import pickle
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from levels.hardware import pool
+from levels.high_level import Input, Sequential
+from levels.low_level import (
+    DOOR,
+    RUN,
+    Function,
+    GradientTape,
+    RowProgram,
+    Symbol,
+    Tensor,
+    Variable,
+    constant,
+    eager,
+    exp,
+    function,
+    reduce_mean,
+    reduce_sum,
+    relu,
+)
+from levels.mid_level import layers, optimizers
+from levels_more.fused import FusedProgram
+
+CPU = pool()["cpu:0"]
+THREADS = 8
+BACK_ENDS = {
+    "RowProgram": [(RowProgram, lambda graph: 0)],
+    "FusedProgram": [(FusedProgram, lambda graph: 0)],
+    "Replay": [],
+}
+
+
+@pytest.fixture(params=BACK_ENDS)
+def back_end(request, monkeypatch):
+    monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", BACK_ENDS[request.param])
+    return request.param
+
+
+@pytest.fixture
+def calls(request):
+    """How often each thread calls."""
+    return request.config.option.calls
+
+
+@pytest.fixture(autouse=True)
+def often():
+    """Threads take turns as often as Python can, so that what two of them do meets."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(work, count=THREADS):
+    """Run work(0) … work(count - 1) at once, each in a thread. Raises what one of them raises; returns the results."""
+    results, errors, start = [None] * count, [], threading.Barrier(count)
+
+    def one(k):
+        start.wait()
+        try:
+            results[k] = work(k)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=one, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+X = np.random.default_rng(25).standard_normal((40, 3))
+W, V = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5], [-0.75, 1.5, 1.0]]), np.array([[1.0], [-2.0], [0.5]])
+
+
+def net(x, w, v):
+    """A number for each row."""
+    return exp(relu(x @ w) @ v * 0.1)
+
+
+def test_one_function_called_by_all(calls, back_end):
+    """Each thread has rows of its own, and gets the answer for them."""
+    w, v = Variable(W), Variable(V)
+    compiled = function(lambda x: net(x, w, v))
+    inputs = [constant(X[5 * k : 5 * k + 5]) for k in range(THREADS)]
+    expected = [net(x, constant(W), constant(V)).numpy() for x in inputs]
+
+    def work(k):
+        return all(np.array_equal(compiled(inputs[k]).numpy(), expected[k]) for _ in range(calls))
+
+    assert all(in_threads(work))
+    assert {type(program).__name__ for program, _ in compiled.programs.values()} == {back_end} and compiled.traces == 1
+
+
+def test_a_function_that_changes_a_variable_counts_every_call(calls, back_end):
+    count = Variable(np.zeros((1, 1)))
+
+    @function
+    def step(x):
+        count.assign(count + 1.0)
+        return reduce_sum(x) + count
+
+    seen = in_threads(lambda k: [float(step(constant(X[:4] * 0.0))) for _ in range(calls)])
+    assert float(count) == THREADS * calls
+    assert sorted(number for numbers in seen for number in numbers) == [n + 1.0 for n in range(THREADS * calls)]
+
+
+def test_eight_functions(calls, back_end):
+    """Each trains a model of its own, step by step and over all batches."""
+    batches = np.arange(40).reshape(8, 5)
+
+    def work(k):
+        w, v, learning_rate = Variable(W), Variable(V), 0.001 * (k + 1)
+
+        @function
+        def step(x):
+            with GradientTape() as tape:
+                loss = reduce_mean(net(x, w, v))
+            for variable, change in zip((w, v), tape.gradient(loss, [w, v]), strict=True):
+                variable.assign(variable - learning_rate * change)
+            return loss
+
+        losses = []
+        for _ in range(max(1, calls // 100)):
+            losses += [float(step(constant(X[batch]))) for batch in batches]
+            losses += step.over(X, batches).numpy().tolist()
+        return losses, w.numpy().tolist(), v.numpy().tolist()
+
+    together = in_threads(work)
+    assert together == [work(k) for k in range(THREADS)]
+
+
+def test_eight_functions_of_the_same_variables(calls, back_end):
+    """All read them, for the first time at once, and one thread assigns again and again."""
+    w, v, inputs = Variable(W), Variable(V), constant(X)
+    values = [constant(V * (k + 1)) for k in range(4)]
+    allowed = [net(inputs, constant(W), value).numpy().tobytes() for value in values]
+    v.assign(values[0])
+    compiled = [function(lambda x: net(x, w, v)) for _ in range(THREADS)]
+
+    def work(k):
+        if k:
+            return all(compiled[k](inputs).numpy().tobytes() in allowed for _ in range(calls))
+        for n in range(calls):
+            v.assign(values[n % 4])
+        return v.value.numpy().tolist() == values[(calls - 1) % 4].numpy().tolist()
+
+    assert all(in_threads(work))
+    assert compiled[1](inputs).numpy().tobytes() == allowed[(calls - 1) % 4]
+
+
+def test_assignments_are_not_lost(calls):
+    """One thread runs a program that changes a variable; others look. What is assigned afterwards stands."""
+    v = Variable(np.zeros(64))
+    half = function(lambda x: v.assign(v * 0.5 + reduce_sum(x)))
+    x = constant(np.ones((1, 1)))
+
+    def work(k):
+        for n in range(calls):
+            if k:
+                v.numpy()
+            else:
+                half(x)
+                v.assign(np.full(64, float(n)))
+                if v.numpy().tolist() != [float(n)] * 64:
+                    return n
+        return None
+
+    assert in_threads(work, 4) == [None] * 4
+
+
+def small_model():
+    model = Sequential([Input((3,)), layers.Dense(4, activation="relu"), layers.Dense(1, activation="sigmoid")])
+    model.compile(optimizer="adam", loss="binary_crossentropy")
+    return model
+
+
+def test_predict(calls):
+    model = small_model()
+    expected = [model.predict(X[:n]) for n in range(1, THREADS + 1)]
+    model = pickle.loads(pickle.dumps(model))
+
+    def work(k):
+        return all(np.array_equal(model.predict(X[: k + 1]), expected[k]) for _ in range(max(1, calls // 10)))
+
+    assert all(in_threads(work))
+
+
+def test_tapes(calls):
+    w = Variable(W)
+
+    def work(k):
+        x, seen = constant(X[k : k + 5]), set()
+        for _ in range(max(1, calls // 5)):
+            with GradientTape() as tape:
+                loss = reduce_sum(relu(x @ w) ** 2)
+            assert len(tape.records) == 4 or k < 0
+            seen.add(tape.gradient(loss, w).numpy().tobytes())
+        return seen
+
+    assert in_threads(work) == [work(k) for k in range(THREADS)]
+
+
+def test_who_traces_does_not_disturb_who_computes(calls):
+    """Recording, tracing and `eager` are a matter of one thread."""
+    w, done = Variable(W), threading.Event()
+
+    def traces():
+        try:
+            for n in range(max(20, calls // 50)):
+                step = function(lambda x, n=n: reduce_sum(relu(x @ w)) * float(n))
+                step.over(X, [[0, 1], [2, 3]])
+                with eager():
+                    step(constant(X))
+        finally:
+            done.set()
+
+    def computes(k):
+        x, kinds = constant(X), set()
+        while not done.is_set():
+            if k % 2:
+                with GradientTape() as tape:
+                    loss = reduce_sum(relu(x @ w))
+                kinds.add(type(tape.gradient(loss, w)))
+            kinds.update((type(x @ w), type(w.value), type(x * 2.0)))
+            assert DOOR.stands is RUN
+        return kinds
+
+    results = in_threads(lambda k: computes(k) if k else traces())
+    assert set().union(*results[1:]) == {Tensor} and Symbol not in set().union(*results[1:])
+
+
+def test_used_stays_true(calls, back_end):
+    """Every byte that is counted is given back."""
+    w = Variable(W)
+    step = function(lambda x: (w.assign(w * 0.5), reduce_sum(x @ w))[1])
+
+    def work(k):
+        for n in range(max(10, calls // 10)):
+            step(X[:5])
+            step.over(X, [[0, 1], [2, 3]])
+            w.assign(W)
+            copy.deepcopy(w), constant(X) * 2.0
+            if n % 7 == 0:
+                w.numpy()
+
+    used = []
+    for _ in range(3):
+        in_threads(work)
+        gc.collect()
+        used.append(CPU.used)
+    assert used[1] == used[2] > 0
+
+
+# Processes.
+def results_elsewhere(connection):
+    """What a process computes that begins with everything of its parent (fork), or with nothing (spawn)."""
+    w, x = Variable(W), constant(X)
+    with GradientTape() as tape:
+        loss = reduce_sum(relu(x @ w))
+    step = function(lambda x: net(x, w, constant(V)))
+    large = constant(np.ones((300, 300))) @ constant(np.ones((300, 200)))  # shared by threads, where there are several
+    model = small_model()
+    model.set_weights([np.full(each.shape, 0.1) for each in model.get_weights()])
+    connection.send(
+        [
+            tape.gradient(loss, w).numpy().tolist(),
+            step(x).numpy().tolist(),
+            float(reduce_sum(large)),
+            model.predict(X).tolist(),
+        ]
+    )
+    connection.close()
+
+
+class Here:
+    """A connection that keeps what is sent."""
+
+    def send(self, what):
+        self.what = what
+
+    def close(self):
+        pass
+
+
+def result_of_process(method):
+    context = multiprocessing.get_context(method)
+    ours, theirs = context.Pipe()
+    process = context.Process(target=results_elsewhere, args=(theirs,))
+    process.start()
+    theirs.close()
+    try:
+        assert ours.poll(120), f"{method}: no answer"
+        return ours.recv()
+    finally:
+        process.join(10)
+        if process.is_alive():
+            process.kill()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_processes(method):
+    here = Here()
+    results_elsewhere(here)
+    assert result_of_process(method) == here.what
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_others_compute():
+    """A lock that another thread held when the process was copied is held for ever there: none may be of use to all."""
+    here, done = Here(), threading.Event()
+    results_elsewhere(here)
+    w = Variable(W)
+    step = function(lambda x: (w.assign(w * 0.999), net(x, w, constant(V)))[1])
+
+    def work():
+        while not done.is_set():
+            step(constant(X)), w.numpy(), step.over(X[:, :3], [[0], [1]])
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            assert result_of_process("fork") == here.what
+            time.sleep(0.01)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+# Copies.
+WAYS = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda x: pickle.loads(pickle.dumps(x))}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_of_tensors_and_variables(way):
+    w = Variable(W, name="w", trainable=False)
+    function(lambda x: w.assign(w * 2.0))(X)  # a program has its numbers now
+    for x in (constant(X), constant(X[:0]), constant(np.arange(3)), constant(3.0), w):
+        again = WAYS[way](x)
+        assert type(again) is type(x) and again.numpy().tolist() == x.numpy().tolist() and again.spec is x.spec
+    again = WAYS[way](w)
+    assert (again.name, again.trainable) == ("w", False)
+    again.assign(again * 0.0)
+    assert w.numpy().tolist() == (W * 2.0).tolist() and again.numpy().tolist() == (W * 0.0).tolist()
+
+
+def fitted():
+    model = small_model()
+    model.fit(X, (X[:, :1] > 0).astype(float), epochs=2, batch_size=8, verbose=0)
+    return model
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", [small_model, fitted])
+def test_copies_of_models_train_alone(way, make):
+    """The copy goes on where the model is, and neither changes the other."""
+    model, y = make(), (X[:, :1] > 0).astype(float)
+    model.predict(X)
+    before = [w.tolist() for w in model.get_weights()]
+    again = WAYS[way](model)
+    assert [w.tolist() for w in again.get_weights()] == before
+    ours = again.fit(X, y, epochs=2, batch_size=8, verbose=0).history["loss"]
+    assert [w.tolist() for w in model.get_weights()] == before != [w.tolist() for w in again.get_weights()]
+    assert model.fit(X, y, epochs=2, batch_size=8, verbose=0).history["loss"] == ours
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_of_layers_and_optimizers(way):
+    layer = layers.Dense(4, activation="relu")
+    expected = layer(constant(X)).numpy()
+    again = WAYS[way](layer)
+    assert again(constant(X)).numpy().tolist() == expected.tolist()
+    again.set_weights([w * 0.0 for w in again.get_weights()])
+    assert layer(constant(X)).numpy().tolist() == expected.tolist()
+    optimizer, w = optimizers.Adam(0.1), Variable(W)
+    optimizer.apply_gradients([(constant(W), w)])
+    again = WAYS[way](optimizer)
+    u = copy.deepcopy(w)
+    again.apply_gradients([(constant(W), u)])
+    assert not np.array_equal(u.numpy(), w.numpy())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_cannot_be_copied_says_so(way):
+    tape, leaked = GradientTape(), []
+    function(lambda x: leaked.append(x) or x)(X)
+    with tape:
+        pass
+    for thing, why in ((tape, "a tape"), (function(lambda x: x), "a function"), (leaked[0], "cannot be copied")):
+        with pytest.raises(TypeError, match=f"{why}.*") as error:
+            WAYS[way](thing)
+        assert len(str(error.value).splitlines()) == 1
