@@ -18,41 +18,7 @@ from .graph import needed_by
 from .replay import check_results
 from .tensors import Tensor
 
-
-class Split:
-    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
-
-    def __init__(self, graph, batch):
-        check_fits(graph)
-        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
-        for node in graph.nodes:
-            by_row = self.by_row(node)
-            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
-            if node.op == "input" and node.spec.shape[:1] == (batch,):
-                self.rows.add(node)
-            elif any(by_row):
-                self.place(node, by_row)
-        check_rows(graph, self.rows)
-
-    def by_row(self, node):
-        """For each input of a node, whether it has rows."""
-        return [x in self.rows for x in node.inputs]
-
-    def place(self, node, by_row):
-        """Put a node that reads rows where it belongs."""
-        adds, keeps, _ = form_of(node.op)
-        if adds(node, by_row):
-            self.sums.add(node)
-            self.stage[node] += 1
-        elif keeps(node, by_row):
-            self.rows.add(node)
-        else:
-            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
-
-
-LIMIT = (
-    1500  # operations on single numbers that are written out for one row; with more, launches are quicker (measured)
-)
+LIMIT = 1500  # operations on single numbers that are written out for one row; with more, launches are quicker
 
 
 def check_fits(graph):
@@ -86,6 +52,37 @@ def check_rows(graph, rows):
 def _depth(node):
     """How many products each row adds to a number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
+
+
+class Split:
+    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
+
+    def __init__(self, graph, batch):
+        check_fits(graph)
+        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
+        for node in graph.nodes:
+            by_row = self.by_row(node)
+            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
+            if node.op == "input" and node.spec.shape[:1] == (batch,):
+                self.rows.add(node)
+            elif any(by_row):
+                self.place(node, by_row)
+        check_rows(graph, self.rows)
+
+    def by_row(self, node):
+        """For each input of a node, whether it has rows."""
+        return [x in self.rows for x in node.inputs]
+
+    def place(self, node, by_row):
+        """Put a node that reads rows where it belongs."""
+        adds, keeps, _ = form_of(node.op)
+        if adds(node, by_row):
+            self.sums.add(node)
+            self.stage[node] += 1
+        elif keeps(node, by_row):
+            self.rows.add(node)
+        else:
+            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
 
 
 class _RowLoop:

@@ -160,6 +160,13 @@ class Passing(Run):
         self.below.assign(variable, value)
 
 
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+
+
+def _of_spec(name):
+    return property(lambda self: getattr(self.spec, name))
+
+
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
 
 
@@ -228,9 +235,6 @@ def _check_live(op, inputs):
             raise TypeError(f"{op}: {x!r} has no numbers; return what you need from the function")
 
 
-BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-
-
 class Variable(Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -241,13 +245,11 @@ class Variable(Operators):
         self.held, self.home = renamed(tensor), None
         self.born = next(BIRTHS)
 
-    shape = property(lambda self: self.spec.shape)
-    dtype = property(lambda self: self.spec.dtype)
-    device = property(lambda self: self.spec.device)
+    shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array."""
+        """A copy of its numbers."""
         return self.value.numpy()
 
     def assign(self, value):
