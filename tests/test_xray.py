@@ -126,7 +126,9 @@ def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     assert all(len(row.rows) == 1 for row in launched)
     done = [row.name for row in launched]
     (compiling,) = rows_of(compiled, "compile")
-    assert repr(compiling) == f"compile {compiling.ops} ops to {len(done)}" and repr(replay) == f"replay {len(done)} ops"
+    assert (
+        repr(compiling) == f"compile {compiling.ops} ops to {len(done)}" and repr(replay) == f"replay {len(done)} ops"
+    )
     assert {"matmul", "reduce_mean", "random_uniform"} < {*done}
     assert replay.launches == len(done) < rows_of(opened, "train step")[0].launches  # what nobody needs is left out
     assert replay.place.file == "levels/low_level/replay.py"
@@ -258,11 +260,11 @@ def test_it_prints_what_is_the_same_every_time(line):
     assert len(rest) == sum(row.kind not in ("fit", "launch", "kernel") for row in line[0].root.walk())
 
 
-def test_as_html_it_unfolds_and_names_files_and_sections(line):
-    for picture in line:
+def test_as_html_it_unfolds_and_names_files_and_sections(line, net, by_launches):
+    for picture in (*line, *net, *by_launches):
         page, rows = picture._repr_html_(), [*picture.root.walk()]
         assert page.count("<details") == page.count("</details>") == sum(bool(row.rows) for row in rows)
-        assert page.count("µs") == len(rows) and page.count("<a href=") == len(rows)
+        assert page.count("µs") == len(rows) and page.count("<a href=") == sum(bool(row.place.notebook) for row in rows)
         assert page.count("<span") == page.count("</span>") and page.count("<div") == page.count("</div>")
     assert 'href="04_mid_level.ipynb#A-part-owns-its-variables-' in line[0]._repr_html_()
 

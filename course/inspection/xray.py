@@ -24,7 +24,10 @@ class Row:
 
     def __init__(self, kind, code):
         self.kind, self.code, self.begin, self.end, self.rows = kind, code, now(), None, []
-        self.silence = self.begin, self.begin  # the longest time in which nothing was heard: a launch runs its program then
+        self.silence = (
+            self.begin,
+            self.begin,
+        )  # the longest time in which nothing was heard: a launch runs its program then
         self.name = self.shapes = ""
         self.device, self.bytes, self.place = None, 0, None  # a device: then this is an event on it
 
@@ -350,7 +353,7 @@ def unfolded(row, whole):
     told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs", f"<small>{where}</small>")))
     share = WIDTH / (whole.end - whole.begin)
     left, width = (row.begin - whole.begin) * share, max(1, (row.end - row.begin) * share)
-    color = HUES[LEVELS.index(row.place.level)] if row.place else "#888"
+    color = HUES[LEVELS.index(row.place.adds_to or row.place.level)] if row.place else "#888"
     bar = f"margin-left:{left:.1f}px;width:{width:.1f}px;height:0.9em;background:{color}"
     line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"
     if not row.rows:
