@@ -102,8 +102,9 @@ class _RowLoop:
             for node in sums:
                 for total, term in _terms(node, [here[x] for x in node.inputs], totals[node]):
                     total += term
-            for node in ends:
-                self.store(here[node], self.outs[self.graph.outputs.index(node)], r)
+            for node, out in zip(self.graph.outputs, self.outs):
+                if node in ends:
+                    self.store(here[node], out, r)
         return {node: self.ended(node, totals[node]) for node in sums}
 
 
