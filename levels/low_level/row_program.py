@@ -191,18 +191,20 @@ def _terms(node, inputs, totals):
 
 def home_of(variable):
     """The memory in which programs keep a variable, with its newest numbers. No tensor shares it."""
-    if variable.home is None:
-        variable.home = variable.device.alloc(variable.shape, variable.dtype)
     if variable.at_home != variable.writing:
-        writing, tensor = variable.held
-        variable.device.write(variable.home.data, tensor.data)
-        variable.at_home = writing
+        with variable.turn:
+            if variable.home is None:
+                variable.home = variable.device.alloc(variable.shape, variable.dtype)
+            if variable.at_home != variable.writing:  # else another thread was here first
+                variable.at_home, tensor = variable.held
+                variable.device.write(variable.home.data, tensor.data)
     return variable.home
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    variable.at_home = variable.writing = variable.writing + 1
+    with variable.turn:
+        variable.at_home = variable.writing = variable.writing + 1
 
 
 class RowProgram:

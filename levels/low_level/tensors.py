@@ -242,7 +242,7 @@ class Variable(Operators):
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
         self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
-        self.born = next(BIRTHS)
+        self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
     shape = property(lambda self: self.spec.shape)
     dtype = property(lambda self: self.spec.dtype)
@@ -262,17 +262,17 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, renamed(tensor)
-        self.writing += 1
+        with self.turn:
+            self.held = self.writing + 1, renamed(tensor)
+            self.writing += 1
 
     def newest(self):
         """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        writing, tensor = self.held
-        if writing != self.writing:
-            writing = self.writing
-            tensor = self.device.put(self.home.data, Tensor)
-            self.held = writing, tensor
-        return tensor
+        if self.held[0] != self.writing:
+            with self.turn:
+                if self.held[0] != self.writing:  # else another thread was here first
+                    self.held = self.writing, self.device.put(self.home.data, Tensor)
+        return self.held[1]
 
 
 def renamed(x):

@@ -123,12 +123,14 @@ notes
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
+import copy
 import copyreg
 import functools
 import itertools
 import operator
 import reprlib
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -410,7 +412,7 @@ class Variable(Operators):
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
         self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
-        self.born = next(BIRTHS)
+        self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
     shape = property(lambda self: self.spec.shape)
     dtype = property(lambda self: self.spec.dtype)
@@ -430,17 +432,17 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        self.held = self.writing + 1, renamed(tensor)
-        self.writing += 1
+        with self.turn:
+            self.held = self.writing + 1, renamed(tensor)
+            self.writing += 1
 
     def newest(self):
         """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        writing, tensor = self.held
-        if writing != self.writing:
-            writing = self.writing
-            tensor = self.device.put(self.home.data, Tensor)
-            self.held = writing, tensor
-        return tensor
+        if self.held[0] != self.writing:
+            with self.turn:
+                if self.held[0] != self.writing:  # else another thread was here first
+                    self.held = self.writing, self.device.put(self.home.data, Tensor)
+        return self.held[1]
 
 
 # %% tags=["hide-input"]
@@ -1076,6 +1078,10 @@ class Module(Extended):
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
 
+    def __copy__(self):
+        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
+        return copy.deepcopy(self)
+
     def get_weights(self):
         """The values of all variables, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
@@ -1436,11 +1442,15 @@ class Replay:
     """A graph that runs op by op: what eager does, without the Python of the function around it."""
 
     def __init__(self, graph):
-        self.graph, self.why = graph, ""  # why: what kept it from being a program
+        self.graph, self.why, self.lock = graph, "", threading.Lock()  # why: what kept it from being a program
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
+        with self.lock if self.graph.updates else nullcontext():  # what one thread reads, none changes meanwhile
+            return self.step(args)
+
+    def step(self, args):
         values = {}
         for node in self.graph.nodes:
             if not node.inputs:
@@ -1626,7 +1636,6 @@ def form_of(op):
 """A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
 import ctypes
-from contextlib import nullcontext
 
 from levels.hardware import REAL, Assembler
 
@@ -1834,18 +1843,20 @@ def _terms(node, inputs, totals):
 #| export row_program
 def home_of(variable):
     """The memory in which programs keep a variable, with its newest numbers. No tensor shares it."""
-    if variable.home is None:
-        variable.home = variable.device.alloc(variable.shape, variable.dtype)
     if variable.at_home != variable.writing:
-        writing, tensor = variable.held
-        variable.device.write(variable.home.data, tensor.data)
-        variable.at_home = writing
+        with variable.turn:
+            if variable.home is None:
+                variable.home = variable.device.alloc(variable.shape, variable.dtype)
+            if variable.at_home != variable.writing:  # else another thread was here first
+                variable.at_home, tensor = variable.held
+                variable.device.write(variable.home.data, tensor.data)
     return variable.home
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    variable.at_home = variable.writing = variable.writing + 1
+    with variable.turn:
+        variable.at_home = variable.writing = variable.writing + 1
 
 
 # %% tags=["hide-input"]
