@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from levels.hardware import pool
+from levels.hardware import Device, pool
 from levels.high_level import Input, Sequential
 from levels.low_level import (
     DOOR,
@@ -27,6 +27,7 @@ from levels.low_level import (
     eager,
     exp,
     function,
+    home_of,
     reduce_mean,
     reduce_sum,
     relu,
@@ -166,24 +167,34 @@ def test_eight_functions_of_the_same_variables(calls, back_end):
     assert compiled[1](inputs).numpy().tobytes() == allowed[(calls - 1) % 4]
 
 
-def test_assignments_are_not_lost(calls):
-    """One thread runs a program that changes a variable; others look. What is assigned afterwards stands."""
-    v = Variable(np.zeros(64))
-    half = function(lambda x: v.assign(v * 0.5 + reduce_sum(x)))
-    x = constant(np.ones((1, 1)))
+def test_an_assignment_is_not_lost(monkeypatch):
+    """One thread copies what a program has written; meanwhile another assigns."""
+    v, copied = Variable(np.zeros(3)), threading.Event()
+    function(lambda x: v.assign(v * 0.5 + reduce_sum(x)))(X)
+    put, ones = Device.put, constant(np.ones(3))
 
-    def work(k):
-        for n in range(calls):
-            if k:
-                v.numpy()
-            else:
-                half(x)
-                v.assign(np.full(64, float(n)))
-                if v.numpy().tolist() != [float(n)] * 64:
-                    return n
-        return None
+    def slowly(self, *how):
+        result = put(self, *how)
+        copied.set()
+        time.sleep(0.05)
+        return result
 
-    assert in_threads(work, 4) == [None] * 4
+    with monkeypatch.context() as patch:
+        patch.setattr(Device, "put", slowly)
+        reader = threading.Thread(target=lambda: v.value)
+        reader.start()
+        assert copied.wait(10)
+        v.assign(ones)
+        reader.join()
+    assert v.numpy().tolist() == [1.0] * 3
+
+
+def test_a_home_is_found_once(calls):
+    """All programs have the address of one."""
+    for _ in range(max(20, calls // 20)):
+        v = Variable(np.zeros(20_000))
+        homes = in_threads(lambda k, v=v: home_of(v))
+        assert {*map(id, homes)} == {id(v.home)}
 
 
 def small_model():
