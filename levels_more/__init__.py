@@ -26,13 +26,16 @@ CONTENTS = {
         "devices": "all",
     },
     "faster": {
+        "intrinsics": "exp sigmoid",
         "products": "matmul",
+        "reductions": "reduce_mean reduce_sum",
     },
     "form": {
         "forms": "cast concat log_softmax log_softmax_grad reduce_max reduce_min slice slice_grad softmax softmax_grad",
     },
     "guard": {
         "guards": "all",
+        "trials": "use",
     },
     "initializer": {
         "layers": "glorot_normal he_normal ones random_uniform truncated_normal",
@@ -42,6 +45,7 @@ CONTENTS = {
         "tpu_kernels": "tpu",
     },
     "levels.hardware": {
+        "extremes": "maximum minimum",
         "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
         "gpu_memory": (
             "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race "
@@ -49,6 +53,8 @@ CONTENTS = {
             "uses_of"
         ),
         "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
+        "listing": "trimmed",
+        "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {
@@ -68,6 +74,7 @@ CONTENTS = {
             "mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread "
             "threads_for tiled uniform_threads"
         ),
+        "intrinsics": "intrinsic larger ldexp llvm_function smaller",
         "moves": (
             "MOVES as_slices by_views enter_move one_hot plan_cast plan_concat plan_moves plan_one_hot "
             "plan_reshape plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
@@ -81,8 +88,12 @@ CONTENTS = {
             "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "
             "uniform"
         ),
-        "reductions": "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad",
+        "reductions": (
+            "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
+            "plan_extreme reduce_by_fours reduction"
+        ),
         "tpu_kernels": "matmul_array plan_array",
+        "trials": "SPECIAL TRIALS counter_example drawn outcome trials_of try_kernel",
     },
     "levels.low_level": {
         "gradients": "backward grad stop_gradient",

@@ -10,7 +10,8 @@ import numpy as np
 from llvmlite import ir
 
 from levels.hardware import PAGE, host_features
-from levels.kernels import KIND_PLANNERS, compiled_for, intrinsic, lowered, matmul_ikj, plan_matmul
+from levels.kernels import KIND_PLANNERS, compiled_for, lowered, matmul_ikj, plan_matmul
+from levels_more.intrinsics import intrinsic
 
 
 def tile_shape():

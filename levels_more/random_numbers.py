@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from levels.hardware import log, rint
-from levels.kernels import TRIALS, kernel, lowered, make
+from levels.kernels import kernel, lowered, make
+from levels_more.trials import TRIALS
 
 MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
 STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key

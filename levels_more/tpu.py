@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levels.hardware import MAKERS, Device, amount
+from levels.hardware import MAKERS, Device
+from levels_more.measuring import amount
 
 
 def systolic(x, w):

@@ -13,6 +13,68 @@ class Answers(NamedTuple):
 
 
 ANSWERS = {
+    "01-line_slopes": Answers(
+        right=[
+            """
+de = 2.0 * (1.0 / n * error)
+return [de * value for value in row], de
+""",
+            """
+g = 1.0 / n
+de = error * g + error * g
+dw = []
+for value in row:
+    dw.append(value * de)
+return dw, de
+""",
+        ],
+        other_bits=["de = 2.0 * error / n\nreturn [value * de for value in row], de"],
+        wrong={
+            "de = error / n\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours 0.2",
+            "de = 2.0 * error\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours 4",
+            "de = error * error / n\nreturn [value * de for value in row], de": "yours",
+            "de = -2.0 * error / n\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours -0.4",
+            "de = 2.0 * error / n\nreturn row, de": "n = 10: dw",
+            "de = 2.0 * error / n\nreturn [value * error for value in row], de": "n = 10: dw",
+            "de = 2.0 * float(error) / n\nreturn [value * de for value in row], de": "on registers",
+        },
+    ),
+    "01-subtract": Answers(
+        right=[
+            'instruction = "fsub"\nreturn arithmetic(instruction, x, y)',
+            'return arithmetic("f" + "sub", x, y)',
+        ],
+        wrong={
+            'return arithmetic("fsub", y, x)': "5 - 3: 2, yours -2",
+            'return arithmetic("fadd", x, y)': "5 - 3: 2, yours 8",
+            'return arithmetic("fdiv", x, y)': "5 - 3: 2, yours 1.66",
+            "return x": "5 - 3: 2, yours 5",
+            'return arithmetic("sub", x, y)': "raises",
+            'arithmetic("fsub", x, y)': "raises",
+        },
+    ),
+    "01-flat": Answers(
+        right=["return column + width * row", "start = row * width\nreturn start + column"],
+        wrong={
+            "return row + width * column": "x[1, 2] of width 3: 5, yours 7",
+            "return row + column": "x[1, 2] of width 3: 5, yours 3",
+            "return row * width": "x[1, 2] of width 3: 5, yours 3",
+            "return row * (width + column)": "yours",
+            "return row * width + column + 1": "x[1, 2] of width 3: 5, yours 6",
+            "return int(row) * int(width) + int(column)": "on registers",
+        },
+    ),
+    "01-descend": Answers(
+        right=["step = learning_rate * slope\nreturn w - step", "return w - slope * learning_rate"],
+        wrong={
+            "return w + learning_rate * slope": "learning_rate = 0.5: 0, yours 2",
+            "return w - slope": "learning_rate = 0.5: 0, yours -1",
+            "return learning_rate * slope": "learning_rate = 0.5: 0, yours 1",
+            "return w - learning_rate": "learning_rate = 0.5: 0, yours 0.5",
+            "return w * (1.0 - learning_rate * slope)": "yours",
+            "return float(w) - learning_rate * slope": "on registers",
+        },
+    ),
     "01-through_relu": Answers(
         right=[
             "return [select(h[k] <= 0.0, 0.0, dot(d, w[k])) for k in range(len(h))]",
@@ -75,6 +137,96 @@ extra = len(dx.spec.shape) - len(shape)
 return apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False) if extra else dx
 """: "(1, 4), yours (10, 4)",
             "return dx.numpy().sum(axis=0, keepdims=True)": "Tensor, yours float64[1, 4]",
+        },
+    ),
+    "03-write_down": Answers(
+        right=["records.append((op, inputs, attrs, y))", "records += [(op, inputs, attrs, y)]"],
+        wrong={
+            "records.append(op)": "after add the ops of the records are",
+            "records.append((inputs, op, attrs, y))": "yours",
+            "records.insert(0, (op, inputs, attrs, y))": "after multiply, add, exp",
+            "records = records + [(op, inputs, attrs, y)]": "'add', yours 'none'",
+            "return (op, inputs, attrs, y)": "'add', yours 'none'",
+            "records.append((op, inputs, y))": "a record holds",
+        },
+    ),
+    "03-times_back": Answers(
+        right=["return dy * other", "return other * dy"],
+        wrong={
+            "return dy": "3.0, yours 1.0",
+            "return other": "yours",
+            "return dy + other": "3.0, yours 4.0",
+            "return dy / other": "yours",
+            "return dy * other * other": "3.0, yours 9.0",
+            "dy * other": "None",
+        },
+    ),
+    "03-hand_on": Answers(
+        right=[
+            """
+if x in gradients:
+    share = gradients[x] + share
+gradients[x] = share
+""",
+            "gradients[x] = share if x not in gradients else gradients[x] + share",
+        ],
+        wrong={
+            "gradients[x] = share": "x gets 2.0 and 2.0: x has: 4, yours 2",
+            "gradients[x] = gradients[x] + share": "KeyError",
+            "gradients.setdefault(x, share)": "4, yours 2",
+            "gradients[x] = share + share": "2, yours 4",
+            "gradients = {x: share}": "yours None",
+            """
+for each in gradients:
+    gradients[each] = gradients[each] + share
+gradients.setdefault(x, share)
+""": "another tensor has: 5, yours 7",
+        },
+    ),
+    "03-needed_by": Answers(
+        right=[
+            """
+seen, waiting = set(), list(wanted)
+while waiting:
+    node = waiting.pop()
+    if node not in seen:
+        seen.add(node)
+        waiting.extend(node.inputs)
+return [node for node in nodes if node in seen]
+""",
+            """
+keep = list(wanted)
+for node in nodes[::-1]:
+    if node in keep:
+        keep.extend(node.inputs)
+return [node for node in nodes if node in keep]
+""",
+        ],
+        wrong={
+            "return nodes": "yours",
+            "return [node for node in nodes if node in wanted]": "yours",
+            """
+needed = set(wanted)
+for node in nodes:
+    if node in needed:
+        needed.update(node.inputs)
+return [node for node in nodes if node in needed]
+""": "of x, exp, add, mean, wanted mean: left are: 'x add mean', yours 'add mean'",
+            """
+needed = set(wanted)
+for node in reversed(nodes):
+    if node in needed:
+        needed.update(node.inputs)
+return list(reversed([node for node in nodes if node in needed]))
+""": "yours",
+            """
+needed = set(wanted)
+for node in reversed(nodes):
+    if node in needed:
+        needed.update(node.inputs)
+return needed
+""": "expected a list of nodes",
+            "return [node for node in nodes if node.inputs or node in wanted]": "yours",
         },
     ),
 }

@@ -19,7 +19,7 @@ SOLUTIONS = {key: function for module in MODULES for key, function in module.SOL
 def cells_of(name):
     """{exercise: the code of its cells, in order; the last one has the check}"""
     found, key = {}, None
-    for cell in jupytext.read(build.ROOT / "notebooks" / "text" / f"{name}.py").cells:
+    for cell in jupytext.read(build.text_path(build.ROOT, name)).cells:
         for heading, begun in re.findall(r"^###? ((\d\d-\d)?.*)", cell.source, re.MULTILINE):
             key = begun if heading else None
         if key and cell.cell_type == "code":
@@ -27,7 +27,7 @@ def cells_of(name):
     return found
 
 
-CELLS = {key: cells for name in build.names_in(build.ROOT) for key, cells in cells_of(name).items()}
+CELLS = {key: cells for name in build.all_in(build.ROOT) for key, cells in cells_of(name).items()}
 
 
 def solved(cell, solution):

@@ -262,7 +262,7 @@ def test_the_results_are_those_of_the_scripts_as_they_stand():
     )
 
 
-@pytest.mark.parametrize("page", ["README.md", "notebooks/text/05_high_level.py"])
+@pytest.mark.parametrize("page", ["README.md", "notebooks/more/text/05_cost.py"])
 def test_the_headline_is_what_was_measured(page):
     text = (bench.ROOT / page).read_text(encoding="utf-8")
     part = re.split("\n(?:# )?## ", text.split("## Beside other libraries")[1])[0]

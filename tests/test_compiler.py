@@ -1231,7 +1231,7 @@ def test_a_kernel_in_use_is_respected(back_end):
 @pytest.fixture
 def own_ops():
     """What ops are added in a test is taken away again."""
-    tables = KERNELS, ELEMENTWISE, TRIALS, VJPS, PLANNERS
+    tables = KERNELS, ELEMENTWISE, VJPS, PLANNERS
     before = [dict(table) for table in tables]
     yield
     for table, old in zip(tables, before, strict=True):

@@ -272,8 +272,8 @@ def traced_step():
         return loss
 
     cpu = pool()["cpu:0"]
-    graph = low_level.trace(step, (cpu.spec((4, 2), "f8"), cpu.spec((4, 1), "f8")), 4)[0]
-    return low_level.without_dead(graph)
+    graph = low_level.trace(step, (cpu.spec((4, 2), "f8"), cpu.spec((4, 1), "f8")))[0]
+    return low_level.dce(graph)
 
 
 def test_a_traced_step_is_drawn_with_its_phases():

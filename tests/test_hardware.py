@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import binding as llvm
 
-import levels.hardware.assembler as assembler
 import levels.hardware.device as device_room
+import levels.hardware.machine as machine
 from course.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, copy, pool, select
 from levels.hardware.tasks import dnn_program
+from levels_more.listing import listing, trimmed
 
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]
@@ -69,12 +70,12 @@ def test_copies_are_copies():
 
 def test_a_container_may_have_less_memory_than_the_machine(monkeypatch, tmp_path):
     monkeypatch.setattr(device_room, "Path", lambda root, name: tmp_path / name)
-    machine = device_room.host_memory()
+    machine = device_room._host_memory()
     for text, expected in (("max\n", machine), ("1048576\n", 2**20)):
         (tmp_path / "memory.max").write_text(text)
-        assert device_room.host_memory() == expected
+        assert device_room._host_memory() == expected
     monkeypatch.delattr(device_room.os, "sysconf", raising=False)  # Windows
-    assert device_room.host_memory() is None
+    assert device_room._host_memory() is None
 
 
 def buffer_on(device, data):
@@ -399,8 +400,8 @@ def test_random_programs_agree_with_numpy(terms, n, width, dtype, random):
 
 def compiled(monkeypatch, folder, write):
     """The seconds that it takes to write a program, with nothing in this process's memory, and the program."""
-    monkeypatch.setattr(assembler, "CACHE", folder)
-    assembler.machine_code.cache_clear()
+    monkeypatch.setattr(machine, "CACHE", folder)
+    machine.machine_code.cache_clear()
     start = time.perf_counter()
     program = write()
     return time.perf_counter() - start, program
@@ -439,7 +440,7 @@ def test_a_damaged_file_of_the_cache_is_replaced(monkeypatch, tmp_path):
 
 def test_the_next_process_does_not_compile(monkeypatch, tmp_path):
     monkeypatch.setenv("LEVELS_CACHE", str(tmp_path))
-    code = "import levels.hardware.assembler as a; {}; from tests.test_hardware import *; print(times(triple()))"
+    code = "import levels.hardware.machine as a; {}; from tests.test_hardware import *; print(times(triple()))"
     for first in ("pass", "a.llvm.create_pass_builder = None"):  # the compiler is there, then gone
         done = subprocess.run(
             [sys.executable, "-c", code.format(first)],
@@ -475,8 +476,8 @@ def test_a_listing_holds_instructions_and_the_labels_they_jump_to(triple, dtype)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple).create_target_machine(opt=3)
-    assembly = target.emit_assembly(assembler.optimised(dnn_program(np.dtype(dtype), 2, 4).text, target))
-    lines = assembler.trimmed(assembly).splitlines()
+    assembly = target.emit_assembly(machine.optimised(dnn_program(np.dtype(dtype), 2, 4).text, target))
+    lines = trimmed(assembly).splitlines()
     instructions = [line for line in lines if not line.endswith(":")]
     # the same instructions in the same order, none cut short: an ARM number starts with # as an x86 comment does
     expected = [
@@ -497,7 +498,7 @@ def labels(lines):
 
 
 def test_the_listing_of_this_processor():
-    lines = elementwise("f8", 1).listing().splitlines()
+    lines = listing(elementwise("f8", 1)).splitlines()
     assert any("mul" in line for line in lines) and any("ret" in line for line in lines)
     assert not [
         line for line in lines if line.startswith("\t") or line.strip().startswith((".text", ".globl", ".type"))

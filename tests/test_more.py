@@ -92,3 +92,27 @@ def test_the_core_gives_the_same_bits_with_levels_more_deleted(tmp_path):
     assert alone == json.loads(python(CORE))
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("linear_regression")}) == 1
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("dnn_classifier")}) == 1
+
+
+KINDS = """
+from levels.hardware import MAKERS, placed_on, pool
+from levels.kernels import COMPILERS, kernel_of
+print(*MAKERS, "|", *sorted(pool()), "|", *COMPILERS)
+for ask in (lambda: kernel_of("add", "gpu"), lambda: placed_on("gpu:0").__enter__(), lambda: pool(gpus=2)["gpu:1"]):
+    try:
+        ask()
+        print("there |", *COMPILERS)
+    except (LookupError, TypeError) as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_kinds_of_device_come_in_when_they_are_asked_for():
+    told = python(KINDS).splitlines()
+    assert told == ["cpu | cpu:0 gpu:0 tpu:0 | cpu", *["there | cpu gpu"] * 3]
+    assert python(KINDS, LEVELS_CORE="yes").splitlines() == [
+        "cpu | cpu:0 | cpu",
+        "LookupError 'add' has no kernel for 'gpu'; it has one for ['cpu']",
+        "LookupError device: there is no 'gpu:0'; there are cpu:0",
+        "TypeError pool: there are no gpus; there are cpus",
+    ]

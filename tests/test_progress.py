@@ -181,22 +181,25 @@ def test_the_table(reader, capsys):
     (reader / "notebooks" / "text").mkdir(parents=True)
     (reader / "notebooks" / "text" / "01_one.py").write_text(TEXT)
     (reader / "notebooks" / "text" / "02_two.py").write_text("")
+    (reader / "notebooks" / "more" / "text").mkdir(parents=True)
+    (reader / "notebooks" / "more" / "text" / "01_three.py").write_text("")
     answer("12")
     progress.predicted("a question that the notebook no longer asks", True)
     progress.solved("01-2")
     progress.solved("01-three")
     assert the_door.progress([]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "                predictions               blanks              exercises",
-        "01_one          1 right of 1, 2 in all    1 done, 1 in all    1 done, 2 in all",
-        "02_two          0 right of 0, 0 in all    0 done, 0 in all    0 done, 0 in all",
+        "                    predictions               blanks              exercises",
+        "01_one              1 right of 1, 2 in all    1 done, 1 in all    1 done, 2 in all",
+        "02_two              0 right of 0, 0 in all    0 done, 0 in all    0 done, 0 in all",
+        "more/01_three       0 right of 0, 0 in all    0 done, 0 in all    0 done, 0 in all",
         "Kept in .course/progress.json, on this computer only.",
     ]
 
 
 def test_every_notebook_asks_five_questions_or_more_and_none_twice():
-    asked = {path.stem: progress.asked(path) for path in build.ROOT.glob("notebooks/text/*.py")}
-    assert min(len(found["predictions"]) for found in asked.values()) >= 5
+    asked = {name: progress.asked(build.text_path(build.ROOT, name)) for name in build.all_in(build.ROOT)}
+    assert min(len(asked[name]["predictions"]) for name in build.names_in(build.ROOT)) >= 5
     for kind in ("predictions", "exercises"):
         every = [each for found in asked.values() for each in found[kind]]
         assert len(every) == len(set(every))

@@ -21,8 +21,9 @@ import pytest
 
 from course import build, tasks
 from levels.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
-from levels.kernels import KERNELS, TRIALS, drawn, kernel_of, launch, outcome
+from levels.kernels import KERNELS, drawn, kernel_of, launch, outcome, trials_of
 from levels.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
+from levels_more import moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
 GPU = pool()["gpu:0"]
@@ -43,15 +44,15 @@ at_full_speed = pytest.mark.skipif(SIMULATED or not isinstance(GPU, RealGpu), re
 @pytest.mark.parametrize("op", FEW if SIMULATED else OPS)
 def test_the_gpu_computes_what_the_cpu_computes(op, dtype):
     draw = np.random.default_rng(1)
-    for inputs, attrs in TRIALS[op][: 5 if SIMULATED else None]:
+    for inputs, attrs in trials_of(op)[: 5 if SIMULATED else None]:
         arrays = [drawn(draw, what, np.dtype(dtype)) for what in inputs]
         if SIMULATED:
             arrays = [array[:30] if array.ndim == 1 else array for array in arrays]
         expected = outcome(op, "cpu", KERNELS[op, "cpu"], arrays, attrs)
-        for result, right in zip(outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs), expected, strict=True):
-            tolerance = 1e-5 if dtype == "f4" or op == "cast" else 1e-12
-            assert (result.dtype, result.shape) == (right.dtype, right.shape)
-            np.testing.assert_allclose(result, right, tolerance, tolerance)
+        result = outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs)
+        tolerance = 1e-5 if dtype == "f4" or op == "cast" else 1e-12
+        assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(result, expected, tolerance, tolerance)
 
 
 # Both tasks.
@@ -266,8 +267,8 @@ import numba
 import numpy as np
 from numba import cuda
 from levels.hardware import pool
-from levels.kernels import KERNELS, TRIALS, drawn, outcome
-from levels_more import gpu, gpu_kernels
+from levels.kernels import KERNELS, drawn, outcome, trials_of
+from levels_more import gpu, gpu_kernels, moves, ops, random_numbers, reductions
 
 pool()  # as long as devices are what they are; from here on there is one that a compiler can ask about
 for module in [m for name, m in sys.modules.items() if "cuda" in name and hasattr(m, "get_current_device")]:
@@ -275,7 +276,7 @@ for module in [m for name, m in sys.modules.items() if "cuda" in name and hasatt
 gpu.real_cuda, seen, draw = lambda: cuda, {}, np.random.default_rng(0)
 gpu_kernels.launch_kernel = lambda kernel, blocks, threads, *args: seen.setdefault((op, *map(numba.typeof, args)), kernel)
 for op in sorted(op for op, kind in KERNELS if kind == "gpu"):
-    for inputs, attrs in TRIALS[op]:
+    for inputs, attrs in trials_of(op):
         arrays = [drawn(draw, what, np.dtype("f4")) for what in inputs]
         outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs)
 arithmetic = re.compile(r"(?:add|sub|mul|div|fma|mad|rcp|sqrt|min|max|neg|abs|setp|selp|ex2|lg2)\.\S*f64")

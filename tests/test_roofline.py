@@ -10,9 +10,10 @@ import time
 import pytest
 
 from course.figures import host_caches
-from levels.hardware import Device, Pool, amount, host_lanes, pool
+from levels.hardware import Device, host_lanes, pool
 from levels.hardware.device import MEASURES
-from levels.hardware.roofline import measure_bandwidth, measure_latency, measure_launch
+from levels.hardware.roofline import measure_bandwidth, measure_launch
+from levels_more.measuring import Pool, amount, measure_latency, measure_reading
 
 CPU = pool()["cpu:0"]
 KIB, MIB = 2**10, 2**20
@@ -90,9 +91,16 @@ def test_latency_grows_with_the_memory_that_is_walked():
 
 
 def test_bandwidth_falls_from_the_nearest_cache_to_memory():
-    near, far = measure_bandwidth(CPU, 16 * KIB), measure_bandwidth(CPU, 256 * MIB)
+    near, far = measure_reading(CPU, 16 * KIB), measure_reading(CPU, 256 * MIB)
     print(f"{amount(near, 'B/s')} from 16 KiB, {amount(far, 'B/s')} from 256 MiB")
     assert far > 1e9 and 1.5 * far < near < 4e12
+
+
+def test_the_simplest_measure_of_bandwidth_is_near_that_of_a_program():
+    """NumPy's `max` reads as fast as memory gives, or a little slower."""
+    simple, program = measure_bandwidth(CPU), measure_reading(CPU)
+    print(f"{amount(simple, 'B/s')} by NumPy, {amount(program, 'B/s')} by a program")
+    assert 0.5 < simple / program < 2
 
 
 def test_a_launch_takes_less_than_a_microsecond_or_a_few():

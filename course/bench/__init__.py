@@ -164,13 +164,12 @@ def traffic(work):
 
 def limit(work, threads):
     """The least seconds of a step, by level 1's cost model, with the bandwidth of a memory as large as what is moved."""
-    from levels.hardware import pool
-    from levels.hardware.roofline import measure_bandwidth
+    from levels.hardware import measure_reading, pool
 
     cpu, (flops, nbytes) = pool()["cpu:0"], traffic(work)
     near = 2 ** min(28, max(14, 2 * round(math.log2(nbytes) / 2)))
     if near not in cpu.measured:
-        cpu.measured[near] = measure_bandwidth(cpu, near)
+        cpu.measured[near] = measure_reading(cpu, near)
     launches = work.batch / len(work.x) if work.weights else 1
     return launches * cpu.launch_time + max(flops / (threads * cpu.peak), nbytes / cpu.measured[near])
 

@@ -5,6 +5,7 @@ import difflib
 import html
 import importlib
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -34,11 +35,13 @@ NAMES = """
     sum = reduce_sum                            mean = reduce_mean
     amax = reduce_max                           argmax = arg_max
     clamp = clip                                clip_by_value = clip
-    TensorDataset = Dataset.from_tensor_slices
+    TensorDataset = from_tensor_slices
     Trainer.fit = Model.fit                     training_step = Model.train_step
     LightningModule = Model                     load = load_model
+    Model.compile = Trainable.compile           KerasModel = Model
     cuda = device                               list_physical_devices = pool
 """
+MORE = "levels_more"
 ALIASES = dict(re.findall(r"(\S+) = (\S+)", NAMES))  # as TensorFlow, Keras, PyTorch or Lightning say it = as we do
 
 
@@ -46,16 +49,16 @@ class Place(NamedTuple):
     """Where a name is defined."""
 
     name: str  # "Dense", or "Model.fit"
-    level: str  # "mid_level"
+    level: str  # "mid_level", or "levels_more"
     room: str  # "layers"
-    notebook: str  # "04_mid_level"
+    notebook: str  # "04_mid_level", or "more/05_saving"; nothing if no notebook shows it
     heading: str  # "A part owns its variables (12 min)"
     part: str  # the smaller heading beneath it, if there is one
     source: str
     first: int  # its lines in the built file; 0 before the level is built
     last: int
 
-    file = property(lambda self: f"levels/{self.level}/{self.room}.py")
+    file = property(lambda self: f"{'levels/' * (self.level != MORE)}{self.level}/{self.room}.py")
 
     title = property(lambda self: self.heading.split(" (")[0])
 
@@ -70,16 +73,18 @@ class Place(NamedTuple):
 
     def link(self, text):
         """The text as a link to the section, which Jupyter follows from another notebook."""
+        if not self.notebook:
+            return f'<span title="{self.lines}">{html.escape(text)}</span>'
         anchor = html.escape((self.part or self.heading).replace(" ", "-"))
         return f'<a href="{self.notebook}.ipynb#{anchor}" title="{self.lines}">{html.escape(text)}</a>'
 
 
 def places(root=ROOT):
-    """The Place of every name that the notebooks export, those in classes too, in the order of the course.
+    """The Place of every name of `levels_more`, and of every one that the notebooks export, in the order of the course.
 
-    Its lines are those of the `levels` that this kernel runs, the reader's own maybe.
+    Those in classes too. The lines are those of the `levels` that this kernel runs, the reader's own maybe.
     """
-    found, home = [], HOME[0] if root == ROOT else root
+    found, home = places_of_more(root), HOME[0] if root == ROOT else root
     for path in sorted(root.glob("notebooks/text/*.py")):
         level, heading = path.stem.split("_", 1)[1], ["", ""]
         for sort, source in CELL.findall(path.read_text(encoding="utf-8")):
@@ -94,6 +99,30 @@ def places(root=ROOT):
             elif "[markdown]" in sort:
                 for hashes, title in HEADING.findall(source):
                     heading = [title, ""] if hashes == "##" else [heading[0], title]
+    return found
+
+
+def places_of_more(root):
+    """The Place of every name in the modules of `levels_more`, with the notebook that shows it, if one does."""
+    found, shown = [], {}  # shown: (module, name) -> notebook, heading
+    for path in sorted(root.glob("notebooks/more/text/*.py")):
+        heading, text = "", path.read_text(encoding="utf-8")
+        homes = {
+            name: module
+            for module, names in re.findall(r"^from levels_more\.(\w+) import (\([^)]*\)|.*)", text, re.MULTILINE)
+            for name in re.findall(r"\w+", names)
+        }
+        for title, names in re.findall(r"^# ## (.*)$|page\.source\(([^)]*)\)", text, re.MULTILINE):
+            heading = title or heading
+            for name in re.findall(r"\w+", names):
+                shown.setdefault((homes.get(name), name), (f"more/{path.stem}", heading))
+    for path in sorted(root.glob("levels_more/[a-z]*.py")):
+        text = path.read_text(encoding="utf-8")
+        for name, around, start, end in named(text):
+            begin = text[: text.find(around)].count("\n")
+            notebook, heading = shown.get((path.stem, name.split(".")[0]), ("", ""))
+            what = "\n".join(around.split("\n")[start:end])
+            found.append(Place(name, MORE, path.stem, notebook, heading, "", what, begin + start + 1, begin + end))
     return found
 
 
@@ -169,7 +198,9 @@ def where(name):
     with the nearest names, for what the course does not have.
     """
     index = places()
-    known = dict.fromkeys(place.name for place in index)
+    known = dict.fromkeys(
+        place.name for place in sorted(index, key=lambda place: place.level == MORE)
+    )  # the core first
     ours = resolved(name, known)
     if ours is None:
         lower = {each.lower(): each for each in (*known, *ALIASES)}
@@ -219,6 +250,8 @@ CALLED = {  # (level, room) -> how what is defined there is called
     ("mid_level", "metrics"): lambda metric, *given: metric.update_state(*given),
     ("mid_level", "optimizers"): lambda optimizer, x, w: optimizer.apply_gradients([(x, w)]),
 }
+CALLED |= {(MORE, room): call for (level, room), call in CALLED.items() if level == "mid_level"}
+CALLED[MORE, "metrics"] = lambda metric, *given: metric.update_state(*given)
 
 
 def ops_of(place):
@@ -228,10 +261,10 @@ def ops_of(place):
     """
     call = CALLED.get((place.level, place.room))
     try:
-        module = importlib.import_module(f"levels.{place.level}")
+        module = importlib.import_module(f"{MORE}.{place.room}" if place.level == MORE else f"levels.{place.level}")
     except ImportError:  # that level is not built yet
         return []
-    thing, random = getattr(module, place.name, None), getattr(module, "RANDOM", None)
+    thing, random = getattr(module, place.name, None), getattr(sys.modules.get("levels.mid_level"), "RANDOM", None)
     if not call or not callable(thing):
         return []
     state = random and random.getstate()

@@ -238,6 +238,7 @@ def observed(model, x, y, listener, engine):
     build(model, *next(iter(data)))
     for hear in (None, *[listener.hear] * 5):
         with unchanged(model):
+            getattr(model.training, "programs", {}).clear()  # a step that is kept would not be traced again
             ENGINES.append(engine)
             before = sys.getprofile()
             sys.setprofile(hear)

@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import ROOT, blank_in, blanks, level_of, names_in
+from course.build import ROOT, all_in, blank_in, blanks, level_of, names_in, text_path
 from course.build.rooms import MARKER, BuildError
 from course.practice.asking import CASES, Blank, Wrong
 from course.practice.confined import PROTECTIONS
@@ -39,6 +39,7 @@ from course.practice.filling import asked, compared
 from course.setup.arguments import parser
 
 START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
+SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code
 LARGEST = 50 << 20  # bytes of a notebook
 ANSWER = 8 << 20  # bytes of an answer
 SECTION = re.compile(r"^(## Exercises|from course(?:\.practice)? import exercises|exercises\.check\()", re.MULTILINE)
@@ -85,7 +86,7 @@ def notebook_of(path: Path, names: list[str]) -> str:
         if name in path.stem:
             return name
     with contextlib.suppress(OSError):
-        watched = re.search(rb'build\.watch\(\\"(\w+)\\"\)', path.read_bytes())
+        watched = re.search(rb'build\.watch\(\\"(?:more/)?(\w+)\\"\)', path.read_bytes())
         if watched and watched[1].decode() in names:
             return watched[1].decode()
     return path.name
@@ -152,7 +153,7 @@ def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, 
     with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
         copy = copied(root, Path(folder).resolve())
         while True:
-            process, at = Process(level_of(name), copy, hidden), None
+            process, at = Process(level_under(root, name), copy, hidden), None
             try:
                 process.ask(START, "imports", imports)
                 for at, source in list(tried.items()):
@@ -246,16 +247,28 @@ def own_of(key: str):
     return made[key[3:]]
 
 
+# The course's own notebooks.
+
+
+def level_under(root: Path, name: str) -> str:
+    """The level whose names a notebook's exercises are tried with: 01_gpu, in `more`, stands on the first."""
+    return level_of(next(each for each in names_in(root) if each[:2] == name[:2]))
+
+
+def texts(root: Path) -> dict[str, str]:
+    """The course's own notebooks, those in `more` among them: {name of the file: text}"""
+    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
+
+
 def stubs(root: Path, name: str) -> set[str]:
     """The cells of the course's own notebook."""
-    text = (root / "notebooks" / "text" / f"{name}.py").read_text(encoding="utf-8")
-    return {cell.strip() for cell in re.split(r"^# %%.*$", text, flags=re.MULTILINE)}
+    return {cell.strip() for cell in re.split(r"^# %%.*$", texts(root)[name], flags=re.MULTILINE)}
 
 
 def copied(root: Path, folder: Path) -> Path:
     """A copy of the project as students' code may see it: nothing in it knows what is right."""
     copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
-    for part in ("course", "data", "levels", "notebooks/text"):
+    for part in SEEN:
         shutil.copytree(root / part, copy / part, ignore=unseen)
     return copy
 
@@ -360,7 +373,8 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course grade`: try the exercises of every student in a folder."""
     options = parser("grade").parse_args(argv)
     options.folder = Path(options.folder)
-    names = names_in(root)
+    asked = {name: CHECK.findall(text) for name, text in texts(root).items()}
+    names = list(asked)
     try:
         if not options.folder.is_dir():
             raise BuildError(f"there is no folder {options.folder}")
@@ -381,7 +395,8 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 unknown = [f"{name}: which notebook is it?" for name in theirs if name not in names]
                 rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
-                    keys = [key for key in (*CASES, *EXERCISES) if key.startswith(name[:2])]
+                    blank = [key for key in CASES if key.startswith(name[:2]) and name in names_in(root)]
+                    keys = blank + [key for key in EXERCISES if key in asked[name]]
                     rows += grade(student, name, theirs.get(name), keys, options.seconds, root, options.folder)
                 writer.writerows(rows)
                 table.flush()

@@ -12,6 +12,7 @@ import time
 from datetime import date
 from pathlib import Path
 
+from course.build import all_in, text_path
 from course.build.rooms import MARKER, read_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,11 +101,11 @@ def asked(path: Path) -> dict[str, list[str]]:
 
 def table() -> str:
     """Each notebook's predictions, blanks and exercises."""
-    noted, lines = load(), [f"{'':16}{'predictions':26}{'blanks':20}exercises"]
-    for path in sorted(ROOT.glob("notebooks/text/*.py")):
-        questions, *keys = asked(path).values()
+    noted, lines = load(), [f"{'':20}{'predictions':26}{'blanks':20}exercises"]
+    for name in all_in(ROOT):
+        questions, *keys = asked(text_path(ROOT, name)).values()
         answers = [noted["predictions"][question] for question in questions if question in noted["predictions"]]
         exercises, blanks = (f"{sum(k in noted['exercises'] for k in each)} done, {len(each)} in all" for each in keys)
         right = f"{sum(answer is True for answer in answers)} right of {len(answers)}, {len(questions)} in all"
-        lines.append(f"{path.stem:16}{right:26}{blanks:20}{exercises}")
+        lines.append(f"{name:20}{right:26}{blanks:20}{exercises}")
     return "\n".join([*lines, f"Kept in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

@@ -45,12 +45,11 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
         (
             "A surprise to begin with",
             "Data that arrives in batches",
-            "Columns that are no numbers",
-            "How good is it: metrics",
+            "The surprise, explained",
         ),
     ),
     ("Pause", 15),
-    ("05_high_level", ("Three ways to a model", "Callbacks", "A model that leaves the house")),
+    ("05_high_level", ("A callback",)),
     ("Questions, and the cards of all machines side by side", 25),
 ]
 

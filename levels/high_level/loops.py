@@ -50,8 +50,8 @@ def run_epochs(epochs, tell, one_pass, ended):
 def ended(model, epoch, logs):
     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
     if not model.stop_training and not math.isfinite(logs["loss"]):
-        cure = "try a lower learning rate, and look for NaN in the data"
-        raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
+        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
+        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
     return model.stop_training
 
 

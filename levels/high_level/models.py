@@ -57,7 +57,8 @@ def _rows_of(model, x, y):
 
 def _predict(model, x, batch_size):
     """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program, starts = function(lambda rows: model(rows)), range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+    program = function(lambda rows: model(rows))
+    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
     return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 

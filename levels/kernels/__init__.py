@@ -7,39 +7,32 @@
 from levels import plugged
 
 from .cache import (
-    INTRINSICS, PLAIN, PROGRAMS, STANDS, Kept, compile_cpu, compiled_for, described, globals_read, inside, intrinsic,
-    rebound, specialised, watched
+    PLAIN, PROGRAMS, STANDS, compile_cpu, compiled_for, described, globals_read, inside, rebound, specialised, watched
 )
 from .elementwise import (
-    AROUND, ELEMENTWISE, SPECIAL, TRIALS, adam, add, broadcast, clip, clip_grad, exponent_bits, identity, ldexp,
-    llvm_function, loop_source, lowered_loop, merged_axes, momentum, nest, plan_elementwise, relu, relu_grad, scalar,
-    scaled_bits, sgd, sigmoid
+    AROUND, ELEMENTWISE, loop_source, lowered_loop, merged_axes, nest, plan_elementwise, relu_grad, scalar
 )
 from .matmul import matmul_ikj, plan_matmul
 from .reduce import (
     LONG, LOOPS, REDUCTIONS, START, combine, lowered_reduction, plan_mean, plan_reduce, reduce_columns, reduce_rows,
-    reduce_sum, reduced, reduction
+    reduced
 )
 from .registry import (
-    COMPILERS, FLAT, KERNELS, KIND_PLANNERS, NUMBERS, PLANNERS, PLANS, UPDATES, Kernels, Plan, check_results, counted,
-    data_of, execute, kernel, kernel_of, launch, lowered, make, new_results, plan, planned, same_dtype, spec_of
+    COMPILERS, FLAT, KERNELS, KIND_PLANNERS, NUMBERS, PLANNERS, PLANS, UPDATES, Kernels, Plan, counted, data_of,
+    kernel, kernel_of, key_of, launch, lowered, make, plan, planned, same_dtype, spec_of, use
 )
 from .rows import gather, plan_gather
 from .tasks import CLIP, dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
-from .trial import counter_example, drawn, outcome, try_kernel, use
 
 __all__ = [
-    "AROUND", "CLIP", "COMPILERS", "ELEMENTWISE", "FLAT", "INTRINSICS", "KERNELS", "KIND_PLANNERS", "LONG", "LOOPS",
-    "NUMBERS", "PLAIN", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "SPECIAL", "STANDS", "START", "TRIALS",
-    "UPDATES", "Kept", "Kernels", "Plan", "adam", "add", "broadcast", "check_results", "clip", "clip_grad", "combine",
-    "compile_cpu", "compiled_for", "counted", "counter_example", "data_of", "described", "dnn_backward",
-    "dnn_classifier", "dnn_forward", "drawn", "execute", "exponent_bits", "gather", "globals_read", "identity",
-    "inside", "intrinsic", "kernel", "kernel_of", "launch", "ldexp", "linear_forward", "linear_regression",
-    "llvm_function", "loop_source", "lowered", "lowered_loop", "lowered_reduction", "make", "matmul_ikj",
-    "merged_axes", "momentum", "nest", "new_results", "outcome", "plan", "plan_elementwise", "plan_gather",
-    "plan_matmul", "plan_mean", "plan_reduce", "planned", "rebound", "reduce_columns", "reduce_rows", "reduce_sum",
-    "reduced", "reduction", "relu", "relu_grad", "same_dtype", "scalar", "scaled_bits", "sgd", "sigmoid", "spec_of",
-    "specialised", "try_kernel", "use", "watched"
+    "AROUND", "CLIP", "COMPILERS", "ELEMENTWISE", "FLAT", "KERNELS", "KIND_PLANNERS", "LONG", "LOOPS", "NUMBERS",
+    "PLAIN", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "STANDS", "START", "UPDATES", "Kernels", "Plan", "combine",
+    "compile_cpu", "compiled_for", "counted", "data_of", "described", "dnn_backward", "dnn_classifier", "dnn_forward",
+    "gather", "globals_read", "inside", "kernel", "kernel_of", "key_of", "launch", "linear_forward",
+    "linear_regression", "loop_source", "lowered", "lowered_loop", "lowered_reduction", "make", "matmul_ikj",
+    "merged_axes", "nest", "plan", "plan_elementwise", "plan_gather", "plan_matmul", "plan_mean", "plan_reduce",
+    "planned", "rebound", "reduce_columns", "reduce_rows", "reduced", "relu_grad", "same_dtype", "scalar", "spec_of",
+    "specialised", "use", "watched"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

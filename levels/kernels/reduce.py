@@ -8,7 +8,7 @@ import types
 
 import numpy as np
 
-from .elementwise import TRIALS, lowered_loop
+from .elementwise import lowered_loop
 from .registry import COMPILERS, KERNELS, kernel, make, same_dtype
 
 START = 0.0  # where a loop begins. Each op puts its own number in this place
@@ -19,16 +19,10 @@ def combine(total, x):
     return total + x
 
 
+# blank: sum-of-a-row
 def reduce_rows(out, x):
-    """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), four rows side by side."""
-    rows, whole = x.shape[0], x.shape[0] // 4 * 4
-    for i in range(0, whole, 4):
-        a = b = c = d = START
-        for k in range(x.shape[1]):
-            a, b = combine(a, x[i, k]), combine(b, x[i + 1, k])
-            c, d = combine(c, x[i + 2, k]), combine(d, x[i + 3, k])
-        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
-    for i in range(whole, rows):
+    """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
+    for i in range(x.shape[0]):
         total = START
         for k in range(x.shape[1]):
             total = combine(total, x[i, k])
@@ -44,10 +38,20 @@ def reduce_columns(out, x):
                 out[i, j] = combine(out[i, j], x[i, k, j])
 
 
+def reduced(op, shape, axis):
+    """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
+        raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
+    axes = sorted(a % len(shape) for a in axes)
+    first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
+    if axes != list(range(first, last)):
+        raise ValueError(f"{op}: the axes {axis} are not neighbours, each named once; reduce one after the other")
+    return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
+
+
 LONG = 1024  # numbers in a row, from which on a float32 sum is split
 REDUCTIONS = {}  # op -> the number that its loops start at
-
-
 LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
 
 
@@ -63,27 +67,13 @@ def lowered_reduction(kind, function, dtype, start, loop, fast):
     return lower
 
 
-def reduced(op, shape, axis):
-    """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
-    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
-        raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
-    axes = sorted(a % len(shape) for a in axes)
-    first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
-    if axes != list(range(first, last)):
-        raise ValueError(f"{op}: the axes {axis} are not neighbours, each named once; reduce one after the other")
-    return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
-
-
 def plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     if not isinstance(keepdims, bool):
         raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
-    if within == 0 and math.isinf(start):
-        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
-    if dtype.kind == "i":
+    if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keepdims or a not in axes)
     by_rows, by_columns = LOOPS[x.device.kind]
@@ -91,27 +81,8 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     if after == 1:
         views, loop = [(before,), (before, within)], by_rows
     fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
-    return make(op, shape, dtype, [x], lowered_reduction(x.device.kind, function, dtype, start, loop, fast), views)
-
-
-def reduction(op, start):
-    """Decorate a function of two numbers: it becomes the op of that name, which starts at `start`."""
-
-    def enter(function):
-        REDUCTIONS[op] = start
-        TRIALS[op] = [
-            ([shape], {"axis": axis, "keepdims": keepdims})
-            for shape, axis in (((3, 4, 5), (0, 1)), ((3, 4, 5), 1), ((9, 70), -1), ((1, 1), None), ((0, 2, 3), 1))
-            for keepdims in (False, True)
-        ]
-        return kernel(op, planner=plan_reduce)(function)
-
-    return enter
-
-
-@reduction("reduce_sum", 0.0)
-def reduce_sum(total, x):
-    return total + x
+    lower = lowered_reduction(x.device.kind, function, dtype, start, loop, fast)
+    return make(op, shape, dtype, [x], lower, views)
 
 
 def plan_mean(op, function, x, axis=None, keepdims=False):
@@ -128,5 +99,6 @@ def plan_mean(op, function, x, axis=None, keepdims=False):
     return make(op, total.spec.shape, x.dtype, [x], lambda: run, [total.spec.shape, x.shape])
 
 
+REDUCTIONS["reduce_sum"] = 0.0
+kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
-TRIALS["reduce_mean"] = TRIALS["reduce_sum"]

@@ -14,7 +14,9 @@ from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt, whole
 from .replay import Replay, check_results, stacked
-from .row_program import LIMIT, RowProgram, Split, Writer, address, check_fits, check_rows, home_of, written_at_home
+from .row_program import (
+    LIMIT, Home, RowProgram, Split, Writer, address, check_fits, check_rows, home_of, written_at_home
+)
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     BIRTHS, DOOR, DTYPES, METHODS, RUN, Extended, Operators, Passing, Run, Tensor, Variable, apply, as_tensor,
@@ -23,13 +25,13 @@ from .tensors import (
 
 __all__ = [
     "BACK_ENDS", "BIRTHS", "DOOR", "DTYPES", "FORMS", "GUARDS", "LIMIT", "METHODS", "PASSES", "RUN", "VJPS",
-    "Extended", "Function", "GradientTape", "Graph", "Module", "Node", "NoProgram", "Operators", "Passing", "Replay",
-    "RowProgram", "Run", "Split", "Symbol", "Tensor", "Trace", "Variable", "Writer", "address", "apply", "as_tensor",
-    "as_tensors", "check_fits", "check_results", "check_rows", "clip", "constant", "dce", "dnn", "dnn_classifier",
-    "each", "eager", "exp", "form_of", "function", "gather", "hand_on", "home_of", "linear_regression", "log",
-    "matmul", "needed_by", "never", "program_of", "reduce_mean", "reduce_sum", "relu", "renamed", "results_of",
-    "row_numbers", "sigmoid", "size", "spread_back", "sqrt", "stacked", "sum_keeps", "sum_values", "tensor",
-    "times_back", "trace", "unbroadcast", "walk_back", "whole", "write_down", "written_at_home"
+    "Extended", "Function", "GradientTape", "Graph", "Home", "Module", "Node", "NoProgram", "Operators", "Passing",
+    "Replay", "RowProgram", "Run", "Split", "Symbol", "Tensor", "Trace", "Variable", "Writer", "address", "apply",
+    "as_tensor", "as_tensors", "check_fits", "check_results", "check_rows", "clip", "constant", "dce", "dnn",
+    "dnn_classifier", "each", "eager", "exp", "form_of", "function", "gather", "hand_on", "home_of",
+    "linear_regression", "log", "matmul", "needed_by", "never", "program_of", "reduce_mean", "reduce_sum", "relu",
+    "renamed", "results_of", "row_numbers", "sigmoid", "size", "spread_back", "sqrt", "stacked", "sum_keeps",
+    "sum_values", "tensor", "times_back", "trace", "unbroadcast", "walk_back", "whole", "write_down", "written_at_home"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -9,11 +9,14 @@ from levels import more
 from .ops import reduce_sum
 from .tensors import Passing, apply, as_tensor
 
-# blank: tell
+
+def size(spec):
+    """How many numbers a tensor of this Spec has."""
+    return math.prod(spec.shape)
 
 
 def write_down(records, op, inputs, attrs, y):
-    """Add one op to the records of a tape: (op, inputs, attrs, y)."""
+    """Add one op to the list of a tape's records."""
     records.append((op, inputs, attrs, y))
 
 
@@ -40,7 +43,6 @@ class _Tape(Passing):
         self.below.assign(variable, value)
 
 
-# blank: times
 def times_back(dy, other):
     """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
     return dy * other
@@ -62,13 +64,11 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
 }
 
 
-# blank: accumulate
 def hand_on(gradients, x, share):
     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 
-# blank: unbroadcast
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
     extra = len(dx.spec.shape) - len(shape)
@@ -78,11 +78,6 @@ def unbroadcast(dx, shape):
         if have != wanted:
             dx = reduce_sum(dx, axis=axis, keepdims=True)
     return dx
-
-
-def size(spec):
-    """How many numbers a tensor of this Spec has."""
-    return math.prod(spec.shape)
 
 
 def spread_back(dy, x, axis=None, keepdims=False, count=1.0):

@@ -31,7 +31,7 @@ def _elementwise_values(node, inputs, by_row, row, batch):
     """The op's scalar function of each number; what has no rows is repeated for all."""
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
     if node.op == "spread" and row and not by_row[0] and numbers["count"] != 1.0:
-        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # the batch of the call
+        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # one program serves any batch
     axes = len(node.spec.shape)
     inputs = [x[0] if row and not own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
     function = functools.partial(KERNELS[node.op, "cpu"], **numbers)

@@ -135,7 +135,6 @@ def trace(python, signature):
     return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
 
 
-# blank: needed
 def needed_by(nodes, wanted):
     """Those of the nodes that these wanted ones need, themselves included, in the same order."""
     needed = set(wanted)
@@ -147,6 +146,7 @@ def needed_by(nodes, wanted):
 
 def dce(graph):
     """Dead code elimination: only what a result or a new value needs, and the variables that get one."""
+    # a variable that is written is kept, though nobody may read its old value: it says where the new one goes
     updated = [node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates]
     wanted = [*graph.outputs, *graph.updates.values(), *updated]
     return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)

@@ -18,41 +18,7 @@ from .graph import needed_by
 from .replay import check_results
 from .tensors import Tensor
 
-
-class Split:
-    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
-
-    def __init__(self, graph, batch):
-        check_fits(graph)
-        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
-        for node in graph.nodes:
-            by_row = self.by_row(node)
-            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
-            if node.op == "input" and node.spec.shape[:1] == (batch,):
-                self.rows.add(node)
-            elif any(by_row):
-                self.place(node, by_row)
-        check_rows(graph, self.rows)
-
-    def by_row(self, node):
-        """For each input of a node, whether it has rows."""
-        return [x in self.rows for x in node.inputs]
-
-    def place(self, node, by_row):
-        """Put a node that reads rows where it belongs."""
-        adds, keeps, _ = form_of(node.op)
-        if adds(node, by_row):
-            self.sums.add(node)
-            self.stage[node] += 1
-        elif keeps(node, by_row):
-            self.rows.add(node)
-        else:
-            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
-
-
-LIMIT = (
-    1500  # operations on single numbers that are written out for one row; with more, launches are quicker (measured)
-)
+LIMIT = 1500  # operations on single numbers that are written out for one row; with more, launches are quicker
 
 
 def check_fits(graph):
@@ -86,6 +52,37 @@ def check_rows(graph, rows):
 def _depth(node):
     """How many products each row adds to a number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
+
+
+class Split:
+    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
+
+    def __init__(self, graph, batch):
+        check_fits(graph)
+        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
+        for node in graph.nodes:
+            by_row = self.by_row(node)
+            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
+            if node.op == "input" and node.spec.shape[:1] == (batch,):
+                self.rows.add(node)
+            elif any(by_row):
+                self.place(node, by_row)
+        check_rows(graph, self.rows)
+
+    def by_row(self, node):
+        """For each input of a node, whether it has rows."""
+        return [x in self.rows for x in node.inputs]
+
+    def place(self, node, by_row):
+        """Put a node that reads rows where it belongs."""
+        adds, keeps, _ = form_of(node.op)
+        if adds(node, by_row):
+            self.sums.add(node)
+            self.stage[node] += 1
+        elif keeps(node, by_row):
+            self.rows.add(node)
+        else:
+            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
 
 
 class _RowLoop:
@@ -189,22 +186,48 @@ def _terms(node, inputs, totals):
     return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
 
 
+class Home:
+    """Where programs keep a variable's numbers, and overwrite them. No tensor shares this memory."""
+
+    def __init__(self, variable):
+        tensor = variable.held
+        self.buffer = variable.device.alloc(variable.shape, variable.dtype)
+        self.writing, self.held, self.at_home = 0, (0, tensor), -1  # held: of which writing, and the tensor
+
+    def replace(self, tensor):
+        """Another tensor was assigned."""
+        self.held = self.writing + 1, tensor
+        self.writing += 1
+
+    def newest(self):
+        """The newest numbers as a tensor: what was assigned, or a copy of what a program has written since."""
+        writing, tensor = self.held
+        if writing != self.writing:
+            writing, tensor = self.writing, self.buffer.device.put(self.buffer.data, Tensor)
+            self.held = writing, tensor
+        return tensor
+
+    def settle(self):
+        """Bring the newest numbers here. Returns the buffer."""
+        if self.at_home != self.writing:
+            writing, tensor = self.held
+            self.buffer.device.write(self.buffer.data, tensor.data)
+            self.at_home = writing
+        return self.buffer
+
+
 def home_of(variable):
-    """The memory in which programs keep a variable, with its newest numbers. No tensor shares it."""
-    if variable.at_home != variable.writing:
-        with variable.turn:
-            if variable.home is None:
-                variable.home = variable.device.alloc(variable.shape, variable.dtype)
-            if variable.at_home != variable.writing:  # else another thread was here first
-                variable.at_home, tensor = variable.held
-                variable.device.write(variable.home.data, tensor.data)
-    return variable.home
+    """The memory in which programs keep a variable, with its newest numbers."""
+    with variable.turn:
+        if variable.home is None:
+            variable.home = Home(variable)
+        return variable.home.settle()
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
     with variable.turn:
-        variable.at_home = variable.writing = variable.writing + 1
+        variable.home.at_home = variable.home.writing = variable.home.writing + 1
 
 
 class RowProgram:

@@ -107,8 +107,6 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        if type(plan.spec) is tuple:
-            raise TypeError(f"{op}: has several results; launch it")
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
@@ -160,6 +158,13 @@ class Passing(Run):
 
     def assign(self, variable, value):
         self.below.assign(variable, value)
+
+
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+
+
+def _of_spec(name):
+    return property(lambda self: getattr(self.spec, name))
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
@@ -230,9 +235,6 @@ def _check_live(op, inputs):
             raise TypeError(f"{op}: {x!r} has no numbers; return what you need from the function")
 
 
-BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-
-
 class Variable(Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -240,17 +242,14 @@ class Variable(Operators):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
-        self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
+        self.held, self.home = renamed(tensor), None
         self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
-    shape = property(lambda self: self.spec.shape)
-    dtype = property(lambda self: self.spec.dtype)
-    device = property(lambda self: self.spec.device)
+    shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array."""
+        """A copy of its numbers."""
         return self.value.numpy()
 
     def assign(self, value):
@@ -263,16 +262,17 @@ class Variable(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            self.held = self.writing + 1, renamed(tensor)
-            self.writing += 1
+            if self.home is None:
+                self.held = renamed(tensor)
+            else:
+                self.home.replace(renamed(tensor))
 
     def newest(self):
-        """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        if self.held[0] != self.writing:
-            with self.turn:
-                if self.held[0] != self.writing:  # else another thread was here first
-                    self.held = self.writing, self.device.put(self.home.data, Tensor)
-        return self.held[1]
+        """The tensor that it names, at once: the same one until it is assigned."""
+        if self.home is None:
+            return self.held
+        with self.turn:
+            return self.home.newest()
 
 
 def renamed(x):

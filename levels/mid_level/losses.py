@@ -3,7 +3,7 @@
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 from levels import plugged
-from levels.low_level import Tensor, as_tensor, cast, clip, log, reduce_mean
+from levels.low_level import Tensor, apply, as_tensor, clip, log, reduce_mean
 
 from .layers import Made, wider
 
@@ -61,7 +61,7 @@ class Loss(Checked):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
-            y_true = cast(y_true, y_pred.dtype)
+            y_true = apply("cast", y_true, dtype=y_pred.dtype)
         return self.call(y_true, y_pred)
 
 

@@ -4,8 +4,8 @@
 # **In this notebook you write a program in your machine's own instructions, and it trains a model.**
 #
 # This course builds one small framework, `levels`, in five storeys. You stand on the lowest. You need Python and a
-# little NumPy; other words are explained as they come. About 70 minutes, without the two other machines
-# and the exercises at the end. Cells that may be skimmed say so. A few are folded: a click opens them.
+# little NumPy; other words are explained as they come. Five short functions are yours to write; where you leave one as it
+# is, the course's own goes on. A few cells are folded: a click opens them, and nothing that follows needs what is in them.
 
 # %%
 from course import build, figures, tasks  # the stage: pictures, questions and data; `levels` itself is written below
@@ -14,7 +14,7 @@ build.watch("01_hardware")  # so that the last cell can tell which cells are not
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (3 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
 # of everything. Before a surprise this course asks what you expect. Choose, commit, then run the cell.
@@ -52,55 +52,7 @@ bool(n + np.float32(1) == n)
 # loop. In this course you write every loop. That is how five programs will agree to the last bit.
 
 # %% [markdown]
-# ## Numbers, to the bit (4 min)
-#
-# A float is a sign, an exponent and a fraction: ±1.fraction · 2^exponent. Here is one tenth in three formats, in these three
-# parts. float16 gives the exponent 5 bits, float32 gives it 8, and bfloat16 is the upper half of a float32: the same range,
-# less precision. The cell only prints bits; read its output.
-
-# %%
-# "f4": a float of 32 bits; "u4": its bits as a whole number; then the bits of the exponent
-formats = {"float32": ("f4", "u4", 8), "float16": ("f2", "u2", 5), "bfloat16": ("f4", "u4", 8)}
-for name, (real, whole, exponent_bits) in formats.items():
-    tenth = np.array(0.1, real)
-    if name == "bfloat16":  # keep the upper 16 bits, rounded to the nearest
-        tenth = ((tenth.view("u4") + np.uint32(0x8000)) & np.uint32(0xFFFF0000)).view("f4")
-    text = f"{int(tenth.view(whole)):0{8 * tenth.itemsize}b}"[: 16 if name == "bfloat16" else None]
-    print(f"{name:9} {text[0]} {text[1 : 1 + exponent_bits]} {text[1 + exponent_bits :]:23}  is {float(tenth):.10f}")
-
-# %% [markdown]
-# The exponent is stored plus a constant, the **bias** (127 in float32, 15 in float16): 01111011 is 123, so 2⁻⁴. The 1 before
-# the point is not stored, since it is always there: 23 bits of fraction make 24 significant bits. None of the three is one
-# tenth. A format has only so many numbers: as many between 1 and 2 as between 2 and 4, or between 1,024 and 2,048. How far
-# apart are neighbours?
-
-# %%
-for n in (1, 1e8):
-    gaps = ", ".join(f"{np.dtype(real)} {np.spacing(np.array(n, real)):.2g}" for real in ("f4", "f8"))
-    print(f"next to {n:.0e}: {gaps}")
-
-# %% [markdown]
-# Next to a hundred million, float32 has only every eighth whole number. Each +, −, × and ÷ rounds its exact result to the
-# nearest number of the format. In a tie it takes the neighbour whose last bit is 0. So every operation may lose something,
-# and what is lost depends on the order.
-
-# %% tags=["hide-input"]
-checks.predict(
-    "In float32: what are (10⁸ + 1) - 10⁸ and (10⁸ - 10⁸) + 1?",
-    choices=["1 and 1", "0 and 1", "1 and 0", "0 and 0"],
-    answer="0 and 1",
-    because="Next to 10⁸ the neighbours are 8 apart. Added to it, a 1 is rounded away; added to 0, it stays.",
-)
-
-# %%
-big, one = np.float32(1e8), np.float32(1)
-print("left to right:", (big + one) - big, "  the large ones first:", (big - big) + one)
-
-# %% [markdown]
-# Nothing is wrong with either sum. They are different programs.
-
-# %% [markdown]
-# ## The task (4 min)
+# ## The line, in plain Python (11 min)
 #
 # Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise of
 # standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We call this task *the line*. A
@@ -118,29 +70,94 @@ figures.scatter_inputs(task)
 # against its slope, its **gradient**; how little, the **learning rate** says. Take the next ten rows. One such round is a
 # **step**.
 #
-# In plain Python, one step's loss and gradients look like this. It is the course's *arithmetic of record*: sums start at
-# 0.0 and run upwards, the bias comes last, a mean divides by n. Every level must give these very numbers. Read `linear_step`
-# at the end first; the other three are its tools. Three comments, `# forward`, `# loss` and `# backward`, mark its parts. They
-# return on all five levels, with a fourth, `# update`.
+# The sum comes first. Cells that begin with `#| export NAME` are special: the last cell of this notebook collects them into
+# the file `levels/hardware/NAME.py`. What you change there changes every level above.
+
+# %%
+#| export formulas
+"""Formulas of the course's arithmetic: they run on Python's floats and, in a program, on registers."""
+
+
+def dot(p, q):
+    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. (Python's own `sum` corrects its rounding since 3.12.)"""
+    total = 0.0
+    for a, b in zip(p, q):
+        total = total + a * b
+    return total
+
+
+# %%
+def loss_of(w1, w2, b, rows):
+    """The mean of the squared errors of these rows."""
+    errors = [dot(task.x[i].tolist(), [w1, w2]) + b - task.y[i, 0] for i in rows]
+    return dot(errors, errors) / len(rows)
+
+
+ten = task.batches[0]
+print(f"the loss of ten rows: {loss_of(0.5, 0.5, 0.0, ten):.6g}")
+
+# %% [markdown]
+# ### Your turn: the slope
+#
+# Which way is down? Take one row. Its part of the loss is e·e/n. Where e grows by a little, e·e/n grows by 2·e/n times as
+# much: that is its slope, `de`. And e = x1·w1 + x2·w2 + b - y: where w1 grows by a little, e grows x1 times as much. So a row
+# adds x1·de to the slope in w1, x2·de to that in w2, and de to that in b.
+#
+# The course fixes one way to write `de`, because different ways round differently: e·e is a product of two e's, and each
+# gets its share, so `de` is g·e + g·e, with g = 1/n.
+
+
+# %%
+#| export formulas blank line_slopes
+def line_slopes(error, row, n):
+    """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
+    ...  # a list, one number for each number of the row, and `de`
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>First <code>de</code>, from g and the error. What a weight gets is its input times <code>de</code>.</details>
+# <details><summary>Second hint</summary><code>g = 1.0 / n</code>, <code>de = g * error + g * error</code>, and then a list of <code>value * de</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def line_slopes(error, row, n):
+#     """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
+#     g = 1.0 / n
+#     de = g * error + g * error
+#     return [value * de for value in row], de
+# ```
+# </details>
+#
+# By hand, for an error of 2 among ten rows: `de` is 0.4. And with inputs 3 and 5:
+
+# %%
+print(line_slopes(2.0, [3.0, 5.0], 10))  # by hand: de = 0.4
+
+# %% [markdown]
+# Is it right? Nudge a weight up and down a little, and see how much the loss moves. This check needs no calculus, and we shall
+# use it on all five levels.
+
+# %%
+slope = 0.0
+for i in ten:
+    row = task.x[i].tolist()
+    dw, _ = line_slopes(dot(row, [0.5, 0.5]) + 0.0 - task.y[i, 0], row, len(ten))
+    slope = slope + dw[0]
+up, down = loss_of(0.5 + 1e-6, 0.5, 0.0, ten), loss_of(0.5 - 1e-6, 0.5, 0.0, ten)
+print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
+
+# %% [markdown]
+# The formula and the nudge agree. The whole of it, written with care, is the course's *arithmetic of record*: sums start at
+# 0.0 and run upwards, the bias comes last, a mean divides by n. Every level must give these very numbers. Here is its step;
+# `# forward`, `# loss` and `# backward` mark its parts, and return on all five levels, with a fourth, `# update`.
 
 # %%
 from course import reference
 
-figures.source(reference.dot, reference.layer, reference.add_outer, reference.linear_step)
+figures.source(reference.linear_step)
 
 # %% [markdown]
-# Is the gradient right? Nudge one weight up and down a little, and see how much the loss moves.
-
-# %%
-rows = task.batches[0]
-xb, yb = task.x[rows].tolist(), task.y[rows].tolist()
-loss, (dw, db) = reference.linear_step(xb, yb, [[[0.5], [0.5]], [[0.0]]])
-up, _ = reference.linear_step(xb, yb, [[[0.5 + 1e-6], [0.5]], [[0.0]]])
-down, _ = reference.linear_step(xb, yb, [[[0.5 - 1e-6], [0.5]], [[0.0]]])
-print(f"gradient {dw[0][0]:.4f}   nudged {(up - down) / 2e-6:.4f}")
-
-# %% [markdown]
-# The formula and the nudge agree. Now 8,000 steps. They go 200 times through the data: 200 **epochs**.
+# 8,000 steps of it go 200 times through the data: 200 **epochs**.
 
 # %%
 record, record_weights = reference.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
@@ -149,40 +166,343 @@ w, b = record_weights
 print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 
 # %% [markdown]
-# Two, minus three and three, nearly. But the last loss is that of ten points, and it jumps from batch to batch. How good is
-# the line over all 400 points, and how good is the true one?
-
-# %%
-for name, w1, w2, bias in (("found", w[0][0], w[1][0], b[0][0]), ("true", 2, -3, 3)):
-    print(f"{name:5} line: loss {np.mean((task.x @ [w1, w2] + bias - task.y.ravel()) ** 2):.1f}")
+# Two, minus three and three, nearly. What is left is noise. The rest of this notebook does the same work without Python:
+# in instructions for the machine.
 
 # %% [markdown]
-# The true line does no better. What is left is noise. The rest of this notebook does the same work without Python: in
-# instructions for the machine.
-
-# %% [markdown]
-# ## Memory belongs to a device (5 min)
+# ## One instruction (11 min)
 #
-# A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each device has memory of its own, and a program on a device
-# reads and writes only there. (Some machines share memory between devices; in this course each has its own.) A **buffer** is
-# a stretch of that memory with a shape and a dtype. What a buffer is, apart from its numbers, is kept in a `Spec`, made once
-# and shared; level 2 will look things up by it. (`llvmlite` is how Python speaks to LLVM, a compiler that we meet soon.)
-#
-# Cells that begin with `#| export NAME` are special: the last cell of this notebook collects them into the file
-# `levels/hardware/NAME.py`. What you change here changes every level above.
+# The instructions that we use know nothing of lists or loops. A **register** is a place for one number inside the processor,
+# an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
+# registers, **stores** a register back to memory, and jumps. Here is one in the language of
+# [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and numba. What begins with `%` has a name,
+# `double` is a float64, and `ptr` is an address:
 
 # %%
+TEXT = """
+define void @program(ptr %x, ptr %y) {
+  %v = load double, ptr %x
+  %square = fmul double %v, %v
+  store double %square, ptr %y
+  ret void
+}
+"""
+
+# %% [markdown]
+# LLVM turns such a text into bytes for this very processor, and tells the address at which they begin. That takes up to a
+# tenth of a second, so the bytes are kept in a folder: the same program is found there the next time. `machine_code(text)`
+# does all this. (It is folded.)
+
+# %% tags=["hide-input"]
+#| export machine
+"""From a program's text to bytes that this very processor runs, kept in a folder for the next time."""
+
+import ctypes
+import functools
+import hashlib
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import llvmlite
+from llvmlite import binding as llvm
+
+CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
+
+
+def host_features():
+    """What this processor can do, as LLVM names it: a mapping {feature: whether it has it}."""
+    try:
+        return llvm.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
+        return llvm.FeatureMap()
+
+
+def host_lanes():
+    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
+    features = host_features()
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+
+
+def target_machine():
+    """LLVM's description of this processor."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
+
+
+def optimised(text, target):
+    """LLVM's own form of a program, optimised for this processor. Raises RuntimeError where LLVM cannot read the text."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.loop_unrolling = False  # the loops run as they were written
+    passes = llvm.create_pass_builder(target, options)
+    passes.getModulePassManager().run(module, passes)
+    return module
+
+
+def kept(key):
+    """The bytes that were kept under this key, a text, if they are there and whole; else None."""
+    with suppress(OSError):
+        data = (CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
+        if hashlib.sha256(data[32:]).digest() == data[:32]:
+            return data[32:]
+    return None
+
+
+def keep(key, data):
+    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
+    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
+    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    with suppress(OSError):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(hashlib.sha256(data).digest() + data)
+        aside.replace(path)
+    with suppress(OSError):
+        aside.unlink(missing_ok=True)
+
+
+@functools.lru_cache(maxsize=256)
+def machine_code(text):
+    """A program, ready to run: the engine that owns its code, and the address at which it begins."""
+    target = target_machine()
+    processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
+    key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
+    code = kept(key)
+    if code is None:
+        code = target.emit_object(optimised(text, target))
+        keep(key, code)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine, engine.get_function_address("program")
+
+
+# %% [markdown]
+# NumPy tells where its numbers lie; `ctypes` calls what lies at an address:
+
+# %%
+engine, address = machine_code(TEXT)
+x, y = np.array([3.0]), np.array([0.0])
+ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)(x.ctypes.data, y.ctypes.data)
+y
+
+# %% [markdown]
+# Nine, computed by your own program. Nobody wants to write such text by hand, so we write an **assembler**: Python functions
+# that write one line each. Its idea is a `Value`: a number that *will be* in a register when the program runs. Multiplying two
+# values multiplies nothing. It writes the instruction that will.
+
+# %%
+lines = []  # the program so far
+
+
+def arithmetic(instruction, x, y):
+    return Value(f"{instruction} double {x.register}, {y.register}")
+
+
+class Value:
+    def __init__(self, text):
+        self.register = f"%v{len(lines)}"
+        lines.append(f"{self.register} = {text}")
+
+    def __add__(self, other):
+        return arithmetic("fadd", self, other)
+
+    def __mul__(self, other):
+        return arithmetic("fmul", self, other)
+
+
+# %% [markdown]
+# `load` and `store` take the place of the number, which for now is the first one. `run` puts a frame around the lines, and
+# calls them on arrays.
+
+
+# %%
+def address_of(array, place):
+    return Value(f"getelementptr double, ptr {array}, i64 {place}").register
+
+
+def load(array, place=0):
+    return Value(f"load double, ptr {address_of(array, place)}")
+
+
+def store(value, array, place=0):
+    lines.append(f"store double {value.register}, ptr {address_of(array, place)}")
+
+
+def run(*arrays):
+    names = ", ".join(f"ptr %{name}" for name in "xyz"[: len(arrays)])
+    frame = [f"define void @program({names}) {{", "entry:", *lines, "ret void", "}"]
+    engine, address = machine_code("\n".join(frame))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)
+    call(*(array.ctypes.data for array in arrays))
+    lines.clear()
+
+
+# %% [markdown]
+# So this computes v·v + v:
+
+# %%
+v = load("%x")
+store(v * v + v, "%y")
+print("\n".join(lines))
+
+x, y = np.array([3.0, 4.0, 5.0, 6.0, 7.0]), np.zeros(5)
+run(x, y)
+y
+
+# %% [markdown]
+# ### Your turn: an instruction
+#
+# Twelve is right. Before we look at the four zeros: what is missing for an error, z - y? LLVM's instruction is called `fsub`.
+# **Write the function that subtracts.** From now on values have a minus that calls it. (`REAL` says what LLVM calls the two
+# kinds of numbers that we use.)
+
+# %%
+#| export values
+"""A value is a register that will hold a number: its operators write instructions."""
+
+REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
+
+
+# %%
+#| export values blank subtract
+def subtract(x, y):
+    """Write the instruction that takes y from x, and give back its value."""
+    ...  # one instruction, as `+` and `*` write theirs
+
+
+# %% [markdown]
+# <details><summary>Hint</summary><code>arithmetic</code> writes an instruction, by its name.</details>
+# <details><summary>Second hint</summary>The name is <code>"fsub"</code>; x comes first.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def subtract(x, y):
+#     """Write the instruction that takes y from x, and give back its value."""
+#     return arithmetic("fsub", x, y)
+# ```
+# </details>
+#
+# By hand: 5 - 3.
+
+# %%
+store(subtract(load("%x"), load("%y")), "%z")
+x, y, z = np.array([5.0]), np.array([3.0]), np.zeros(1)
+run(x, y, z)
+z  # by hand: 5 - 3
+
+# %% [markdown]
+# ## A loop (7 min)
+#
+# Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
+# block begins with a name that one can jump to:
+#
+# ```
+# entry ──► test ──(i < n)──► body ──► back to test, with i + 1
+#             │
+#             └────(else)───► after
+# ```
+#
+# `phi` takes its number from where we come: 0 from `entry`, `%next` from `body`. What stands between, the body, is written by
+# whoever uses the loop. In Python that is a `with` block: `contextmanager` runs our function up to its `yield`, then
+# the block, then the rest.
+
+# %%
+from contextlib import contextmanager
+
+
+@contextmanager
+def loop(n):
+    lines.extend(["br label %test", "test:", "%i = phi i64 [0, %entry], [%next, %body]"])
+    lines.extend([f"%more = icmp slt i64 %i, {n}", "br i1 %more, label %body, label %after", "body:"])
+    yield "%i"
+    lines.extend(["%next = add i64 %i, 1", "br label %test", "after:"])
+
+
+# %%
+with loop(5) as i:
+    v = load("%x", i)
+    store(v * v + v, "%y", i)
+print("\n".join(lines))
+
+x, y = np.array([3.0, 4.0, 5.0, 6.0, 7.0]), np.zeros(5)
+run(x, y)
+y
+
+# %% [markdown]
+# The body was written once and ran five times. Python's part is over when the program runs.
+#
+# ### Your turn: the place of x[i, k]
+#
+# Our points have two inputs each, so `x` has rows. Memory has none: it is one long row of places, counted from 0. The rows lie
+# one behind the other. Here are two rows of three, and their places:
+#
+# ```
+# x[0,0]  x[0,1]  x[0,2]  x[1,0]  x[1,1]  x[1,2]
+#   0       1       2       3       4       5
+# ```
+
+
+# %%
+#| export formulas blank flat
+def flat(row, width, column):
+    """The place of x[row, column] in memory, where rows of `width` numbers lie one behind the other."""
+    ...  # a product and a sum: they will run on registers, too
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>How many numbers lie before the row begins?</details>
+# <details><summary>Second hint</summary><code>row</code> whole rows of <code>width</code> numbers lie before it.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def flat(row, width, column):
+#     """The place of x[row, column] in memory, where rows of `width` numbers lie one behind the other."""
+#     return row * width + column
+# ```
+# </details>
+#
+# Try the last of the six, and one of our 400 points beside NumPy's answer:
+
+# %%
+print(flat(1, 3, 2))  # x[1, 2]: the last of the six
+print(bool(np.arange(400 * 2).reshape(400, 2)[123, 1] == flat(123, 2, 1)))
+
+# %% [markdown]
+# Now the trouble. Two arrays of five lie in one block of memory, `y` before `x`. A loop that is told 6 instead of 5 writes one
+# number too many:
+
+# %%
+memory = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+y, x = memory[:5], memory[5:]
+with loop(6) as i:
+    store(load("%x", 0) + load("%x", 0), "%y", i)
+run(x, y)
+print("y", y, " x", x)
+
+# %% [markdown]
+# `x` began with 3. Nothing complained, and the number is gone: a wrong answer without a word. Had we said 6,000,000, this
+# notebook would be gone. So memory needs shapes, and the assembler must know them.
+
+# %% [markdown]
+# ## Buffers that know their end (23 min)
+#
+# A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each has memory of its own, and a program on a device reads and writes
+# only there. A **buffer** is a stretch of that memory with a shape and a dtype. `device.put(array)` gives a new buffer with the
+# numbers of an array, `device.alloc(shape, dtype)` one whose numbers are not set, `device.free(buffer)` gives it back, and
+# `buffer.numpy()` copies its numbers out. (How is folded: the device counts its bytes and refuses what it does not have.
+# `pool()` gives the devices of this computer by name; with `cpus=2` a simulated second one joins.)
+
+# %% tags=["hide-input"]
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
 import math
-import os
 import reprlib
-from contextlib import contextmanager
-from pathlib import Path
-
-import numpy as np
-from llvmlite import binding as llvm
 
 from levels import more
 
@@ -196,25 +516,19 @@ class Spec:
         self.device, self.shape, self.dtype, self.empty = device, shape, dtype, device.empty
         self.nbytes = math.prod(shape) * dtype.itemsize
 
-    spec = property(lambda self: self)  # so that who asks only for these may be given a buffer or its Spec
+    spec = property(lambda self: self)  # who asks only for these may be given a buffer or its Spec
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
-# %% [markdown]
-# A buffer is a `Spec` and the numbers. When Python forgets a buffer, its bytes are counted as free again.
-
-
-# %%
-#| export device
 class Buffer:
-    """Memory of one device, C-contiguous, with a shape and a dtype. `data` is the array that the device's programs see."""
+    """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
 
     __slots__ = ("spec", "data", "rows")
 
     def __init__(self, spec, data):
-        self.spec, self.data, self.rows = spec, data, None  # rows: the range of its row numbers, once a program asked
+        self.spec, self.data, self.rows = spec, data, None  # rows: the range of its row numbers, once known
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -225,7 +539,7 @@ class Buffer:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array."""
+        """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
             raise ValueError(f"{self}: used after it was freed; allocate a new one")
         return self.device.read(self.data)
@@ -234,23 +548,10 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
-# %% [markdown]
-# A **core** is the part of a processor that runs a program. Beside it lie **caches**: small, fast memories that keep
-# copies of what was used last. Between them and the memory chips numbers move in **cache lines** of 64 bytes on most
-# processors (on Apple's 128, as `sysctl hw.cachelinesize` says there). An instruction may load several numbers
-# at once, each into a **lane** of its register. So an array should begin where a line begins: then no such load meets two lines.
-#
-# And it should not lie right behind another one. Before a load, the processor looks whether an earlier store to the
-# same address is still under way, and at first it compares only the last bits of the two, often twelve (Intel calls it
-# [4K aliasing](https://software.intel.com/content/www/us/en/develop/documentation/vtune-help/top/reference/cpu-metrics-reference/l1-bound/aliasing-of-4k-address-offset.html)).
-# Where `out` lies right behind an `x` of 2ᵏ bytes, a load of `x` seems to meet the last store to `out`, and waits. A
-# gap avoids that.
-
-
-# %%
-#| export device
 LINE = 64  # bytes that move together between memory and caches, on most processors
-GAP = 8 * LINE  # bytes left free behind an array
+_GAP = (
+    8 * LINE
+)  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
 PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 
@@ -259,25 +560,8 @@ def aligned(shape, dtype):
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < PAGE:
         return np.empty(shape, dtype)
-    data = np.empty(nbytes + LINE + GAP, np.uint8)
+    data = np.empty(nbytes + LINE + _GAP, np.uint8)
     return np.ndarray(shape, dtype, data, offset=-data.ctypes.data % LINE)
-
-
-# %% [markdown]
-# Three arrays, and how far behind the beginning of a line each of them begins:
-
-# %%
-[aligned((1000,), np.dtype("f8")).ctypes.data % LINE for _ in range(3)]
-
-# %% [markdown]
-# Three numbers tell the speed of a device. Its **peak** is how many operations on floating-point numbers (**flops**) it
-# does in a second. Its **bandwidth** is how many bytes it moves in a second. And a **launch**, one call of a program, takes
-# some time before anything is done. None of the three is printed on the machine. They have to be measured, and `MEASURES` is
-# where the measuring programs will be entered, once we can write programs.
-
-# %%
-#| export device
-MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
 def unmasked(values):
@@ -287,14 +571,9 @@ def unmasked(values):
     return np.asarray(values)
 
 
-# %% [markdown]
-# A device counts what it hands out, and refuses what it does not have. From its three numbers it predicts: a program must do
-# its operations and move its bytes, and it cannot end before the slower of the two is done. That floor is called the
-# **roofline**. (Read `alloc`, `put`, `roofline` and `cost`; the rest may be skimmed.)
+MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
-# %%
-#| export device
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
@@ -311,17 +590,17 @@ class Device:
         key = tuple(map(int, shape)), np.dtype(dtype)
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
-    def alloc(self, shape, dtype):
-        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype), aligned)
-
     def new(self, spec, make=np.empty, kind=Buffer):
-        """A new buffer of a Spec of this device, in memory that `make` gives. (`np.empty` is quicker, but not aligned.)"""
+        """A new buffer of a Spec of this device, in memory that `make` gives. Raises MemoryError when less is free."""
         if self.memory is not None and spec.nbytes > self.memory - self.used:
             raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
         data = make(spec.shape, spec.dtype)
         self.used += spec.nbytes
         return kind(spec, data)
+
+    def alloc(self, shape, dtype):
+        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
+        return self.new(self.spec(shape, dtype), aligned)
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
@@ -331,7 +610,7 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back. Using the buffer after that is an error."""
+        """Give a buffer's memory back. Using it after that is an error."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
@@ -356,46 +635,11 @@ class Device:
         """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
         return launches * self.launch_time + self.roofline(flops, nbytes)
 
-    def facts(self):
-        """What the pool's table says of this device: {name of the row: text}."""
-
-        def measured(what, unit):
-            return f"{amount(self.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
-
-        return {
-            "CPUs": str(os.cpu_count() or "unknown"),
-            "lanes": f"{host_lanes()} float32",
-            "peak of one": measured("peak", "flop/s"),
-            "bandwidth": measured("bandwidth", "B/s"),
-            "a launch": measured("launch_time", "s"),
-        }
-
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-# %% [markdown]
-# A small device, to try it: three float64 take 24 bytes, and its speed is not known yet.
-
-# %%
-shelf = Device("cpu:9", memory=1000, simulated=True)
-kept = shelf.put(np.arange(3.0))
-print(kept, "-", shelf.used, "of", shelf.memory, "bytes in use")
-try:
-    shelf.roofline(flops=6, nbytes=24)
-except LookupError as error:
-    print(error)
-
-# %% [markdown]
-# The floor that `roofline` computes is from [Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785);
-# `cost` adds what calling costs. We shall measure all three numbers, and see how well such a small formula predicts.
-#
-# How much memory a process may use, the system tells. (The next cell is folded, and may be skipped.)
-
-
-# %% tags=["hide-input"]
-#| export device
-def host_memory():
+def _host_memory():
     """The bytes of memory that this process may use, or None where the system does not tell."""
     try:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
@@ -408,84 +652,13 @@ def host_memory():
     return min(limits)
 
 
-# %% [markdown]
-# Most processors also have instructions that compute in several lanes at once. How many float32 yours takes,
-# LLVM knows:
-
-
-# %%
-#| export device
-def host_features():
-    """What this processor can do, as LLVM names it."""
-    try:
-        return llvm.get_host_cpu_features()
-    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
-        return llvm.FeatureMap()
-
-
-def host_lanes():
-    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = host_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
-
-
-# %% [markdown]
-# Last, the pool itself, and how it prints a number with its unit. A figure in it that was measured says so, and one that nobody
-# knows says that.
-
-
-# %%
-#| export device
-def amount(number, unit, step=1000):
-    """A number with its unit, at three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
-    power = max(-3, math.floor(math.log(number, step) + 1e-9)) if number else 0
-    return f"{number / step**power:.3g} {('', 'K' if step == 1024 else 'k', 'M', 'G', 'T', 'n', 'µ', 'm')[power]}{unit}"
-
-
-# %%
-print(amount(64 * 1024, "iB", 1024), "-", amount(3.1e-7, "s"), "-", amount(1.25e9, "B/s"))
-
-# %% [markdown]
-# The pool is a dictionary that prints as a table, a column for each device.
-
-
-# %%
-#| export device
-class Pool(dict):
-    """Devices by name. It prints as a table."""
-
-    def column(self, device):
-        """What the table says of a device."""
-        return {
-            "": device.name,
-            "kind": device.kind + " (simulated)" * device.simulated,
-            "memory": amount(device.memory, "iB", 1024) if device.memory else "unknown",
-            "in use": f"{device.used:,} B",
-        } | device.facts()
-
-    def __repr__(self):
-        columns = [self.column(device) for _, device in sorted(self.items())]
-        widths = [2 + max(map(len, column.values())) for column in columns]
-        names = dict.fromkeys(name for column in columns for name in column)
-        rows = ([column.get(name, "").ljust(width) for column, width in zip(columns, widths)] for name in names)
-        return "\n".join(f"{name:12}{''.join(row)}".rstrip() for name, row in zip(names, rows))
-
-
-# %% [markdown]
-# There is one pool. A kind of machine joins it by an entry in `MAKERS`. Here there are CPUs; a GPU and a TPU wait in
-# `levels_more`, which `more` asks for what the five levels do not have themselves (not in this notebook: it shows them
-# alone). A simulated device can join, to see what having two means.
-
-
-# %%
-#| export device
-def make_cpu(name):
+def _make_cpu(name):
     """The computer's own CPUs as one device, cpu:0, or a simulated one with 1 GiB."""
-    return Device(name, host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
+    return Device(name, _host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
 
 
-MAKERS = {"cpu": make_cpu}  # kind -> what makes a device of that name
-POOL = Pool({"cpu:0": make_cpu("cpu:0")})
+MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
+_POOL = {"cpu:0": _make_cpu("cpu:0")}
 
 
 def pool(**counts):
@@ -499,30 +672,17 @@ def pool(**counts):
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
     for kind, make in MAKERS.items():
         for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
-            if name not in POOL:
-                POOL[name] = make(name)
-    return POOL
+            if name not in _POOL:
+                _POOL[name] = make(name)
+    return _POOL
 
 
-# %% tags=["nbval-ignore-output"]
-pool(cpus=2)
-
-# %% [markdown]
-# One of them is your computer, the other is only pretended. *Peak of one* is the peak of one core. The last three rows wait for
-# our programs.
-#
-# Which device gets the numbers when nobody names one? The last in `DEVICES`. Levels 3 to 5 use that; here we name the
-# device each time.
-
-
-# %%
-#| export device
-DEVICES = [POOL["cpu:0"]]  # the last one is where numbers are placed
+DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
 @contextmanager
 def placed_on(name):
-    """Inside this `with` block, that device is where numbers are placed."""
+    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
     if name not in pool():
         raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     DEVICES.append(pool()[name])
@@ -550,8 +710,6 @@ there = copy(here, other)
 print(here, there, there.numpy(), other.used, "bytes in use on", other.name)
 
 # %% [markdown]
-# A simulated device lives in the same memory chips, but is counted apart.
-#
 # What happens if we ask for more than there is, or use what we gave back? A real machine might crash. Ours answers.
 
 # %%
@@ -562,227 +720,51 @@ for attempt in (lambda: other.alloc((2**40,), "f4"), lambda: (other.free(there),
         print(type(error).__name__, "-", error)
 
 # %% [markdown]
-# ## A program is loads, arithmetic and stores (20 min)
+# ### The assembler, again
 #
-# The instructions that we use know nothing of matrices. They **load** a number from memory into a register, do **arithmetic**
-# between registers, **store** a register back to memory, and jump. We write a small **assembler**: a Python object on which we
-# call `load`, `+`, `store`, and which writes down one instruction each time. [LLVM](https://llvm.org/docs/LangRef.html),
-# the compiler behind Clang, Rust and numba, turns the list into bytes for this very processor.
-#
-# Here is a program in LLVM's language: it squares every number of an array. A **register** (`%v`) is a place for one number
-# inside the processor. An **address** is a place in memory; `getelementptr` computes one. Every number has a type: `double` is a
-# float64, `i64` a whole number of 64 bits, `ptr` an address. What follows a `;` is a comment.
-
-# %%
-TEXT = """
-define void @program(ptr %x, ptr %y, i64 %n) {
-entry:
-  br label %test                                  ; jump
-test:                                             ; a block: a name that one can jump to
-  %i = phi i64 [0, %entry], [%next, %body]        ; 0 if we come from entry, %next if we come from body
-  %more = icmp slt i64 %i, %n                     ; compare
-  br i1 %more, label %body, label %after          ; jump one way or the other
-body:
-  %from = getelementptr double, ptr %x, i64 %i    ; the address of x[i]
-  %v = load double, ptr %from
-  %square = fmul double %v, %v
-  %to = getelementptr double, ptr %y, i64 %i      ; the address of y[i]
-  store double %square, ptr %to
-  %next = add i64 %i, 1
-  br label %test
-after:
-  ret void
-}
-"""
-
-# %% [markdown]
-# LLVM reads this text, improves it, and turns it into bytes for this processor. That takes a tenth of a second for a long
-# program, so the bytes are kept in a folder, under a hash of everything they depend on: the text, the processor, the version
-# of LLVM. The same program is found there the next time; a changed one has another hash. (The next three cells may be skimmed, and
-# the second is folded.)
-
-
-# %%
-#| export assembler
-"""A program is loads, arithmetic and stores: an assembler that writes one, instruction by instruction."""
-
-import ctypes
-import functools
-import hashlib
-import numbers
-import re
-from contextlib import contextmanager, suppress
-
-import llvmlite
-
-CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
-
-
-def target_machine():
-    """LLVM's description of this processor."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
-
-
-# %% [markdown]
-# LLVM may improve a program in any way that keeps its results. We forbid one kind: it shall not add lanes or repeat a
-# loop's body on its own, since we want to do that ourselves.
-
-
-# %%
-#| export assembler
-def optimised(text, target):
-    """LLVM's own form of a program, optimised for this processor."""
-    module = llvm.parse_assembly(text)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.loop_unrolling = False  # the loops run as they were written
-    passes = llvm.create_pass_builder(target, options)
-    passes.getModulePassManager().run(module, passes)
-    return module
-
-
-# %% [markdown]
-# What is compiled is kept in a folder, under a hash of all that it was made from. The bytes there carry a checksum, so a file that
-# was cut short or damaged is not run.
-
-
-# %% tags=["hide-input"]
-#| export assembler
-import threading
-
-
-def kept(key):
-    """The bytes that were kept under this key, if they are there and whole; else None."""
-    with suppress(OSError):
-        data = (CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
-        if hashlib.sha256(data[32:]).digest() == data[:32]:
-            return data[32:]
-    return None
-
-
-def keep(key, data):
-    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
-    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
-    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    with suppress(OSError):
-        CACHE.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(hashlib.sha256(data).digest() + data)
-        aside.replace(path)
-    with suppress(OSError):
-        aside.unlink(missing_ok=True)
-
-
-# %% [markdown]
-# So the bytes of a program are those that were kept, or new ones.
-
-
-# %% tags=["hide-input"]
-#| export assembler
-def object_code(text, target):
-    """The bytes of a program: those that were kept, or new ones."""
-    processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
-    key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
-    code = kept(key)
-    if code is None:
-        code = target.emit_object(optimised(text, target))
-        keep(key, code)
-    return code
-
-
-# %% [markdown]
-# Now LLVM loads the bytes into memory, and tells the address at which the program begins.
-
-
-# %%
-#| export assembler
-@functools.lru_cache(maxsize=256)
-def machine_code(text):
-    """A program, ready to run: the engine that owns its code, and its address."""
-    target = target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(object_code(text, target)))
-    engine.finalize_object()
-    return engine, engine.get_function_address("program")
-
-
-# %% [markdown]
-# And now we run it. NumPy tells the addresses; `ctypes` calls what lies at an address:
-
-# %%
-_, address = machine_code(TEXT)
-x, y = np.arange(5.0), np.zeros(5)
-run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
-run(x.ctypes.data, y.ctypes.data, 5)
-y
-
-# %% [markdown]
-# LLVM can also print the processor's own instructions. We cut away its printer's directives and comments.
-
-
-# %%
-#| export assembler
-def trimmed(assembly):
-    """The instructions of an assembly text and the labels that they jump to, without directives and comments."""
-    body = assembly.split("program:", 1)[1].splitlines()
-    lines = [re.split(r"\s*(?:##|//|;|# )", line)[0].expandtabs(8).rstrip() for line in body]
-    instructions = [line for line in lines if re.match(r"\s+[^.\s]", line)]
-    jumps = {word + ":" for word in re.findall(r"[.\w$]+", " ".join(instructions))}
-    return "\n".join(line for line in lines if line in jumps or line in instructions)
-
-
-# %% [markdown]
-# Each line is one instruction of your processor. Look for the one multiplication, `mul`. Before it stands the load, behind it the
-# store; the rest is counting and jumping.
-
-# %% tags=["nbval-ignore-output"]
-target = target_machine()
-print(trimmed(target.emit_assembly(optimised(TEXT, target))))
-
-# %% [markdown]
-# Nobody wants to write such text by hand. And it is dangerous: had we said 50 instead of 5, the program would have written
-# over memory that is not its own, and this notebook might be gone.
-#
-# ### The assembler
-#
-# So we write an assembler: a list of lines, and a few functions that append to it. What ours adds is names, shapes, loops,
-# lanes, and the certainty that no address leaves its array. This is what we are after, four lines instead of the text above:
+# Now the assembler grows. It is to know names, shapes and loops, and to let no address leave its array. This is what
+# we are after:
 #
 # ```python
 # x, y = a.array("x", "rows"), a.array("y", "rows")
 # with a.loop("rows") as i:
 #     v = a.load(x, i)
-#     a.store(v * v, y, i)
+#     a.store(v * v + v, y, i)
 # ```
 #
-# If you are in a hurry, read `Value`, `arithmetic` and `loop`, run the rest, and go on at *The first program again*.
-#
-# First, a value: a number that *will be* in a register when the program runs. Adding two values adds nothing. It writes
-# an instruction that will.
+# `Value` keeps its idea. New are `a`, the program it belongs to, a type that the program's dtype decides, and `lanes`, which will
+# be 1 for a while.
 
 
 # %%
-#| export assembler
-def operators(instruction):
-    """The two methods that write this instruction: value · other, and other · value."""
-    return lambda x, y: arithmetic(x.a, instruction, x, y), lambda x, y: arithmetic(x.a, instruction, y, x)
+#| export values
+def arithmetic(instruction, x, y):
+    """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
+    a = _program(x, y)
+    (x, y), lanes = _together(a, x, y)
+    return Value(a, a.write(f"{instruction} {a.flags}{_laned(a.real, lanes)} {x}, {y}"), lanes)
 
 
-def compared(how):
-    """The method that writes this comparison, by LLVM's name."""
-    return lambda x, y: comparison(x.a, how, x, y)
+def comparison(how, x, y):
+    """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
+    a = _program(x, y)
+    (x, y), lanes = _together(a, x, y)
+    return Condition(a, a.write(f"fcmp {how} {_laned(a.real, lanes)} {x}, {y}"), lanes)
 
 
 # %% [markdown]
-# `Value` then says which operator writes which instruction. Last, a comparison gives a `Condition`.
+# Each operator is a method, and where a Python number stands on the left, as in `2.0 * v`, Python asks for its mirror image:
 
 
 # %%
-#| export assembler
+#| export values
+def _both(write, *how):
+    """Two methods: value · other, and other · value."""
+    return lambda x, y: write(*how, x, y), lambda x, y: write(*how, y, x)
+
+
 class Value:
-    """What a register will hold: one number, or one number in each lane. Its operators write instructions."""
+    """What a register will hold: one number, or one in each lane. Its operators write instructions."""
 
     def __init__(self, a, register, lanes=1):
         self.a, self.register, self.lanes, self.scope = a, register, lanes, a.scope
@@ -791,40 +773,43 @@ class Value:
         return f"{type(self).__name__} {self.register}"
 
     def __bool__(self):
-        raise TypeError(f"{self.a.name}: {self!r} is not known while the program is written; use select(c, x, y)")
+        raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
 
-    __add__, __radd__ = operators("fadd")
-    __sub__, __rsub__ = operators("fsub")
-    __mul__, __rmul__ = operators("fmul")
-    __truediv__, __rtruediv__ = operators("fdiv")
+    __add__, __radd__ = _both(arithmetic, "fadd")
+    __sub__, __rsub__ = _both(subtract)
+    __mul__, __rmul__ = _both(arithmetic, "fmul")
+    __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
+    __lt__, __gt__ = _both(comparison, "olt")
+    __le__, __ge__ = _both(comparison, "ole")
+    __eq__, __ne__ = _both(comparison, "oeq")[0], _both(comparison, "une")[0]
 
     def __neg__(self):
-        return -0.0 - self  # 0.0 - self would make 0.0 of 0.0
+        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
 
-    __lt__, __le__, __eq__, __ne__, __ge__, __gt__ = map(compared, ("olt", "ole", "oeq", "une", "oge", "ogt"))
+
+# %% [markdown]
+# A program has no `if`: a comparison gives a yes or a no in a register, a `Condition`, and `select(condition, x, y)` takes one of two
+# numbers. (It is folded, with what turns operands into the text of registers. Values of two programs, or of a loop that has
+# ended, are refused there.)
+
+# %% tags=["hide-input"]
+#| export values
+import numbers
 
 
 class Condition(Value):
     """Yes or no, in each lane: what a comparison gives, and `select` takes."""
 
 
-# %% [markdown]
-# Next, what a program works on. An array has a name and a shape. A size in the shape may be a name too, such as
-# `"rows"`: it is learned when the program is called. An **index** is a whole number, or the counter of a loop, or a row number
-# from memory. Before the program runs, each is known to stay below some **extent**: a counter over `"rows"` below the number
-# of rows. What can leave its array is refused, and the running program need not look.
-
-
-# %%
-#| export assembler
-class Array:
-    """Memory that a program reads or writes. A size is a number, or a name that the call will fill in."""
-
-    def __init__(self, name, shape, rows_of=None):
-        self.name, self.shape, self.rows_of = name, shape, rows_of  # rows_of: its integers index arrays of that size
-
-    def __repr__(self):
-        return f"{self.name}[{', '.join(map(str, self.shape))}]"
+def select(condition, x, y):
+    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    if not isinstance(condition, Condition):
+        return x if condition else y
+    a = _live(condition.a, condition).a
+    (x, y), lanes = _together(a, x, y, lanes=condition.lanes)
+    chosen = _spread(a, "i1", condition.register, condition.lanes, lanes)
+    kind, choice = _laned(a.real, lanes), _laned("i1", lanes)
+    return Value(a, a.write(f"select {choice} {chosen}, {kind} {x}, {kind} {y}"), lanes)
 
 
 class Index(Value):
@@ -835,13 +820,81 @@ class Index(Value):
         self.extent, self.first = extent, first or (register if lanes == 1 else None)
 
 
+def _laned(kind, lanes):
+    """The type of a register with that many lanes."""
+    return f"<{lanes} x {kind}>" if lanes > 1 else kind
+
+
+def _spread(a, kind, register, have, lanes):
+    """A register with that many lanes: the same one where it has them, else its one number repeated."""
+    if have == lanes:
+        return register
+    if not register.startswith("%"):
+        return f"splat ({kind} {register})"
+    wide = _laned(kind, lanes)
+    first = a.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
+    return a.write(f"shufflevector {wide} {first}, {wide} poison, <{lanes} x i32> zeroinitializer")
+
+
+def _program(*operands):
+    """The program that these operands belong to."""
+    return next(x.a for x in operands if isinstance(x, Value))
+
+
+def _live(a, thing):
+    """Raise unless this belongs to the program and to a loop that is still open."""
+    if thing.scope not in a.scopes:
+        raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
+    return thing
+
+
+def _numeric(a, operand):
+    """The register of a value, or a Python number as a constant."""
+    if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
+        return f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}"
+    if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
+        raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
+    return _live(a, operand).register
+
+
+def _together(a, *operands, lanes=1):
+    """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
+    lanes = max([lanes, *(o.lanes for o in operands if isinstance(o, Value))])
+    return [_spread(a, a.real, _numeric(a, o), getattr(o, "lanes", 1), lanes) for o in operands], lanes
+
+
+def named(name, *operands):
+    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
+    a = _program(*operands)
+    registers, lanes = _together(a, *operands)
+    kind = _laned(a.real, lanes)
+    return Value(a, a.write(f"call {kind} @llvm.{name}({', '.join(f'{kind} {x}' for x in registers)})"), lanes)
+
+
 # %% [markdown]
-# And the check that all this is for: can this index leave that array?
+# Next, what a program works on. An array has a name and a shape. A size in the shape may be a name too, such as `"rows"`: it
+# is learned when the program is called. An **index** is a whole number, the counter of a loop, or a row number from memory.
+# Before the program runs, each is known to stay below some **extent**: a counter over `"rows"` below the number of rows.
+# What can leave its array is refused, and the running program need not look.
 
 
 # %%
 #| export assembler
-def check_reach(name, array, axis, extent, sizes):
+"""An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
+
+
+class Array:
+    """Memory that a program works on. A size is a number, or a name that the call will fill in."""
+
+    def __init__(self, name, shape, rows_of=None):
+        self.name, self.shape = name, shape
+        self.rows_of = rows_of  # its integers are row numbers of arrays of that size
+
+    def __repr__(self):
+        return f"{self.name}[{', '.join(map(str, self.shape))}]"
+
+
+def _check_reach(name, array, axis, extent, sizes):
     """Raise IndexError if an index below `extent` can leave that axis of an array."""
     extent, size = sizes.get(extent, extent), sizes.get(array.shape[axis], array.shape[axis])
     if extent > size:
@@ -849,376 +902,86 @@ def check_reach(name, array, axis, extent, sizes):
 
 
 # %% [markdown]
-# Then the instructions. Most processors have **lanes**: one instruction adds 4, 8 or 16 pairs of float32 at once (SIMD).
-# The assembler uses them for float32. In float64 it keeps to one number at a time, in the order of record. The dtype
-# decides.
-
-# %%
-#| export assembler
-REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}
-FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
-
-
-def laned(kind, lanes):
-    """The type of a register with that many lanes."""
-    return f"<{lanes} x {kind}>" if lanes > 1 else kind
-
-
-def spread(a, kind, register, have, lanes):
-    """A register with that many lanes: the same one where it has them, else its one number repeated."""
-    if have == lanes:
-        return register
-    if not register.startswith("%"):
-        return f"splat ({kind} {register})"
-    wide = laned(kind, lanes)
-    first = a.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
-    return a.write(f"shufflevector {wide} {first}, {wide} poison, <{lanes} x i32> zeroinitializer")
-
-
-# %% [markdown]
-# Operands are checked where they are used. A value belongs to its program and to the loop in which it was made: after that
-# loop there is no such number any more.
+# Now the place of `x[i, k]`, and there your function returns. On Python's whole numbers it computed; on a `_Whole`, whose `*` and
+# `+` write instructions, it writes. (`_indices`, folded, checks what can be checked now, and notes the rest.)
 
 
 # %%
 #| export assembler
-def live(a, thing):
-    """Raise unless this belongs to the program and to a loop that is still open."""
-    if thing.scope not in a.scopes:
-        raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
-    return thing
+class _Whole:
+    """A whole number in a register, for counting places: * and + write instructions."""
+
+    def __init__(self, a, register, lanes):
+        self.a, self.register, self.lanes = a, register, lanes
+
+    def write(self, instruction, other):
+        text = f"{instruction} {_laned('i64', self.lanes)} {self.register}, {other.register}"
+        return _Whole(self.a, self.a.write(text), self.lanes)
+
+    def __add__(self, other):
+        return self.write("add", other)
+
+    def __mul__(self, other):
+        return self.write("mul", other)
 
 
-def numeric(a, operand):
-    """The register of a value, or a Python number as a constant."""
-    if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}"
-    if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
-        raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
-    return live(a, operand).register
+def _place(a, array, indices):
+    """Where array[indices] lies: the register of its place, how many places that holds, and the lanes."""
+    indices = _indices(a, array, indices)
+    side_by_side = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])  # one place is enough
+    lanes = max(i.lanes for i in indices)
+    places = 1 if side_by_side else lanes
+    registers = [i.first if side_by_side else _spread(a, "i64", i.register, i.lanes, places) for i in indices]
+    here, *columns = [_Whole(a, register, places) for register in registers]
+    for column, size in zip(columns, array.shape[1:]):
+        here = flat(here, _Whole(a, _spread(a, "i64", a.size(size), 1, places), places), column)
+    return here.register, places, lanes
 
 
-def together(a, *operands, lanes=1):
-    """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
-    lanes = max([lanes, *(o.lanes for o in operands if isinstance(o, Value))])
-    return [spread(a, a.real, numeric(a, o), getattr(o, "lanes", 1), lanes) for o in operands], lanes
-
-
-# %% [markdown]
-# With these, an instruction is two lines: bring the operands together, append.
-
-
-# %%
+# %% tags=["hide-input"]
 #| export assembler
-def arithmetic(a, instruction, *operands):
-    """Write one instruction: fadd, fsub, fmul, fdiv."""
-    (x, y), lanes = together(a, *operands)
-    return Value(a, a.write(f"{instruction} {a.flags}{laned(a.real, lanes)} {x}, {y}"), lanes)
-
-
-# %% [markdown]
-# Let us see it write. Until we have an assembler, something smaller stands in for it: a list of lines, and a function that
-# appends to it.
-
-# %%
-from types import SimpleNamespace
-
-lines = []
-
-
-def append(text):
-    lines.append(text)
-    return f"%v{len(lines)}"
-
-
-paper = SimpleNamespace(name="paper", dtype=np.dtype("f8"), real="double", flags="", scope=0, scopes=[0], write=append)
-v = Value(paper, "%v0")
-print(v * v + 1.0)
-print("\n".join(lines))
-
-# %% [markdown]
-# Two operators, two instructions. The 1.0 is written as its 64 bits, in base 16. And `v * v + 1.0` is no number: it is the
-# register in which a number will be. That is the whole idea of an assembler.
-#
-# Comparisons are written in the same way. A program has no `if` for them; `select` takes one of two numbers.
-
-
-# %%
-#| export assembler
-def comparison(a, how, *operands):
-    """Write one comparison. With a NaN it is false, except for !=, as in Python."""
-    (x, y), lanes = together(a, *operands)
-    return Condition(a, a.write(f"fcmp {how} {laned(a.real, lanes)} {x}, {y}"), lanes)
-
-
-def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, Condition):
-        return x if condition else y
-    a = live(condition.a, condition).a
-    (x, y), lanes = together(a, x, y, lanes=condition.lanes)
-    chosen, kind = spread(a, "i1", condition.register, condition.lanes, lanes), laned(a.real, lanes)
-    return Value(a, a.write(f"select {laned('i1', lanes)} {chosen}, {kind} {x}, {kind} {y}"), lanes)
-
-
-# %% [markdown]
-# LLVM has more instructions than operators. They are called by name, like functions.
-
-
-# %%
-#| export assembler
-def named(name, *operands):
-    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
-    a = next(x.a for x in operands if isinstance(x, Value))
-    registers, lanes = together(a, *operands)
-    kind = laned(a.real, lanes)
-    return Value(a, a.write(f"call {kind} @llvm.{name}({', '.join(f'{kind} {x}' for x in registers)})"), lanes)
-
-
-# %% [markdown]
-# A load or a store needs an address. The place of `x[i, k]` in memory is `i · width + k`: rows lie one behind the other.
-# When the index has lanes, each lane has an address of its own. Lanes past the end of a loop are masked off: what they
-# compute is never kept. (The cells from here to the sum may be skimmed. The idea is the multiplication and the addition in
-# `place`.)
-
-
-# %%
-#| export assembler
-def index(a, i):
+def _index(a, i):
     """A whole number as an Index; an Index as it is."""
     if isinstance(i, Index):
-        return live(a, i)
+        return _live(a, i)
     if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
         raise TypeError(f"{a.name}: {i!r} is no index; expected a whole number below 2^31 or the counter of a loop")
     return Index(a, str(int(i)), int(i) + 1)
 
 
-# %% [markdown]
-# Now the place itself. Here every index is checked, or noted for the check at the call.
-
-
-# %%
-#| export assembler
-def place(a, array, indices):
-    """The position of array[indices], counted in elements: its register, how many it holds, and the lanes they serve."""
+def _indices(a, array, indices):
+    """The indices, each as an Index that was checked, or noted for the check at the call."""
     if not isinstance(array, Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [index(a, i) for i in indices]
+    indices = [_index(a, i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
             if not isinstance(i.extent, str) and not isinstance(size, str):
-                check_reach(a.name, *a.reaches[-1], {})
-    # lanes side by side: the place of the first will do
-    consecutive = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])
-    places = 1 if consecutive else max(i.lanes for i in indices)
-    position, *rest = [i.first if consecutive else spread(a, "i64", i.register, i.lanes, places) for i in indices]
-    for i, size in zip(rest, array.shape[1:]):
-        position = a.write(f"mul {laned('i64', places)} {position}, {spread(a, 'i64', a.size(size), 1, places)}")
-        position = a.write(f"add {laned('i64', places)} {position}, {i}")
-    return position, places, max(i.lanes for i in indices)
+                _check_reach(a.name, *a.reaches[-1], {})
+    return indices
 
 
 # %% [markdown]
-# (We shall see it write once the assembler is whole.) `place` gives a position for each lane, or, where the lanes lie side by
-# side, one position for all of them. That makes three kinds of loads and stores: of one number, of neighbours, of numbers
-# anywhere.
+# Then the paper to write on, which is folded: `a.write(text)` appends an instruction and gives the register that it sets;
+# `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a number, and a size as a number, each handed over
+# by the call as one 64-bit word.
 
-
-# %%
+# %% tags=["hide-input"]
 #| export assembler
-def load(a, array, *indices):
-    """Load array[indices] into a register. A row number loads as an index of the arrays it counts the rows of."""
-    position, places, lanes = place(a, array, indices)
-    element, size = ("i64", 8) if array.rows_of else (a.real, a.dtype.itemsize)
-    vector, pointer = laned(element, lanes), a.words["array", array.name]
-    if places == 1:
-        address = a.write(f"getelementptr {element}, ptr {pointer}, i64 {position}")
-        text = f"load {element}, ptr {address}"
-        if lanes > 1:
-            masks = f"<{lanes} x i1> {a.mask}, {vector} zeroinitializer"
-            text = f"call {vector} @llvm.masked.load(ptr align {size} {address}, {masks})"
-        register = a.write(text)
-    else:  # lane by lane, faster than the gather instruction where we tried; a masked lane reads element 0
-        register, several = "poison", laned("i64", lanes)
-        position = a.write(f"select {laned('i1', lanes)} {a.mask}, {several} {position}, {several} zeroinitializer")
-        for lane in range(lanes):
-            one = a.write(f"extractelement {several} {position}, i32 {lane}")
-            one = a.write(f"getelementptr {element}, ptr {pointer}, i64 {one}")
-            one = a.write(f"load {element}, ptr {one}")
-            register = a.write(f"insertelement {vector} {register}, {element} {one}, i32 {lane}")
-    return Index(a, register, array.rows_of, lanes) if array.rows_of else Value(a, register, lanes)
+_FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
 
 
-# %% [markdown]
-# A store is the same in the other direction.
-
-
-# %%
-#| export assembler
-def store(a, value, array, *indices):
-    """Store a value into array[indices]."""
-    position, places, lanes = place(a, array, indices)
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    (register,), wide = together(a, value, lanes=lanes)
-    if wide > lanes:
-        raise TypeError(f"{a.name}: a value of {wide} lanes does not fit one place of {array}; take its total")
-    address = a.write(f"getelementptr {a.real}, ptr {a.words['array', array.name]}, {laned('i64', places)} {position}")
-    if lanes == 1:
-        return a.emit(f"store {a.real} {register}, ptr {address}")
-    name, where = "store" if places == 1 else "scatter", f"{laned('ptr', places)} align {a.dtype.itemsize} {address}"
-    a.emit(f"call void @llvm.masked.{name}(<{lanes} x {a.real}> {register}, {where}, <{lanes} x i1> {a.mask})")
-
-
-# %% [markdown]
-# One thing lives longer than one turn of a loop: a **sum** is a register that starts at 0.0 and grows. With lanes there are
-# several partial sums, added at the end: another order, so float32 results differ in their last bits.
-
-
-# %%
-#| export assembler
-class Sum:
-    """A running sum: starts at 0.0, grows with `+=`, one partial sum a lane. `total()` adds the lanes."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.kind = a, a.scope, laned(a.real, a.lanes)
-        self.slot = a.slot(self.kind)
-        a.emit(f"store {self.kind} zeroinitializer, ptr {self.slot}")
-
-    def value(self):
-        """What has been added up so far, one number a lane."""
-        a = live(self.a, self).a
-        return Value(a, a.write(f"load {self.kind}, ptr {self.slot}"), a.lanes)
-
-    def __iadd__(self, term):
-        a, old = self.a, self.value()
-        if a.lanes > 1 and not a.mask and getattr(term, "lanes", 1) == 1:  # counts once, not once in each lane
-            term = a.write(f"insertelement {self.kind} zeroinitializer, {a.real} {numeric(a, term)}, i32 0")
-            term = Value(a, term, a.lanes)
-        grown = (old + term).register
-        if a.mask:  # masked lanes keep their sum
-            grown = a.write(f"select <{a.lanes} x i1> {a.mask}, {self.kind} {grown}, {self.kind} {old.register}")
-        a.emit(f"store {self.kind} {grown}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        """The sum as one number."""
-        a, value = self.a, self.value()
-        if value.lanes == 1:
-            return value
-        how, terms = "reassoc " * bool(a.flags), f"{a.real} 0.0, {self.kind} {value.register}"
-        return Value(a, a.write(f"call {how}{a.real} @llvm.vector.reduce.fadd({terms})"))
-
-
-# %% [markdown]
-# A loop is a counter and a jump backwards, as in the listing above: a `test` block with the `phi`, a `body`, and an `after`.
-
-
-# %%
-#| export assembler
-@contextmanager
-def loop(a, extent, lanes=1):
-    """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-    if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
-        raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
-    end, n = a.size(extent), len(a.lines)
-    a.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-    a.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
-    a.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-    a.scopes.append((a, n))
-    if lanes == 1:
-        yield Index(a, f"%i{n}", extent)
-    else:
-        first, several = spread(a, "i64", f"%i{n}", 1, lanes), ", ".join(f"i64 {lane}" for lane in range(lanes))
-        each = a.write(f"add <{lanes} x i64> {first}, <{several}>")
-        a.mask = "splat (i1 true)"  # all lanes, in every turn: then a mask costs nothing, on any processor
-        if not end.isdigit() or int(end) % lanes:
-            a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {spread(a, 'i64', end, 1, lanes)}")
-        yield Index(a, each, extent, lanes, first=f"%i{n}")
-        a.mask = None
-    if a.scopes.pop() != (a, n):
-        raise ValueError(f"{a.name}: loops end in the reverse order of their beginnings")
-    a.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
-    a.emit(f"br label %test{n}", f"after{n}:")
-
-
-# %% [markdown]
-# A call hands over a block of 64-bit words: an address for each array, the sizes that were left open, and the numbers.
-
-
-# %%
-#| export assembler
-def word(a, sort, name, kind):
-    """One 64-bit word of the block of arguments that a call hands over: an address, a size or a number."""
-    if not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(f"{a.name}: {name!r} is not the name of a {sort}; expected a word such as 'rows'")
-    if (sort, name) not in a.words:
-        n = len(a.words)
-        a.entry.append(f"  %address{n} = getelementptr i64, ptr %words, i64 {n}")
-        a.entry.append(f"  %word{n} = load {kind}, ptr %address{n}")
-        a.words[sort, name] = f"%word{n}"
-    return a.words[sort, name]
-
-
-# %% [markdown]
-# `word` notes each of them once. Sizes and arrays ask it for theirs.
-
-
-# %%
-#| export assembler
-def size(a, extent):
-    """A size as a register: a positive whole number, or a name."""
-    whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
-    return str(int(extent)) if whole else a.word("size", extent, "i64")
-
-
-def array(a, name, *shape, rows_of=None):
-    """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
-    if name in a.arrays or not shape or ("number", name) in a.words:
-        raise ValueError(f"{a.name}: array {name!r} needs a shape, and a name of its own")
-    for size in shape if rows_of is None else (*shape, rows_of):
-        a.size(size)
-    a.word("array", name, "ptr")
-    a.arrays[name] = Array(name, shape, rows_of)
-    return a.arrays[name]
-
-
-# %% [markdown]
-# And what a program computes with besides arrays: numbers, and sizes as numbers.
-
-
-# %%
-#| export assembler
-def number(a, name):
-    """A number that each call hands over, such as a learning rate."""
-    if name in a.arrays:
-        raise ValueError(f"{a.name}: number {name!r} needs a name of its own")
-    return Value(a, a.word("number", name, a.real))
-
-
-def count(a, what):
-    """A size, or an index, as a number to compute with."""
-    register, lanes = (index(a, what).register, what.lanes) if isinstance(what, Index) else (a.size(what), 1)
-    return Value(a, a.write(f"sitofp {laned('i64', lanes)} {register} to {laned(a.real, lanes)}"), lanes)
-
-
-# %% [markdown]
-# The assembler itself only holds the pieces together.
-
-
-# %%
-#| export assembler
-class Assembler:
-    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
+class _Paper:
+    """A program as it is being written: its lines, the loops that are open, and what a call will hand over."""
 
     def __init__(self, name, dtype, lanes=None):
         if np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
         self.name, self.dtype, single = name, np.dtype(dtype), np.dtype(dtype) == np.float32
-        self.real, self.flags = REAL[self.dtype], FAST if single else ""
+        self.real, self.flags = REAL[self.dtype], _FAST * single
         self.lanes = lanes or (host_lanes() if single else 1)
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
@@ -1237,7 +1000,7 @@ class Assembler:
         return register
 
     def slot(self, kind):
-        """A place for one value that changes: the address of memory on the stack, which LLVM turns into a register."""
+        """A place for one value that changes: memory on the stack, which LLVM turns into a register."""
         self.entry.append(f"  %slot{len(self.entry)} = alloca {kind}")
         return f"%slot{len(self.entry) - 1}"
 
@@ -1248,65 +1011,193 @@ class Assembler:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
 
-    def sum(self):
-        return Sum(self)
+    def word(self, sort, name, kind):
+        """The register of a word of the block: an "array" (its address), a "size" or a "number"."""
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"{self.name}: {name!r} is not the name of a {sort}; expected a word such as 'rows'")
+        if (sort, name) not in self.words:
+            n = len(self.words)
+            self.entry.append(f"  %address{n} = getelementptr i64, ptr %words, i64 {n}")
+            self.entry.append(f"  %word{n} = load {kind}, ptr %address{n}")
+            self.words[sort, name] = f"%word{n}"
+        return self.words[sort, name]
 
-    def text(self):
-        """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
-        aligned = " nounwind alignstack(64)" * (self.lanes > 1)
-        start = [f"define void @program(ptr %words){aligned} {{", "entry:", *self.entry, "  br label %start", "start:"]
-        return "\n".join([*start, *self.lines, "  ret void", "}", ""])
+    def size(self, extent):
+        """A size as a register: a positive whole number, or a name."""
+        whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
+        return str(int(extent)) if whole else self.word("size", extent, "i64")
+
+    def array(self, name, *shape, rows_of=None):
+        """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
+        if name in self.arrays or not shape or ("number", name) in self.words:
+            raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
+        for size in shape if rows_of is None else (*shape, rows_of):
+            self.size(size)
+        self.word("array", name, "ptr")
+        self.arrays[name] = Array(name, shape, rows_of)
+        return self.arrays[name]
+
+    def number(self, name):
+        """A number that each call hands over, such as a learning rate."""
+        if name in self.arrays:
+            raise ValueError(f"{self.name}: number {name!r} needs a name of its own")
+        return Value(self, self.word("number", name, self.real))
+
+    def count(self, what):
+        """A size, or an index, as a number to compute with."""
+        index = _index(self, what) if isinstance(what, Index) else Index(self, self.size(what), what)
+        kinds = _laned("i64", index.lanes), _laned(self.real, index.lanes)
+        return Value(self, self.write(f"sitofp {kinds[0]} {index.register} to {kinds[1]}"), index.lanes)
+
+
+# %% [markdown]
+# Loads and stores are as before, but with a place that was checked. (What they do for several lanes at once is folded.)
+
+
+# %%
+#| export assembler
+class _Moves(_Paper):
+    """Loads and stores."""
+
+    def load(self, array, *indices):
+        """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
+        position, places, lanes = _place(self, array, indices)
+        kind, pointer = "i64" if array.rows_of else self.real, self.words["array", array.name]
+        if lanes > 1:
+            register = _load_lanes(self, kind, pointer, position, places, lanes)
+        else:
+            address = self.write(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+            register = self.write(f"load {kind}, ptr {address}")
+        return Index(self, register, array.rows_of, lanes) if array.rows_of else Value(self, register, lanes)
+
+    def store(self, value, array, *indices):
+        """Store a value into array[indices]."""
+        position, places, lanes = _place(self, array, indices)
+        register, pointer = _to_store(self, value, array, lanes), self.words["array", array.name]
+        position = f"{_laned('i64', places)} {position}"
+        address = self.write(f"getelementptr {self.real}, ptr {pointer}, {position}")
+        if lanes > 1:
+            return _store_lanes(self, register, address, places, lanes)
+        self.emit(f"store {self.real} {register}, ptr {address}")
+
+
+# %% tags=["hide-input"]
+#| export assembler
+def _load_lanes(a, kind, pointer, position, places, lanes):
+    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
+    vector, size = _laned(kind, lanes), 8 if kind == "i64" else a.dtype.itemsize
+    if places == 1:
+        address = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {position}")
+        masks = f"<{lanes} x i1> {a.mask}, {vector} zeroinitializer"
+        return a.write(f"call {vector} @llvm.masked.load(ptr align {size} {address}, {masks})")
+    several, register = _laned("i64", lanes), "poison"  # a masked lane reads element 0
+    position = a.write(f"select <{lanes} x i1> {a.mask}, {several} {position}, {several} zeroinitializer")
+    for lane in range(lanes):
+        one = a.write(f"extractelement {several} {position}, i32 {lane}")
+        one = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {one}")
+        one = a.write(f"load {kind}, ptr {one}")
+        register = a.write(f"insertelement {vector} {register}, {kind} {one}, i32 {lane}")
+    return register
+
+
+def _store_lanes(a, register, address, places, lanes):
+    """Store all lanes that are not masked: side by side, or each at its own place."""
+    name, where = "store" if places == 1 else "scatter", f"{_laned('ptr', places)} align {a.dtype.itemsize} {address}"
+    a.emit(f"call void @llvm.masked.{name}(<{lanes} x {a.real}> {register}, {where}, <{lanes} x i1> {a.mask})")
+
+
+def _to_store(a, value, array, lanes):
+    """The register of what is to be stored. Raises TypeError where it does not fit its place."""
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    (register,), wide = _together(a, value, lanes=lanes)
+    if wide > lanes:
+        raise TypeError(f"{a.name}: a value of {wide} lanes does not fit one place of {array}; take its total")
+    return register
+
+
+# %% [markdown]
+# Last, the loop, which you know: test, body, after. Its blocks are numbered, so that there may be several. `assemble()` gives a
+# `Program`, which is called with buffers by name. (It is folded, with its checks: dtypes, shapes, the reach of every index,
+# that every row number is a row. Whatever could go wrong in memory is found before the first instruction runs.)
+
+
+# %%
+#| export assembler
+class Assembler(_Moves):
+    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
+
+    @contextmanager
+    def loop(self, extent, lanes=1):
+        """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
+        end, n = _end_of(self, extent, lanes), len(self.lines)
+        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
+        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
+        self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
+        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+        self.scopes.append((self, n))
+        yield Index(self, f"%i{n}", extent) if lanes == 1 else _counters(self, f"%i{n}", extent, end)
+        if lanes > 1:
+            self.mask = None
+        if self.scopes.pop() != (self, n):
+            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
+        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+        self.emit(f"br label %test{n}", f"after{n}:")
+
+    def sum(self):
+        """A running sum, which starts at 0.0."""
+        return Sum(self)
 
     def assemble(self):
         """End the program and turn it into machine code."""
         return Program(self)
 
-    load, store, loop, word, size, array, number, count = load, store, loop, word, size, array, number, count
-
-
-# %% [markdown]
-# Now `load` can be seen at work. Rows of three numbers lie one behind the other, so `x[1, 2]` has the place 1 · 3 + 2:
-
-# %%
-a = Assembler("peek", "f8")
-x = a.array("x", "rows", 3)
-print(x, "-", a.load(x, 1, 2))
-print("\n".join(a.lines))
-
-# %% [markdown]
-# A multiplication, an addition, an address, a load. (A number for the row was already known, so LLVM will compute the place before
-# the program runs.)
-#
-# Last, the finished program. To call it we hand over buffers by name. Everything that could go wrong in memory is
-# checked before the first instruction runs: dtypes, shapes, the reach of every index, and that every row number is a row.
-# Row numbers are looked at once: the buffer gets a copy of them that cannot be changed any more. (These checks are folded, and may
-# be skipped; we shall see them refuse.)
-
 
 # %% tags=["hide-input"]
 #| export assembler
-def memory_of(name, array, buffer, dtype, sizes):
+def _end_of(a, extent, lanes):
+    """The register of a loop's end. Raises ValueError where no such loop can begin."""
+    if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
+        raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
+    return a.size(extent)
+
+
+def _counters(a, first, extent, end):
+    """The counters of one turn, a lane each. Lanes past the end are masked: what they compute is never kept."""
+    lanes = a.lanes
+    each = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
+    each = a.write(f"add <{lanes} x i64> {_spread(a, 'i64', first, 1, lanes)}, {each}")
+    a.mask = "splat (i1 true)"  # all lanes, in every turn: then a mask costs nothing, on any processor
+    if not end.isdigit() or int(end) % lanes:
+        a.mask = a.write(f"icmp slt <{lanes} x i64> {each}, {_spread(a, 'i64', end, 1, lanes)}")
+    return Index(a, each, extent, lanes, first=first)
+
+
+def _text(a):
+    """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
+    how = " nounwind alignstack(64)" * (a.lanes > 1)
+    if a.flags and not any("imum(" in line for line in a.lines):  # maximum and minimum promise which zero they give
+        how += ' "no-signed-zeros-fp-math"="true"'  # without that promise a relu is one instruction
+    start = [f"define void @program(ptr %words){how} {{", "entry:", *a.entry, "  br label %start", "start:"]
+    return "\n".join([*start, *a.lines, "  ret void", "}", ""])
+
+
+def _memory_of(program, array, buffer, sizes):
     """The memory of a buffer, if it is what this array expects. Named sizes are learned on the way."""
     data = buffer.data if isinstance(buffer, Buffer) and buffer.device.kind == "cpu" else None
     if not isinstance(data, np.ndarray):
-        raise TypeError(f"{name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
-    dtype = np.dtype(np.int64) if array.rows_of else dtype
+        raise TypeError(f"{program.name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
+    dtype = np.dtype(np.int64) if array.rows_of else program.dtype
     fits = data.dtype == dtype and data.flags.c_contiguous and data.ndim == len(array.shape)
     for size, found in zip(array.shape, data.shape):
         fits = fits and found == (sizes.setdefault(size, found) if isinstance(size, str) else size)
     if not fits:
-        known = f" with {sizes}" if sizes else ""
-        raise ValueError(f"{name}: {array.name} is {data.shape} {data.dtype}; expected {array} {dtype}{known}")
+        given, wanted = f"{data.shape} {data.dtype}", f"{array} {dtype}" + f" with {sizes}" * bool(sizes)
+        raise ValueError(f"{program.name}: {array.name} is {given}; expected {wanted}")
     return data
 
 
-# %% [markdown]
-# Row numbers are data, so their reach is known only when they are there. And a number goes over as its bits.
-
-
-# %%
-#| export assembler
-def check_rows(name, array, buffer, data, limit):
+def _check_rows(program, array, buffer, data, limit):
     """These row numbers, if all lie in [0, limit), in memory that nobody else can change any more."""
     if not buffer.rows or buffer.rows[0] is not data:
         data = buffer.data = data.copy()
@@ -1314,57 +1205,56 @@ def check_rows(name, array, buffer, data, limit):
         buffer.rows = data, *((int(data.min()), int(data.max())) if data.size else (0, -1))
     _, low, high = buffer.rows
     if low < 0 or high >= limit:
-        raise IndexError(f"{name}: {array.name} holds row {low if low < 0 else high}; there are {limit} rows")
+        wrong = low if low < 0 else high
+        raise IndexError(f"{program.name}: {array.name} holds row {wrong}; there are {limit} rows")
     return data
 
 
-def as_word(program, name, number):
+def _as_word(program, name, number):
     """A number as the 64-bit word that hands it over."""
     if not isinstance(number, numbers.Real):
         raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
     return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
 
 
-# %% [markdown]
-# `bind` does all that, and gives back a call that can be made many times.
+def _checked(program, given):
+    """({array: its memory}, {size: what it is here}), if these buffers and numbers are what the program takes."""
+    name, arrays, sizes = program.name, program.arrays, {}
+    names = [word for sort, word in program.words if sort != "size"]
+    if wrong := set(names) ^ set(given):
+        raise TypeError(f"{name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
+    memory = {key: _memory_of(program, array, given[key], sizes) for key, array in arrays.items()}
+    if len(devices := {given[key].device.name for key in memory}) > 1:
+        raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
+    for key in (key for key in arrays if arrays[key].rows_of):
+        limit = sizes.get(arrays[key].rows_of, arrays[key].rows_of)
+        memory[key] = _check_rows(program, arrays[key], given[key], memory[key], limit)
+    for reached in program.reaches:
+        _check_reach(name, *reached, sizes)
+    return memory, sizes
 
 
-# %%
-#| export assembler
 class Program:
     """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
 
     def __init__(self, a):
         if len(a.scopes) != 1:
-            raise ValueError(f"{a.name}: " + ("a loop has not ended" if a.scopes else "it is assembled already"))
+            raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
+        known = {size for array in a.arrays.values() for size in array.shape}
+        if lost := [name for sort, name in a.words if sort == "size" and name not in known]:
+            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
         a.scopes.clear()
         self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, dict(a.arrays), list(a.words)
-        self.reaches, known = list(dict.fromkeys(a.reaches)), {size for x in a.arrays.values() for size in x.shape}
-        if lost := [name for sort, name in self.words if sort == "size" and name not in known]:
-            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
-        self.text = a.text()
+        self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
         self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
     def bind(self, **given):
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
-        names = [name for sort, name in self.words if sort != "size"]
-        if wrong := set(names) ^ set(given):
-            raise TypeError(f"{self.name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
-        sizes, memory = {}, {}
-        for name, array in self.arrays.items():
-            memory[name] = memory_of(self.name, array, given[name], self.dtype, sizes)
-        if len(devices := {given[name].device.name for name in memory}) > 1:
-            raise ValueError(f"{self.name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
-        for name, array in self.arrays.items():
-            if array.rows_of:
-                limit = sizes.get(array.rows_of, array.rows_of)
-                memory[name] = check_rows(self.name, array, given[name], memory[name], limit)
-        for reached in self.reaches:
-            check_reach(self.name, *reached, sizes)
+        memory, sizes = _checked(self, given)
         words = {("array", name): data.ctypes.data for name, data in memory.items()}
         words |= {("size", name): size for name, size in sizes.items()}
-        words |= {("number", name): as_word(self, name, given[name]) for name in set(given) - set(memory)}
+        words |= {("number", k): _as_word(self, k, given[k]) for k in given.keys() - memory.keys()}
         block = (ctypes.c_int64 * len(self.words))(*(words[word] for word in self.words))
 
         def launch():
@@ -1379,337 +1269,57 @@ class Program:
         """Check everything and run."""
         self.bind(**given)()
 
-    def listing(self):
-        """This processor's instructions, without the directives and comments of LLVM's printer."""
-        target = target_machine()
-        return trimmed(target.emit_assembly(optimised(self.text, target)))
-
 
 # %% [markdown]
-# ### The first program again
-#
-# `y = x·x` for any number of rows:
+# The first program again, for any number of rows:
 
 # %%
-a = Assembler("square", "f8")
+a = Assembler("first", "f8")
 x, y = a.array("x", "rows"), a.array("y", "rows")
 with a.loop("rows") as i:
     v = a.load(x, i)
-    a.store(v * v, y, i)
-square = a.assemble()
+    a.store(v * v + v, y, i)
+first = a.assemble()
 
-here, out = cpu.put(np.arange(5.0)), cpu.alloc((5,), "f8")
-square(x=here, y=out)
+here, out = cpu.put(np.arange(3.0, 8.0)), cpu.alloc((5,), "f8")
+first(x=here, y=out)
 out.numpy()
 
 # %% [markdown]
-# Four lines wrote the text below, and it is nearly the text from above. The difference: it takes one argument, the block of
-# words.
+# Four lines wrote the text below. It is the text from above, with numbered blocks and one argument, the block of words.
 
 # %%
-print(square.text)
+print(first.text)
 
 # %% [markdown]
-# And what could go wrong is an error, when the program is written or when it is called. Here are a column that is not there,
-# a value whose loop has ended, and an array too short:
+# And what could go wrong is an error now, when the program is written or when it is called. Here are a column that is not
+# there, a value whose loop has ended, and an array too short:
 
 # %%
 a = Assembler("wrong", "f8")
 x, out = a.array("x", "rows", 3), a.array("out", 1)
 with a.loop("rows") as i:
     v = a.load(x, i, 0)
-for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: square(x=here, y=cpu.alloc((4,), "f8"))):
+for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: first(x=here, y=cpu.alloc((4,), "f8"))):
     try:
         attempt()
     except (IndexError, ValueError) as error:
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# ## Measure your machine (12 min)
-#
-# We can write programs now, so we can ask the machine itself. Timing has rules. Take the clock that counts only this
-# thread's work, so that a busy neighbour does not count. Repeat, and take the **median**: one interruption spoils a mean.
-
-# %%
-#| export roofline
-"""Time has a floor: how fast this machine loads, computes and calls, measured by programs of our own."""
-
-import functools
-import statistics
-import sys
-import time
-
-
-def seconds(run, repeats=7):
-    """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
-    clock, times = time.perf_counter if sys.platform == "win32" else time.thread_time, []
-    for _ in range(repeats):
-        start = clock()
-        run()
-        times.append(clock() - start)
-    return statistics.median(times)
-
-
-# %% [markdown]
-# ### How far away is memory?
-#
-# To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds
-# the number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can
-# be guessed ahead. The program walks along it. Where it stands must outlive a turn of the loop, so it is kept in a slot, as a
-# sum keeps its number; these lines of LLVM we write ourselves.
-
-
-# %%
-#| export roofline
-@functools.cache
-def chase_program(steps):
-    """Walk along a chain of row numbers."""
-    a = Assembler("chase", "f8")
-    chain, start, out = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n"), a.array("out", 1)
-    slot, first = a.slot("i64"), a.load(start, 0)
-    a.emit(f"store i64 {first.register}, ptr {slot}")
-    with a.loop(steps):
-        here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
-        a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
-    a.store(a.count(Index(a, a.write(f"load i64, ptr {slot}"), "n")), out, 0)
-    return a.assemble()
-
-
-def measure_latency(device, nbytes, steps=2**15):
-    """Seconds of one load that waits for the one before, at random places in `nbytes` of memory."""
-    draw, stride = np.random.default_rng(0), LINE // 8
-    order = draw.permutation(nbytes // LINE) * stride
-    chain = np.zeros(nbytes // 8, np.int64)
-    chain[order] = np.roll(order, -1)
-    chain, out, program = device.put(chain), device.alloc((1,), "f8"), chase_program(steps)
-    starts = [device.put(order[i : i + 1]) for i in draw.integers(0, len(order), 7)]  # not twice the same way
-    walks = iter([program.bind(chain=chain, start=start, out=out) for start in starts])
-    return seconds(lambda: next(walks)()) / steps
-
+# One thing more must stand before the two tasks: the second needs eˣ and log x. A library's functions differ from machine to
+# machine in the last bit, so the course has its own, written once, with the operators that you know. They run on Python's
+# floats and on values. (They are folded; `more/01_exp_and_log` takes them apart.)
 
 # %% tags=["hide-input"]
-checks.predict(
-    "A load waits for the one before. How many times as long does it take when the chain fills 256 MiB, not 4 KiB?",
-    slider=(1, 1000),
-    answer=(40, 250),
-    because="4 KiB stay in the cache beside the core, a few turns of its clock away. 256 MiB fit into no cache of most "
-    "machines, so nearly every load goes out to the memory chips. How far away these are differs from machine to machine: "
-    "the next cell measures yours.",
-)
-
-# %% tags=["nbval-ignore-output"]
-sizes = [2**k for k in range(12, 29)]
-figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], figures.host_caches())
-
-# %% [markdown]
-# Each step of the staircase is a **cache**: a small memory close to the core that keeps copies of the lines used last. What
-# does not fit into it comes from the next one, which is larger and farther away. At the very right even finding the place
-# takes time: the processor must look up where in the chips a page of memory lies
-# ([Drepper, 2007](https://www.akkadia.org/drepper/cpumemory.pdf) tells the whole story).
-#
-# A line of 64 bytes holds sixteen float32. Use all sixteen or one of them: the cost is the same.
-
-# %% tags=["hide-input"]
-checks.predict(
-    "A matrix of 8192 × 8192 float32 lies row after row. We add it up row by row, then column by column. "
-    "How many times as long does the second take?",
-    slider=(1, 50, 1),
-    answer=(3, 30),
-    because="A column touches a new line with every number and leaves the other fifteen unused. The rows are 2^15 bytes "
-    "apart, so these lines also compete for the same few places of the cache. How many places there are depends on the machine.",
-)
-
-# %% tags=["nbval-ignore-output"]
-x = np.ones((8192, 8192), "f4")
-
-
-def add_up(lines):
-    return seconds(lambda: [line.sum() for line in lines], repeats=3)
-
-
-by_rows, by_columns = add_up(x), add_up(x.T)
-print(f"by rows {by_rows * 1e3:.0f} ms, by columns {by_columns * 1e3:.0f} ms: {by_columns / by_rows:.1f} times as long")
-del x
-
-# %% [markdown]
-# ### How much can it read?
-#
-# Loads that do not wait for each other overlap. So another number tells how fast a program can stream through memory: the
-# **bandwidth**. This program reads everything, 16 lanes at a time or however many there are, in eight independent sums.
-
-
-# %%
-#| export roofline
-@functools.cache
-def read_program(sums=8):
-    """Add up an array, several times over, in independent sums."""
-    a = Assembler("read", "f4")
-    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")  # its length says how often
-    with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
-        totals = [a.sum() for _ in range(sums)]
-        with a.loop("passes"), a.loop("blocks") as i:
-            for k, total in enumerate(totals):
-                total += a.load(x, i, k, lane)
-        a.store(sum((total.total() for total in totals), 0.0), out, 0)
-    return a.assemble()
-
-
-def measure_bandwidth(device, nbytes=2**28):
-    """Bytes a second that one core reads, over and over, from that many bytes of memory (default: beyond the caches)."""
-    program, passes = read_program(), max(1, 2**27 // nbytes)
-    _, sums, lanes = program.arrays["x"].shape
-    x = device.put(np.ones((nbytes // 4 // sums // lanes, sums, lanes), "f4"))
-    return passes * x.spec.nbytes / seconds(program.bind(x=x, out=device.alloc((passes,), "f4")))
-
-
-MEASURES["bandwidth"] = measure_bandwidth
-
-# %% tags=["nbval-ignore-output"]
-figures.bandwidths(sizes, [measure_bandwidth(cpu, size) for size in sizes], figures.host_caches())
-
-# %% [markdown]
-# ### How fast does it compute?
-#
-# An addition takes a few turns of the processor's clock, but a core can begin one or two in every turn, if they do not need
-# each other's results. So the speed depends on how many sums the program keeps going at once. This one does nothing but
-# multiply and add, in registers.
-
-
-# %%
-#| export roofline
-@functools.cache
-def peak_program(sums, turns):
-    """Multiply and add in every lane of so many independent sums, without touching memory."""
-    a = Assembler("peak", "f4")
-    factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
-    totals = [a.sum() for _ in range(sums)]
-    with a.loop(turns):
-        for total in totals:
-            total += total.value() * factor  # the numbers stay 0.0: only the time matters
-    a.store(sum((total.total() for total in totals), 0.0), out, 0)
-    return a.assemble()
-
-
-def measure_sums(device, sums, turns=200_000):
-    """float32 operations a second of one core that keeps so many independent sums going."""
-    program, one = peak_program(sums, turns), device.put(np.ones(1, "f4"))
-    return 2 * sums * host_lanes() * turns / seconds(program.bind(factor=one, out=device.alloc((1,), "f4")))
-
-
-MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
-
-# %% tags=["hide-input"]
-checks.predict(
-    "One sum against twelve independent sums, the same instruction: how many times as many operations a second?",
-    slider=(1, 12, 1),
-    answer=(4, 12),
-    because="One sum alone waits for its own last addition, about four turns of the clock. A core that begins one in every "
-    "turn gains 4 times, one that begins two gains 8, and Apple's large cores begin four.",
-)
-
-# %% tags=["nbval-ignore-output"]
-counts = list(range(1, 17))
-figures.accumulators(counts, [measure_sums(cpu, count) for count in counts])
-
-# %% [markdown]
-# How long each instruction of a processor takes, and how many a core begins in a turn, is measured and listed by
-# [Fog, "Instruction tables"](https://www.agner.org/optimize/instruction_tables.pdf) for Intel's and AMD's, and by
-# [Johnson, "Apple M1 Microarchitecture"](https://dougallj.github.io/applecpu/firestorm.html) for Apple's.
-#
-# The plateau is the **peak** for these instructions. Each sum of the record is one chain: its additions cannot share lanes,
-# and cannot overlap. (Different sums still can.) That is the price of strictness in float64, and why float32 may reorder.
-#
-# ### What does a call cost?
-#
-# Last, the call itself: from Python into a program that does next to nothing, and back.
-
-
-# %%
-#| export roofline
-def measure_launch(device, calls=1000):
-    """Seconds that one call of a bound program takes when there is nothing to do."""
-    a = Assembler("nothing", "f4")
-    a.store(0.0, a.array("out", 1), 0)
-    call = a.assemble().bind(out=device.alloc((1,), "f4"))
-    return seconds(lambda: [call() for _ in range(calls)]) / calls
-
-
-MEASURES["launch_time"] = measure_launch
-
-# %% [markdown]
-# Now the pool can say what it is:
-
-# %% tags=["nbval-ignore-output"]
-pool(cpus=2)
-
-# %% [markdown]
-# ### The roofline
-#
-# How fast *can* a program be? If it does many operations on each byte, the peak bounds it; if few, the bandwidth.
-# Operations per byte on one axis, operations per second on the other: the bound looks like a roof. We put two programs
-# under it that multiply two 240 × 240 matrices. Both do the same additions. The second keeps eight rows, so eight sums,
-# going at once.
-
-
-# %%
-def matmul_program(size, rows):
-    a, blocks = Assembler("matmul", "f4"), size // rows
-    x, w, y = a.array("x", blocks, rows, size), a.array("w", size, size), a.array("y", blocks, rows, size)
-    with a.loop(blocks) as block, a.loop(size, a.lanes) as j:
-        sums = [a.sum() for _ in range(rows)]
-        with a.loop(size) as k:
-            for r, s in enumerate(sums):
-                s += a.load(x, block, r, k) * a.load(w, k, j)
-        for r, s in enumerate(sums):
-            a.store(s.value(), y, block, r, j)
-    return a.assemble()
-
-
-# %% [markdown]
-# `rows` says how many rows, so how many sums, it keeps going. Each sum has a lane for each of the neighbouring columns `j`.
-
-# %%
-n, draw = 240, np.random.default_rng(0)
-matrices = [draw.standard_normal((n, n), "f4") for _ in range(2)]
-points = []
-for rows in (1, 8):
-    x, w = matrices
-    x, w, y = cpu.put(x.reshape(-1, rows, n)), cpu.put(w), cpu.alloc((n // rows, rows, n), "f4")
-    run = matmul_program(n, rows).bind(x=x, w=w, y=y)
-    points.append((f"matmul, {rows} row{'s' * (rows > 1)}", 2 * n**3, 3 * 4 * n**2, seconds(run)))
-    print(
-        f"{rows} at once: equal to NumPy's, nearly:",
-        np.allclose(y.numpy().reshape(n, n), matrices[0] @ matrices[1], atol=1e-3),
-    )
-
-# %% tags=["nbval-ignore-output"]
-figures.roofline(cpu.peak, cpu.bandwidth, points)
-
-# %% [markdown]
-# The picture says what to do. A point far below the flat part of the roof computes too slowly: more independent work. A point
-# at the slope moves too many bytes: fewer of them. A point above the slope reads from a cache, which has a steeper roof
-# of its own. These three matrices fit into a cache. Level 2 takes larger ones, which do not fit, to the same height.
-
-# %% [markdown]
-# ## exp and log, by hand (8 min)
-#
-# The second task needs eˣ and log x. Processors have no fast and exact instruction for them. `math.exp` comes from a library,
-# and libraries differ in the last bit. So the course writes its own, once, and *every* level runs that one source: on
-# Python's floats, in programs of the assembler, in kernels.
-#
-# The source needs a few small tools. Each works on a Python float, and on a `Value` it writes instructions. `select`
-# chooses; `rint` rounds; `scaled` and `exponent` change and read the exponent in the bits of a float, which are sign, exponent
-# and fraction ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)).
-
-# %%
 #| export elementary
 """exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
 
 import struct
 
-SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+_SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
-FORMAT = {SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
@@ -1726,48 +1336,16 @@ def sqrt(x):
     return math.nan if x < 0.0 else math.sqrt(x)
 
 
-# %% [markdown]
-# The larger and the smaller of two numbers sound simple. Two cases ask for a decision: 0.0 and -0.0 are equal, and nothing is
-# larger than NaN.
-
-
-# %%
-#| export elementary
-def maximum(x, y):
-    """The larger of two numbers: of 0.0 and -0.0 the first, and NaN if either is."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("maximum", x, y)
-    if x == y == 0.0 or x != x or y != y:
-        return x + y
-    return x if x > y else y
-
-
-def minimum(x, y):
-    """The smaller of two numbers: of 0.0 and -0.0 the second, and NaN if either is."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("minimum", x, y)
-    if x == y == 0.0 or x != x or y != y:
-        return -(-x - y)
-    return x if x < y else y
-
-
-# %% [markdown]
-# The last two tools reach into the bits. A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is
-# shifted to its place. Read the first half of each: it is for Python's floats. The second half writes the same as instructions.
-
-
-# %%
-#| export elementary
 def scaled(x, n):
     """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
         for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
-    a, (whole, fraction, bias, _) = n.a, FORMAT[n.a.dtype]
-    real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
-    both = a.write(f"fptosi {real} {numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
-    one, shift = (spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
+    a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
+    real, kind = _laned(a.real, n.lanes), _laned(whole, n.lanes)
+    both = a.write(f"fptosi {real} {_numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
+    one, shift = (_spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
     half = a.write(f"ashr {kind} {both}, {one}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
         bits = a.write(f"shl {kind} {part}, {shift}")
@@ -1775,44 +1353,21 @@ def scaled(x, n):
     return x
 
 
-# %%
-scaled(1.5, 3)
-
-# %% [markdown]
-# The way back: shift the fraction away, and what is left is the exponent. The bits of √½ are taken off first, so that
-# the cut lies at √½ and not at 1, and x / 2ᵉ is close to 1 on both sides.
-
-
-# %%
-#| export elementary
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - FORMAT[DOUBLE][-1] >> 52)
-    a, (whole, fraction, _, root) = x.a, FORMAT[x.a.dtype]
-    real, kind = laned(a.real, x.lanes), laned(whole, x.lanes)
-    root, shift = (spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
-    bits = a.write(f"bitcast {real} {numeric(a, x)} to {kind}")
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[DOUBLE][-1] >> 52)
+    a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
+    real, kind = _laned(a.real, x.lanes), _laned(whole, x.lanes)
+    root, shift = (_spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
+    bits = a.write(f"bitcast {real} {_numeric(a, x)} to {kind}")
     bits = a.write(f"sub {kind} {bits}, {root}")
     bits = a.write(f"ashr {kind} {bits}, {shift}")
     return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
 
 
-# %%
-exponent(12.0)
-
-# %% [markdown]
-# 12 is 2⁴ · 0.75, and 0.75 lies between √½ and √2. Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ
-# = 2ⁿ·eʳ, and for a small r a polynomial is as exact as the format. `log 2` is split into a short number and a rest, so that
-# n times the short one is exact. The scheme and the float32 split are from [Cephes](https://www.netlib.org/cephes/), the
-# float64 split from [fdlibm](https://www.netlib.org/fdlibm/). The float64 polynomial is the series itself, 1/k!. The float32
-# polynomial is the one of degree 6 whose largest relative error is smallest: the series would need a degree more.
-
-
-# %%
-#| export elementary
-def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
-    """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite."""
+def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+    """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
@@ -1827,38 +1382,20 @@ def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
     return exp
 
 
-# %% [markdown]
-# The numbers for both formats:
-
-
-# %%
-#| export elementary
 EXP = {
-    DOUBLE: make_exp(
+    DOUBLE: _make_exp(
         *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
     ),
-    SINGLE: make_exp(
+    _SINGLE: _make_exp(
         *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
         (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
     ),
 }
 
-# %%
-print(f"{EXP[DOUBLE](1.0):.14f}")
-print(f"{math.e:.14f}")
 
-# %% [markdown]
-# The one for float64 gives the number e, to the last digit that we print. For log x the way back: x = 2ᵉ·(1 + f), so log x =
-# e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest. It is cut into two, the even powers and the odd ones,
-# so that a processor can run both at once. Scheme and float64 numbers: [fdlibm](https://www.netlib.org/fdlibm/), Sun
-# Microsystems, 1993; float32 numbers: FreeBSD's `e_logf.c`, after it. (The cell may be skimmed.)
-
-
-# %%
-#| export elementary
-def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
-    """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
+def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+    """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
 
     infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
 
@@ -1886,18 +1423,13 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     return log
 
 
-# %% [markdown]
-# The numbers of both formats, and the two functions that everybody calls:
-
-# %%
-#| export elementary
 LOG = {
-    DOUBLE: make_log(
+    DOUBLE: _make_log(
         *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
         (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
     ),
-    SINGLE: make_log(
+    _SINGLE: _make_log(
         *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
         (0.24279078841, 0.40000972152),
         (0.28498786688, 0.66666662693),
@@ -1915,36 +1447,228 @@ def log(x):
     return LOG[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
 
 
+# %%
+print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
+
 # %% [markdown]
-# How far are they from the library's? In units of the last place, over ten thousand random numbers:
+# ## The line as a program (20 min)
+#
+# First the smallest piece: the predictions of a line. One loop over rows; in it, the sum of the record, then the bias. `dot`
+# is the one from above. On Python's numbers it computed. On values it writes.
 
 # %%
-import math
-import random
+a = Assembler("predictions", "f8")
+x, w, b = a.array("x", "rows", 2), a.array("w", 2, 1), a.array("b", 1, 1)
+out = a.array("out", "rows", 1)
+with a.loop("rows") as r:
+    row = [a.load(x, r, k) for k in range(2)]
+    a.store(dot(row, [a.load(w, k, 0) for k in range(2)]) + a.load(b, 0, 0), out, r, 0)
+predictions, answers = a.assemble(), cpu.alloc((400, 1), "f8")
 
-draw = random.Random(1).uniform
-for f, library, low, high in ((exp, math.exp, -700, 700), (log, math.log, 1e-7, 2)):
-    away = [abs(f(x) - library(x)) / math.ulp(library(x)) for x in (draw(low, high) for _ in range(10_000))]
-    print(f"{f.__name__}: at most {max(away):.0f}")
-print([exp(x) for x in (math.inf, -math.inf, math.nan, 0.0)], [log(x) for x in (math.inf, 0.0, -1.0, 5e-324)])
+on_cpu = dict(x=cpu.put(task.x), w=cpu.put(task.weights[0]), b=cpu.put(task.weights[1]))
+predictions(out=answers, **on_cpu)
+print(answers.numpy()[:3].ravel().round(4))
 
 # %% [markdown]
-# Never more than one, where the library's own last digit may be the wrong one. And infinities, NaN, zero and the smallest
-# number are right.
+# `dot` is a Python function that runs while the program is *written*. In the machine there is no `dot` and no call: only two
+# multiplications and three additions for each row.
+#
+# Next, the loss of ten rows. A batch is a list of row numbers, so a row is found in two steps: load the number, then load
+# what it points to. And the squares must be added up, from turn to turn. A value ends with its turn of the loop. So we need
+# one more thing, a **sum**: a place that outlives the turns. It starts at 0.0, `+=` adds to it, and `total()` is its end.
+
+
+# %%
+#| export assembler
+class Sum:
+    """A running sum: starts at 0.0, grows with `+=`, one partial sum a lane. `total()` adds the lanes."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.kind = a, a.scope, _laned(a.real, a.lanes)
+        self.slot = a.slot(self.kind)
+        a.emit(f"store {self.kind} zeroinitializer, ptr {self.slot}")
+
+    def value(self):
+        """What has been added up so far, one number a lane."""
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {self.kind}, ptr {self.slot}"), a.lanes)
+
+    def __iadd__(self, term):
+        old = self.value()
+        grown = (old + _once(self, term)).register
+        self.a.emit(f"store {self.kind} {_unmasked(self, grown, old)}, ptr {self.slot}")
+        return self
+
+    def total(self):
+        """The sum as one number."""
+        a, value = self.a, self.value()
+        return value if value.lanes == 1 else Value(a, _across(a, self.kind, value.register))
+
 
 # %% [markdown]
-# ## The two tasks on this level (8 min)
+# (Three lines for lanes are folded: a term that is no vector counts once, masked lanes keep their sum, and at the end the
+# lanes are added.)
+
+
+# %% tags=["hide-input"]
+#| export assembler
+def _once(total, term):
+    """A term outside of lanes counts once, not once in each lane: it goes to the first, and 0 to the others."""
+    a = total.a
+    if a.lanes == 1 or a.mask or getattr(term, "lanes", 1) > 1:
+        return term
+    term = a.write(f"insertelement {total.kind} zeroinitializer, {a.real} {_numeric(a, term)}, i32 0")
+    return Value(a, term, a.lanes)
+
+
+def _unmasked(total, grown, old):
+    """What a sum becomes: in masked lanes it stays as it was."""
+    a = total.a
+    if not a.mask:
+        return grown
+    return a.write(f"select <{a.lanes} x i1> {a.mask}, {total.kind} {grown}, {total.kind} {old.register}")
+
+
+def _across(a, kind, register):
+    """The register of the sum over all lanes. In float32 LLVM may add them in the order that is quickest."""
+    order = "reassoc " if a.flags else ""
+    return a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {kind} {register})")
+
+
+# %%
+a = Assembler("loss_of_a_batch", "f8")
+x, y, w, b = a.array("x", "rows", 2), a.array("y", "rows", 1), a.array("w", 2, 1), a.array("b", 1, 1)
+picked, out, loss = a.array("picked", "batch", rows_of="rows"), a.array("out", 1), a.sum()
+with a.loop("batch") as r:
+    i = a.load(picked, r)
+    row = [a.load(x, i, k) for k in range(2)]
+    error = dot(row, [a.load(w, k, 0) for k in range(2)]) + a.load(b, 0, 0) - a.load(y, i, 0)
+    loss += error * error
+a.store(loss.total() / a.count("batch"), out, 0)
+program, answer = a.assemble(), cpu.alloc((1,), "f8")
+
+program(y=cpu.put(task.y), picked=cpu.put(ten), out=answer, **on_cpu)
+print("equal to the record's first loss:", answer.numpy()[0] == record[0])
+
+# %% [markdown]
+# Equal, to the last bit.
 #
-# ### Data
+# ### Your turn: the update
 #
-# Every level has the same function, `linear_regression(x, y, weights, batches, learning_rate)`, and gives back the same
-# kind of result, a `Fit`. Wrong data is refused here, once, for all five levels.
+# One piece is missing: the step itself. A weight moves against its slope, and the learning rate says how far.
+
+
+# %%
+#| export formulas blank descend
+def descend(w, slope, learning_rate):
+    """The weight w after one step against its slope."""
+    ...  # one line
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>Against the slope: where the slope is positive, w becomes smaller.</details>
+# <details><summary>Second hint</summary>How far: the rate times the slope.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def descend(w, slope, learning_rate):
+#     """The weight w after one step against its slope."""
+#     return w - learning_rate * slope
+# ```
+# </details>
+#
+# By hand, w = 1, a slope of 2 and a rate of 0.5 give 0.
+
+# %%
+print(descend(1.0, 2.0, 0.5))  # by hand: 0
+
+# %% [markdown]
+# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `dense` is the
+# sum of the record with a bias, for one unit or several. Each row adds to the sums of the slopes, through your `line_slopes`.
+
 
 # %%
 #| export tasks
 """The two tasks in machine code: one program, one call, any number of steps."""
 
-import functools
+
+def dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
+    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
+
+
+def _line_row(row, target, weights, sums, n):
+    """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
+    (w, b), (dw, db) = weights, sums
+    (prediction,) = dense(row, w, b)  # forward
+    error = prediction - target
+    loss = error * error  # loss
+    slopes, de = line_slopes(error, row, n)  # backward
+    db[0][0] += de
+    for k, slope in enumerate(slopes):
+        dw[k][0] += slope
+    return loss
+
+
+# %% [markdown]
+# Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
+# `descend`. While the rows pass, the weights wait in registers. Four marks, here and above, say which line is which part.
+# (Folded: the weights as lists of registers.)
+
+
+# %% tags=["hide-input"]
+#| export tasks
+def _each_of(array, make):
+    """make(k, j) for each place of an array, as a list of rows."""
+    return [[make(k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
+
+
+def _weight_arrays(a, shapes):
+    """The arrays of the weights [w, b] or [w1, b1, w2, …] of these shapes."""
+    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+
+
+def _load_weights(a, arrays):
+    """Every number of the arrays in a register: each array as a list of rows."""
+    return [_each_of(array, functools.partial(a.load, array)) for array in arrays]
+
+
+def weight_names(weights):
+    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
+    layers = range(1, len(weights) // 2 + 1)
+    return ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in layers for name in "wb"]
+
+
+# %%
+#| export tasks
+def _train_program(name, dtype, shapes, row_step, lanes=None):
+    """A program that trains weights of these shapes: any rows, any batch, any number of steps."""
+    a = Assembler(name, dtype, lanes)
+    x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
+    arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
+    batches = a.array("batches", "steps", "batch", rows_of="rows")
+    n, learning_rate = a.count("batch"), a.number("learning_rate")
+    with a.loop("steps") as step:
+        weights = _load_weights(a, arrays)  # model
+        loss, sums = a.sum(), [_each_of(array, lambda k, j: a.sum()) for array in arrays]
+        with a.loop("batch", a.lanes) as r:
+            i = a.load(batches, step, r)
+            row = [a.load(x, i, k) for k in range(x.shape[1])]
+            loss += row_step(row, a.load(y, i, 0), weights, sums, n)
+        a.store(loss.total() / n, losses, step)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(descend(w[k][j], dw[k][j].total(), learning_rate), array, k, j)
+    return a.assemble()
+
+
+# %% [markdown]
+# The rest is folded: a smaller program that predicts, `_run_programs`, which puts data into memory, calls once and takes the
+# results out, and the checks that refuse wrong data for all five levels. Every level has the same function, and gives back the
+# same kind of result, a `Fit`: its losses, its weights, and `predict`.
+
+# %% tags=["hide-input"]
+#| export tasks
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -1957,14 +1681,7 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
-# %% [markdown]
-# `Fit` is what training returns. Two checks follow, of one array and of inputs. (They and the next cell may be
-# skimmed.)
-
-
-# %%
-#| export tasks
-def check_array(name, array, dtype, *shape):
+def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
@@ -1976,15 +1693,9 @@ def check_array(name, array, dtype, *shape):
 
 def check_inputs(x, dtype, features):
     """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    check_array("x", x, dtype, *np.shape(x)[:1], features)
+    _check_array("x", x, dtype, *np.shape(x)[:1], features)
 
 
-# %% [markdown]
-# The same for all the arguments of a task. `units` says how many units each layer has: `[1]` for the line.
-
-
-# %%
-#| export tasks
 def check_task(x, y, weights, batches, learning_rate, units):
     """Raise TypeError, ValueError or IndexError unless all fit each other and a net of layers with that many `units`.
 
@@ -2000,10 +1711,10 @@ def check_task(x, y, weights, batches, learning_rate, units):
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    check_array("x", x, dtype, *x.shape)
-    check_array("y", y, dtype, len(x), 1)
+    _check_array("x", x, dtype, *x.shape)
+    _check_array("y", y, dtype, len(x), 1)
     for i, (array, shape) in enumerate(zip(weights, shapes)):
-        check_array(f"weights[{i}]", array, dtype, *shape)
+        _check_array(f"weights[{i}]", array, dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
@@ -2013,121 +1724,36 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
-# %% [markdown]
-# ### Model and training
-#
-# We write the first task as a program, step by step, with the plain Python above beside it. First the smallest piece: to
-# predict. One loop over rows; in it, the sum of the record, then the bias.
-
-
-# %%
-#| export tasks
-def dot(p, q):
-    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. Python's `sum` would not do: since 3.12 it corrects its rounding."""
-    total = 0.0
-    for a, b in zip(p, q):
-        total = total + a * b
-    return total
-
-
-# %%
-dot([1.0, 2.0], [3.0, 4.0])
-
-# %% [markdown]
-# On Python's numbers it computes. On values it writes a program, and here is the first one that uses it:
-
-
-# %%
-#| export tasks
-@functools.cache
-def linear_predict_program(dtype, features):
-    """The program that predicts: one row after the other."""
-    a = Assembler("linear_predict", dtype)
-    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
-    w, b = a.array("w", features, 1), a.array("b", 1, 1)
+def _predict_program(name, dtype, shapes, forward):
+    """A program that predicts, one row after the other."""
+    a = Assembler(name, dtype)
+    x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
+    weights = _load_weights(a, _weight_arrays(a, shapes))
     with a.loop("rows") as r:
-        row = [a.load(x, r, k) for k in range(features)]
-        a.store(dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0), out, r, 0)
+        (answer,) = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
+        a.store(answer, out, r, 0)
     return a.assemble()
 
 
-# %% [markdown]
-# `dot` is a Python function that runs while the program is *written*. In the machine there is no `dot` and no call: only
-# two multiplications and three additions for each row.
-#
-# Next, the loss of one batch. The batch is a list of row numbers, so a row is found in two steps: load the number, then load
-# what it points to. The errors' squares go into a sum that outlives the turns of the loop.
-
-# %%
-a = Assembler("loss_of_a_batch", "f8")
-x, y, w, b = a.array("x", "rows", 2), a.array("y", "rows", 1), a.array("w", 2, 1), a.array("b", 1, 1)
-picked, out, loss = a.array("picked", "batch", rows_of="rows"), a.array("out", 1), a.sum()
-with a.loop("batch") as r:
-    i = a.load(picked, r)
-    prediction = dot([a.load(x, i, k) for k in range(2)], [a.load(w, k, 0) for k in range(2)]) + a.load(b, 0, 0)
-    error = prediction - a.load(y, i, 0)
-    loss += error * error
-a.store(loss.total() / a.count("batch"), out, 0)
-program, answer = a.assemble(), cpu.alloc((1,), "f8")
-
-w, b = (cpu.put(v) for v in task.weights)
-program(x=cpu.put(task.x), y=cpu.put(task.y), w=w, b=b, picked=cpu.put(task.batches[0]), out=answer)
-print("equal to the record's first loss:", answer.numpy()[0] == record[0])
-
-# %% [markdown]
-# Now the whole of it. Each row also adds to the sums of the gradients, the weights move after the loop, and one more loop
-# around all this goes through the steps. While the rows pass, the weights wait in registers.
-
-
-# %%
-#| export tasks
 @functools.cache
 def linear_program(dtype, features):
-    """The program that trains a linear regression: any rows, any batch, any number of steps."""
-    a = Assembler("linear_regression", dtype)
-    x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
-    w_, b_ = a.array("w", features, 1), a.array("b", 1, 1)
-    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
-    n, learning_rate = a.count("batch"), a.number("learning_rate")
-    g = 1.0 / n
-    with a.loop("steps") as step:
-        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)  # model
-        loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
-        with a.loop("batch", a.lanes) as r:
-            i = a.load(batches, step, r)
-            rows = [a.load(x, i, k) for k in range(features)]
-            prediction = dot(rows, w) + b  # forward
-            error = prediction - a.load(y, i, 0)
-            loss += error * error  # loss
-            de = g * error + g * error  # backward
-            db += de
-            for k in range(features):
-                dw[k] += rows[k] * de
-        a.store(loss.total() / n, losses, step)
-        a.store(b - learning_rate * db.total(), b_, 0, 0)  # update
-        for k in range(features):
-            a.store(w[k] - learning_rate * dw[k].total(), w_, k, 0)
-    return a.assemble()
+    """The program that trains a linear regression."""
+    return _train_program("linear_regression", dtype, [(features, 1), (1, 1)], _line_row)
 
 
-# %% [markdown]
-# The task function itself puts the data into the device's memory, calls once, and takes the results out.
+@functools.cache
+def _linear_predict_program(dtype, features):
+    """The program that predicts with a line."""
+    return _predict_program("linear_predict", dtype, [(features, 1), (1, 1)], dense)
 
 
-# %%
-#| export tasks
-def weight_names(weights):
-    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
-    return ["w", "b"] if len(weights) == 2 else [f"{name}{k + 1}" for k in range(len(weights) // 2) for name in "wb"]
-
-
-def run_programs(train, forward, x, y, weights, batches, learning_rate):
+def _run_programs(train, forward, x, y, weights, batches, learning_rate):
     """Put everything into memory, train in one call, and keep the weights there for predictions."""
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
     trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
-    train(dtype, features)(**data, **trained)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows)
+    train(dtype, features)(losses=losses, learning_rate=learning_rate, **data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
@@ -2138,16 +1764,13 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
 
 
-# %% [markdown]
-# And the function that all five levels have in common, in two lines:
-
-
 # %%
 #| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return run_programs(linear_program, linear_predict_program, x, y, weights, batches, learning_rate)
+    programs = linear_program, _linear_predict_program
+    return _run_programs(*programs, x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
@@ -2161,22 +1784,16 @@ checks.predict(
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print(
-    "losses equal:",
-    fit.losses.tolist() == record,
-    "  weights equal:",
-    [v.tolist() for v in fit.weights] == record_weights,
-)
-print("last loss   ", fit.losses[-1].hex(), "(a float written exactly, in base 16)")
+print("losses equal:", fit.losses.tolist() == record)
+print("weights equal:", [v.tolist() for v in fit.weights] == record_weights)
+print("last loss", fit.losses[-1].hex(), "(a float written exactly, in base 16)")
 
 # %% [markdown]
-# Equal, all 8,000 of them, to the last bit.
-#
-# ### Result
+# Equal, all 8,000 of them. Your own instructions train a line.
 #
 # On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right: how good is it on the hundred test
-# rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of
-# it, 0 is what the mean of y alone would do.
+# rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of it, 0 is what the mean of y alone
+# would do.
 
 # %%
 figures.regression(task, fit)
@@ -2185,7 +1802,7 @@ figures.regression(task, fit)
 # The same source on real data: 342 penguins measured near Palmer Station, Antarctica
 # ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin whose bill
 # and flippers we have measured? (Its inputs are *standardised*: the mean is taken off, and the rest divided by the standard
-# deviation. Exercise 01-5 shows why.)
+# deviation.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -2193,67 +1810,94 @@ penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
 figures.regression(penguins, penguin_fit)
 
 # %% [markdown]
-# ### The second task: a net
+# Wrong data meets one clear error each:
+
+# %%
+spoiled = task.x.copy()
+spoiled[7, 1] = np.nan
+for x, batches in ((spoiled, task.batches), (task.x[:, 0], task.batches), (task.x, task.batches + 1)):
+    try:
+        linear_regression(x, task.y, task.weights, batches)
+    except (TypeError, ValueError, IndexError) as error:
+        print(f"{type(error).__name__}: {error}")
+
+# %% [markdown]
+# ## Lanes (2 min)
 #
-# Two rings of points, one inside the other. No line parts them. A **dense layer** is several linear regressions side by
-# side; **relu** keeps what is positive and makes the rest 0; a **sigmoid** turns the last number into a probability p. Three
-# layers of 4, 8 and 1 units: a small deep neural network (DNN). Its loss is the **binary cross-entropy**, the mean of
-# `-log p` where y is 1 and `-log(1 - p)` where y is 0.
+# Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
+# register is a **lane**.
+#
+# ```
+# one lane        x        +   y        =   z
+# four lanes   [x0 x1 x2 x3] + [y0 y1 y2 y3] = [z0 z1 z2 z3]     one instruction, four additions
+# ```
+#
+# `a.loop("batch", a.lanes)` takes a row in each lane. Ten rows in lanes of four are three turns. In the last turn two lanes
+# are past the end: they are masked, and what they compute is never kept. A sum has a part in each lane, and `total()` adds
+# the parts: another order, so other last bits. In float64 the assembler takes one lane, in the order of record. In float32 it
+# takes all there are. The dtype decides.
+
+# %%
+lanes = {dtype: Assembler("lanes", dtype).lanes for dtype in ("f8", "f4")}
+print("float64: 1 lane:", lanes["f8"] == 1, "  float32: as many as there are:", lanes["f4"] == host_lanes())
+
+single_task = task.x.astype("f4"), task.y.astype("f4"), [v.astype("f4") for v in task.weights], task.batches
+single = linear_regression(*single_task, task.learning_rate)
+print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
+
+# %% [markdown]
+# The same source, another program, and nearly the same answer.
+
+# %% [markdown]
+# ## A net (16 min)
+#
+# Two rings of points, one inside the other. No line parts them. A **dense layer** is several lines side by side; **relu** keeps
+# what is positive and makes the rest 0; a **sigmoid** turns the last number into a probability p. Three layers of 4, 8 and 1
+# units: a small deep neural network (DNN). Its loss is the **binary cross-entropy**, the mean of `-log p` where y is 1 and
+# `-log(1 - p)` where y is 0.
 
 # %%
 rings = tasks.rings()
 figures.classes(rings)
 
 # %% [markdown]
-# The plain Python of one step, with every gradient written out, is the other half of the record. One thing is new. The logarithm
-# of 0 is infinite, so the loss takes not `p` but `c`: that is p **clipped**, kept at least 1e-7 away from 0 and 1.
-
-# %%
-figures.source(reference.dnn_step)
-
-# %% [markdown]
-# Now the net for a program, 61 weights. Again these functions run while the program is *written*.
+# Now the net, forward: from a row to a probability. The functions do not care what they are given.
 
 
 # %%
 #| export tasks
 def relu(z):
-    return select(z <= 0.0, 0.0, z)  # so asked, a NaN stays a NaN
+    """z, or 0.0 where z is not positive. So asked, a NaN stays a NaN."""
+    return select(z <= 0.0, 0.0, z)
 
 
-def dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
-    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
-
-
-def forward(row, weights):
+def forward(row, w1, b1, w2, b2, w3, b3):
     """One row through the net: the hidden layers' outputs and the probability."""
-    w1, b1, w2, b2, w3, b3 = weights
     h1 = [relu(z) for z in dense(row, w1, b1)]
     h2 = [relu(z) for z in dense(h1, w2, b2)]
     (z,) = dense(h2, w3, b3)
     return h1, h2, 1.0 / (1.0 + exp(0.0 - z))
 
 
-# %% [markdown]
-# These functions do not care what they are given. On values they write a program; on Python's floats they compute at once.
-# So we can try them before there is a program:
-
 # %%
 floats = [v.tolist() for v in rings.weights]  # each a list of rows
 point, answer = rings.x[0].tolist(), float(rings.y[0, 0])
-h1, h2, p = forward(point, floats)
+h1, h2, p = forward(point, *floats)
 print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 
 # %% [markdown]
-# ### Your turn
+# ### Your turn: back through relu
 #
 # The gradient walks back through the layers. Say `d[j]` is the slope of the loss at unit j of the next layer. Output k of this
-# layer feeds every one of those units, through the weight `w[k][j]`. So the slope that reaches it is the sum of `w[k][j] · d[j]`.
-# But where relu made the output 0, moving a little changes nothing: there the slope is 0.
+# layer feeds every one of those units, through the weight `w[k][j]`:
 #
-# **Fill the blank** and run the cell. It is tried on a few cases, on floats and in a program. As long as it is not right, or
-# you leave it as it is, the course's own goes on in its place; once it is, your level is built from yours.
+# ```
+#            ┌─ w[k][0] ─► unit 0, slope d[0]
+#   h[k]  ───┼─ w[k][1] ─► unit 1, slope d[1]        slope at h[k]:  w[k][0]·d[0] + w[k][1]·d[1] + …
+#            └─ w[k][2] ─► unit 2, slope d[2]
+# ```
+#
+# But where relu made the output 0, moving a little changes nothing: there the slope is 0. (`dot` and `select` are at hand.)
 
 
 # %%
@@ -2276,9 +1920,15 @@ def through_relu(d, h, w):
 # ```
 # </details>
 #
-# With that, all gradients of one row, in the order in which the chain rule meets them: from the loss to the probability, to
-# the last layer's `z`, and back through the layers. Where c was clipped, the gradient is zero. `clipped` keeps the loss finite. `backward` then follows the chain: `dc`, `dp` and `dz` are the slopes at c, p and z,
-# `dh2` and `dh1` those at the hidden layers. What a weight gets is its input times the slope behind it.
+# By hand: 10 · 3, and 0 where relu cut.
+
+# %%
+print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))  # by hand: 30, and 0 where relu cut
+
+# %% [markdown]
+# With that, all slopes of one row, in the order in which the chain rule meets them. The logarithm of 0 is infinite, so the
+# loss takes not `p` but `c`: p **clipped**, kept at least 1e-7 away from 0 and 1. `dc`, `dp` and `dz` are the slopes at c, p
+# and z, `dh2` and `dh1` those at the hidden layers. What a weight gets is its input times the slope behind it.
 
 
 # %%
@@ -2296,7 +1946,8 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
     dz = [dp * p * (1.0 - p)]
     dh2 = through_relu(dz, h2, w3)
     dh1 = through_relu(dh2, h1, w2)
-    for (dw, db), inputs, d in zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz)):
+    layers = zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz))
+    for (dw, db), inputs, d in layers:
         for j, dj in enumerate(d):
             db[0][j] += dj
             for k, value in enumerate(inputs):
@@ -2311,7 +1962,7 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
 def loss_of_point(nudge):
     w1, b1, w2, *others = floats
     first = [w2[0][0], w2[0][1] + nudge, *w2[0][2:]]
-    *_, p = forward(point, [w1, b1, [first, *w2[1:]], *others])
+    *_, p = forward(point, w1, b1, [first, *w2[1:]], *others)
     return 0.0 - (answer * log(clipped(p)) + (1.0 - answer) * log(1.0 - clipped(p)))
 
 
@@ -2320,84 +1971,42 @@ backward(sums, point, answer, h1, h2, p, clipped(p), floats, -1.0)
 print(f"gradient {sums[2][0][1]:.6f}   nudged {(loss_of_point(1e-6) - loss_of_point(-1e-6)) / 2e-6:.6f}")
 
 # %% [markdown]
-# The formula and the nudge agree. Now the program: the one of the line, a size larger. The same two loops, the same four
-# marks. The weights come first.
+# They agree. Now the program. Its two loops are those of the line; only the row is another one.
 
 
 # %%
 #| export tasks
-def net_arrays(a, features):
-    """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
-    shapes = [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
-    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+def _net_row(row, target, weights, sums, n):
+    """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
+    h1, h2, prediction = forward(row, *weights)  # forward
+    c = clipped(prediction)
+    loss = 0.0 - (target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+    backward(sums, row, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
+    return loss
 
 
-def load_weights(a, arrays):
-    """Every number of the arrays [w1, b1, …] in a register: each array as a list of rows."""
-    return [[[a.load(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])] for array in arrays]
+def _net_shapes(features):
+    """The shapes of the net's weights [w1, b1, w2, b2, w3, b3]."""
+    return [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
 
 
-# %% [markdown]
-# The rest is what you know: load, forward, loss, backward, update.
-
-
-# %%
-#| export tasks
 @functools.cache
 def dnn_program(dtype, features, lanes=None):
-    """The program that trains the net: any rows, any batch, any number of steps."""
-    a = Assembler("dnn_classifier", dtype, lanes)
-    x, y, arrays = a.array("x", "rows", features), a.array("y", "rows", 1), net_arrays(a, features)
-    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
-    n, learning_rate = a.count("batch"), a.number("learning_rate")
-    with a.loop("steps") as step:
-        weights = load_weights(a, arrays)  # model
-        loss, sums = a.sum(), [[[a.sum() for _ in range(w.shape[1])] for _ in range(w.shape[0])] for w in arrays]
-        with a.loop("batch", a.lanes) as r:
-            i = a.load(batches, step, r)
-            rows, target = [a.load(x, i, k) for k in range(features)], a.load(y, i, 0)
-            h1, h2, prediction = forward(rows, weights)  # forward
-            c = clipped(prediction)
-            loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
-            backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
-        a.store(0.0 - loss.total() / n, losses, step)
-        for array, w, dw in zip(arrays, weights, sums):  # update
-            for k, j in np.ndindex(*array.shape):
-                a.store(w[k][j] - learning_rate * dw[k][j].total(), array, k, j)
-    return a.assemble()
+    """The program that trains the net."""
+    return _train_program("dnn_classifier", dtype, _net_shapes(features), _net_row, lanes)
 
 
-# %% [markdown]
-# Predictions need the forward half only.
-
-
-# %%
-#| export tasks
 @functools.cache
-def dnn_predict_program(dtype, features):
-    """The program that predicts: one row after the other."""
-    a = Assembler("dnn_predict", dtype)
-    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
-    weights = load_weights(a, net_arrays(a, features))
-    with a.loop("rows") as r:
-        a.store(forward([a.load(x, r, k) for k in range(features)], weights)[-1], out, r, 0)
-    return a.assemble()
+def _dnn_predict_program(dtype, features):
+    """The program that predicts with the net."""
+    return _predict_program("dnn_predict", dtype, _net_shapes(features), lambda *row: forward(*row)[2:])
 
 
-# %% [markdown]
-# The task function is the one of the line, with other programs:
-
-
-# %%
-#| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return run_programs(dnn_program, dnn_predict_program, x, y, weights, batches, learning_rate)
+    return _run_programs(dnn_program, _dnn_predict_program, x, y, weights, batches, learning_rate)
 
-
-# %% [markdown]
-# In float64 the program takes one row at a time.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -2409,18 +2018,21 @@ checks.predict(
 )
 
 # %% tags=["nbval-ignore-output"]
+import time
+
 start = time.perf_counter()
 ring_fit = dnn_classifier(rings.x, rings.y, rings.weights, rings.batches, rings.learning_rate)
 print(f"{time.perf_counter() - start:.2f} s")
 
 # %% [markdown]
-# A fraction of a second. There is no Python in the loop, no call, no allocation: a few hundred instructions a row. The plain
-# Python of the record takes two or three hundred times as long, more than a minute, so we compare only the first 100 steps
-# with it. (The tests compare 500.)
+# A fraction of a second. There is no Python in the loop, no call, no allocation. The plain Python of the record takes two or
+# three hundred times as long, so we compare only the first 100 steps with it. (The tests compare 500.)
 
 # %%
-first, _ = reference.dnn_classifier(rings.x, rings.y, rings.weights, rings.batches[:100], rings.learning_rate, exp, log)
-print("equal to the record, first 100 steps:", ring_fit.losses[:100].tolist() == first)
+first_losses, _ = reference.dnn_classifier(
+    rings.x, rings.y, rings.weights, rings.batches[:100], rings.learning_rate, exp, log
+)
+print("equal to the record, first 100 steps:", ring_fit.losses[:100].tolist() == first_losses)
 print("last loss", ring_fit.losses[-1].hex())
 
 # %%
@@ -2437,29 +2049,105 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# And wrong data meets one clear error each:
+# ## What a step costs (10 min)
+#
+# Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
+# second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
+# takes some time before anything is done. No label on the machine says them, so we measure, with programs of our own. (They
+# are folded: the first adds and multiplies in registers only, the second reads a large array, the third does nothing.
+# `more/01_measuring` takes them apart.)
 
-# %%
-spoiled = task.x.copy()
-spoiled[7, 1] = np.nan
-for x, batches in ((spoiled, task.batches), (task.x[:, 0], task.batches), (task.x, task.batches + 1), (task.x, [[]])):
-    try:
-        linear_regression(x, task.y, task.weights, batches)
-    except (TypeError, ValueError, IndexError) as error:
-        print(f"{type(error).__name__}: {error}")
+# %% tags=["hide-input"]
+#| export roofline
+"""Time has a floor: how fast this machine computes, reads and calls, measured by programs of our own."""
+
+import statistics
+import sys
+
+
+def seconds(run, repeats=7):
+    """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
+    clock, times = time.perf_counter if sys.platform == "win32" else time.thread_time, []
+    for _ in range(repeats):
+        start = clock()
+        run()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+def measure_sums(device, sums, turns=200_000):
+    """float32 operations a second of one core that keeps so many independent sums going, and touches no memory."""
+    a = Assembler("peak", "f4")
+    factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
+    totals = [a.sum() for _ in range(sums)]
+    with a.loop(turns):
+        for total in totals:
+            total += total.value() * factor  # the numbers stay 0.0: only the time matters
+    a.store(sum((total.total() for total in totals), 0.0), out, 0)
+    call = a.assemble().bind(factor=device.put(np.ones(1, "f4")), out=device.alloc((1,), "f4"))
+    return 2 * sums * a.lanes * turns / seconds(call)
+
+
+def measure_bandwidth(device, nbytes=2**28):
+    """Bytes a second that one core reads from that many bytes of memory, far more than its caches hold."""
+    x = device.put(np.ones(nbytes // 4, "f4"))
+    return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
+
+
+def measure_launch(device, calls=1000):
+    """Seconds that one call of a bound program takes when there is nothing to do."""
+    a = Assembler("nothing", "f4")
+    a.store(0.0, a.array("out", 1), 0)
+    call = a.assemble().bind(out=device.alloc((1,), "f4"))
+    return seconds(lambda: [call() for _ in range(calls)]) / calls
+
+
+MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
+MEASURES.update(bandwidth=measure_bandwidth, launch_time=measure_launch)
+
+# %% tags=["nbval-ignore-output"]
+print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops a second, all lanes at work")
+print(f"bandwidth {cpu.bandwidth / 1e9:.1f} billion bytes a second, a launch {cpu.launch_time * 1e9:.0f} ns")
 
 # %% [markdown]
-# ### Lanes
+# From them we predict. A program must do its operations and move its bytes, and it cannot end before the slower of the two is
+# done. That floor is called the **roofline**
+# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)); `cost` adds what calling costs:
 #
-# In float32 the same source becomes another program: with lanes, and with sums in lanes. The losses are no longer equal to
-# the record, only close:
+# ```
+# seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
+# ```
+#
+# A step of the line reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64. How many
+# operations a row takes, we need not count by hand: the program is a text.
 
 # %%
-data = [rings.x.astype("f4"), rings.y.astype("f4"), [v.astype("f4") for v in rings.weights], rings.batches]
-single = dnn_classifier(*data, rings.learning_rate)
-distance = np.abs(single.losses - ring_fit.losses) / np.maximum(1, ring_fit.losses)
-print("first 2,000 losses within 1e-4 of those in float64:", bool(distance[:2000].max() < 1e-4))
-print("all losses equal to those in float64:", bool((distance == 0).all()))
+import re
+
+from course import compare
+
+
+def operations_a_row(program):
+    """Additions, subtractions, multiplications and divisions of numbers in the innermost loop."""
+    inner = program.text.split("\nagain")[0].split("\nbody")[-1]
+    return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
+
+
+line, net = linear_program(np.dtype("f4"), 2), dnn_program(np.dtype("f4"), 2, host_lanes())
+print(f"operations a row: {operations_a_row(line)} for the line, {operations_a_row(net)} for the net")
+
+# %% tags=["nbval-ignore-output"]
+steps = len(task.batches)
+predicted = cpu.cost(launches=1 / steps, flops=10 * operations_a_row(line), nbytes=10 * 32)
+compare.cost(linear_regression, task, launches=1 / steps, nbytes=10 * 32, predicted=predicted, steps=steps)
+
+# %% [markdown]
+# The measured time lies above the predicted one. The formula charges every byte to memory, though these data stay in a cache,
+# the small memory beside the core: that makes it too high. It takes the float32 peak, with all lanes, for a float64 program
+# that has one, and it knows nothing of sums that wait for themselves: that makes it too low. The checks before the call cost
+# something too. A small formula gives the order of magnitude, no more.
+#
+# Lanes are where time goes, or not. A batch of 100 is ten times the work of a batch of 10. What of the time?
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -2475,8 +2163,9 @@ checks.predict(
 def time_of_step(program, dtype, batches):
     """Seconds of a step, in one call for all of them."""
     put = {name: cpu.put(v.astype(dtype)) for name, v in zip(weight_names(rings.weights), rings.weights)}
-    put |= dict(x=cpu.put(rings.x.astype(dtype)), y=cpu.put(rings.y.astype(dtype)), batches=cpu.put(batches))
-    return seconds(program.bind(losses=cpu.alloc((len(batches),), dtype), learning_rate=0.01, **put)) / len(batches)
+    put |= dict(x=cpu.put(rings.x.astype(dtype)), y=cpu.put(rings.y.astype(dtype)))
+    put |= dict(batches=cpu.put(batches), losses=cpu.alloc((len(batches),), dtype))
+    return seconds(program.bind(learning_rate=0.01, **put)) / len(batches)
 
 
 kinds = {"float64": ("f8", 1), "float32, scalar": ("f4", 1), "float32, lanes": ("f4", host_lanes())}
@@ -2488,67 +2177,6 @@ for kind, (dtype, lanes) in kinds.items():
 # %% [markdown]
 # Without lanes, ten times the rows take about nine times as long. With lanes they take much less than ten times, so a larger batch
 # makes a row cheaper. Remember that when the next levels ask for large batches.
-#
-# ## What this level cost (6 min)
-#
-# The line first. A step reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64 and 20 in
-# float32. How many operations a row takes, we need not count by hand: the program is a text.
-
-# %%
-from course import compare
-
-
-def operations_a_row(program):
-    """Additions, subtractions, multiplications and divisions of numbers in the innermost loop."""
-    inner = program.text.split("\nagain")[0].split("\nbody")[-1]
-    return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
-
-
-line, net = linear_program(np.dtype("f4"), 2), dnn_program(np.dtype("f4"), 2, host_lanes())
-functions = (linear_program, linear_predict_program, weight_names, run_programs, linear_regression)
-print(f"{compare.lines(*functions)} lines, one launch for all {len(task.batches):,} steps")
-print(f"operations a row: {operations_a_row(line)} for the line, {operations_a_row(net)} for the net")
-
-# %% tags=["nbval-ignore-output"]
-steps = len(task.batches)
-predicted = cpu.cost(launches=1 / steps, flops=10 * operations_a_row(line), nbytes=10 * 32)
-compare.cost(linear_regression, task, launches=1 / steps, nbytes=10 * 32, predicted=predicted, steps=steps)
-
-# %% [markdown]
-# `cost` is launches times the time of a launch, plus the roofline. The measured time lies above it. The formula charges
-# every byte to memory, though these data stay in a cache: that makes it too high. It takes the float32 peak, with lanes, for
-# a float64 program that has none, and it knows nothing of sums that wait for themselves: that makes it too low. The checks
-# before the call cost something too. A small formula gives the order of magnitude, no more.
-#
-# Both tasks in float32, and the two matrix products, under one roof:
-
-# %% tags=["nbval-ignore-output"]
-single_task = [task.x.astype("f4"), task.y.astype("f4"), [v.astype("f4") for v in task.weights], task.batches]
-line_step = seconds(lambda: linear_regression(*single_task, task.learning_rate)) / steps
-net_step = time_of_step(net, "f4", rings.batches)
-points += [("linear", 10 * operations_a_row(line), 10 * 20, line_step)]
-points += [("DNN", 100 * operations_a_row(net), 100 * 20, net_step)]
-figures.roofline(cpu.peak, cpu.bandwidth, points)
-
-# %% [markdown]
-# Why is the net not at the roof? The peak counts a multiplication and an addition in every instruction and nothing besides.
-# What the net's program really does, its listing tells:
-
-# %% tags=["nbval-ignore-output"]
-from collections import Counter as Tally
-
-words = [text.split() for text in net.listing().splitlines()]
-mix = Tally(word[0] for word in words if not word[0].endswith(":"))
-print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
-
-# %% [markdown]
-# Five things keep it down. Only part of the arithmetic is a multiplication with an addition, which one instruction can do
-# together (`fmadd`; on ARM `fmla`). The 61 sums do not fit into 16 or 32 registers, so each turn loads and stores them (`mov`;
-# on ARM `ldr`, `str`). The rows of a batch lie anywhere, so their lanes are filled one by one. The last turn of a batch may be
-# mostly masked: 100 rows are six turns of sixteen lanes, and four rows more. And each step ends by adding up 61 sums lane by
-# lane.
-#
-# ### Batch and launches
 #
 # One program runs all steps here, so a launch costs nothing a step. The levels above will call many small programs in each
 # step. **What would that cost?** Move the sliders (mouse, or Tab and the arrow keys): the batch, and how many launches a step
@@ -2575,8 +2203,9 @@ widgets.explore(
 # With fifty launches and a batch of a hundred, nearly all the time is calling. Large batches hide it, and so does one large
 # program. The first is what people do when they raise the batch to "fill the machine". The second is what a compiler
 # does, on level 3.
-#
-# ### The level below | here
+
+# %% [markdown]
+# ## The level below | here (1 min)
 #
 # Each notebook lays the level below beside its own. Below this one there is no level, only plain Python, number 0:
 # `course/reference.py`. The lines stand under the part of a step that they are. **A line that calls functions says how many
@@ -2598,37 +2227,16 @@ compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeat
 # The **launches** of plain Python are its operations on two numbers, 42,000 for a step of the net. Here one launch takes all steps.
 
 # %% [markdown]
-# ## More of the same kind (optional)
-#
-# **Neighbours are row numbers too.** An index is a counter or a row number, nothing else: `i + 1` is no index. A program whose
-# rows look at other rows reads their numbers from an array. Here each output is the mean of three neighbours on a ring:
-
-# %%
-a = Assembler("smooth", "f8")
-x, y, near = a.array("x", "n"), a.array("y", "n"), a.array("near", "n", 3, rows_of="n")
-with a.loop("n") as i:
-    a.store(dot([a.load(x, a.load(near, i, k)) for k in range(3)], [1.0, 1.0, 1.0]) / 3.0, y, i)
-smooth, places = a.assemble(), np.arange(10)
-near, out = np.stack([places - 1, places, places + 1], 1) % 10, cpu.alloc((10,), "f8")
-smooth(x=cpu.put(places**2.0), y=out, near=cpu.put(near))
-print(out.numpy().round(2))
-try:
-    smooth(x=cpu.put(places**2.0), y=out, near=cpu.put(near + 1))
-except IndexError as error:
-    print(error)
-
-# %% [markdown]
-# Row 10 would lie behind the last of the ten, and the call says so.
-#
 # **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
-# | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
-# | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
-#
-# ## Exercises (60 min, optional)
+# | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
+# | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
+# | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
+
+# %% [markdown]
+# ## Exercises (45 min, optional)
 #
 # Each begins with a stub. Replace its `...`, run the cell, and read what the check says: the first case that fails, what came out,
 # what was expected, and, where it can tell, which mistake that looks like. The inputs are drawn at random, so an answer that
@@ -2636,36 +2244,6 @@ except IndexError as error:
 #
 # You may come here at any time, without the notebook before it: what is missing, `begin` takes from the level that is built.
 #
-# ### 01-1 · A sum that does not get stuck
-#
-# Add neighbours, then the sums of neighbours, and so on. An odd one at the end waits for the next round:
-#
-# ```
-# 1   2   3   4   5
-#  \ /     \ /    |
-#   3       7     5
-#     \   /       |
-#      10         5
-#         \     /
-#           15
-# ```
-#
-# Each number passes through about log₂ n additions, not n, so less is rounded away. (About 5 lines.)
-
-# %%
-from course.practice import exercises
-
-exercises.begin("01-1")
-
-
-def sum_in_pairs(x):
-    """The sum of a float32 array x[n], n ≥ 1, as a float32: by pairs of neighbours."""
-    return ...
-
-
-exercises.check("01-1", sum_in_pairs)
-
-# %% [markdown]
 # ### 01-2 · A program of two loops
 #
 # Take from each column its mean: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its arrays,
@@ -2684,32 +2262,6 @@ def centre(a, x, y):
 
 
 exercises.check("01-2", centre)
-
-# %% [markdown]
-# ### 01-3 · Lines touched
-#
-# A program reads `x[0], x[step], x[2·step], …`, so many numbers. The array begins where a line of 64 bytes begins. How many lines
-# does the program touch? Here are four float64 with a step of 5. Each mark is the place of a number, and a digit one that is read:
-#
-# ```
-#   first line          second line
-# 0 . . . . 1 . .     . . 2 . . . . 3
-# ```
-#
-# (About 2 lines.)
-
-# %%
-from course.practice import exercises
-
-exercises.begin("01-3")
-
-
-def lines_touched(count, step, itemsize):
-    """The lines of 64 bytes that hold `count` numbers of `itemsize` bytes, `step` numbers from one to the next."""
-    return ...
-
-
-exercises.check("01-3", lines_touched)
 
 # %% [markdown]
 # ### 01-4 · Nudge every weight
@@ -2777,11 +2329,18 @@ exercises.check("01-5", highest_rate)
 #
 # ### Without a check
 #
-# - In `linear_program`, take `g = 1.0 / n` away and write `de = 2.0 * error / n`. Are the losses still equal to the record? At
+# - Let `line_slopes` compute `de = 2.0 * error / n`. Are the losses still equal to the record? At
 #   which step do they part, and why?
 # - Write `dot` with Python's `sum`, and run `forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
 #   (Since 3.12 `sum` corrects its own rounding.)
 # - Copy `reference.linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
+#
+# ## Where to go from here
+#
+# `notebooks/more` holds one idea a notebook, each on top of this one: `01_numbers` (floats to the bit, and sums that do not get
+# stuck), `01_measuring` (how far away memory is, and how fast a core can compute), `01_assembler` (this processor's own
+# instructions, and the text behind each line), `01_exp_and_log` (the two functions that we folded), `01_gpu` and `01_tpu` (two
+# machines that work in another way).
 #
 # ## Build
 #

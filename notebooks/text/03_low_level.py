@@ -17,7 +17,7 @@ build.watch("03_low_level")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A surprise to begin with
+# ## A surprise to begin with (2 min)
 #
 # The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
 # Python, `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
@@ -48,21 +48,19 @@ f(2 + 1e-20j).imag / 1e-20
 # little more than numbers. Ours will not carry the derivative along. They will write down what happens, and we read it
 # backwards afterwards.
 #
-# At the end of this notebook a program like this one trains a line. It is PyTorch's spelling, with one import changed:
+# At the end of this notebook these lines train a model. Nobody derives a gradient in them:
 #
 # ```python
-# import levels.low_level as torch                  # was: import torch
-#
-# with GradientTape() as tape:                      # PyTorch's tape is always on
+# with GradientTape() as tape:                      # TensorFlow's name; in PyTorch each result remembers its op
 #     error = rows @ w + b - target
-#     loss = (error * error).mean()
-# dw, db = tape.gradient(loss, [w, b])              # torch.autograd.grad(loss, [w, b])
+#     loss = reduce_mean(error * error)
+# dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
-# ## The door
+# ## The door (10 min)
 #
 # On level 2 we launched kernels by name and found a place for every result by hand. Let a type of our own do that. Python
-# hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function:
+# hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function. (`None`: launch finds the place.)
 
 # %%
 from levels.hardware import pool
@@ -236,8 +234,9 @@ class Tensor(Operators, Buffer):
 # %% [markdown]
 # ### Who stands there
 #
-# The guest who runs. He gets an op, its plan, and tensors, and gives a tensor back. He also reads variables and assigns them:
-# that is how the state of a model passes the door, too.
+# The guest who runs. He gets an op, its plan, and tensors, and gives a tensor back. (A plan knows the result's spec, counts its
+# launches, and names the attributes that its kernel takes as numbers, such as a rate.) He also reads variables and assigns
+# them: that is how the state of a model passes the door, too.
 
 
 # %%
@@ -247,8 +246,6 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        if type(plan.spec) is tuple:
-            raise TypeError(f"{op}: has several results; launch it")
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
@@ -316,7 +313,7 @@ class Passing(Run):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay
+# ## Numbers come in, variables stay (7 min)
 #
 # Four ways in are folded: `constant` makes a tensor of numbers, `as_tensor` and `as_tensors` of whatever stands in an
 # expression, and `_number` of a single Python number, which takes the dtype of the tensor beside it. They refuse in words
@@ -324,6 +321,13 @@ class Passing(Run):
 
 # %% tags=["hide-input"]
 #| export tensors
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+
+
+def _of_spec(name):
+    return property(lambda self: getattr(self.spec, name))
+
+
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
 
 
@@ -394,15 +398,12 @@ def _check_live(op, inputs):
 
 # %% [markdown]
 # A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one; what was computed from the old
-# one stays as it was. It is the state of a model. (The last lines, `newest` to the end, are about programs that overwrite its
-# numbers in place. They come into use with the program by rows.)
+# one stays as it was. It is the state of a model. (There is one Spec object for each device, shape and dtype, so `is` compares
+# them. A `home` it has only once a program keeps its numbers: see the program by rows.)
 
 
 # %%
 #| export tensors
-BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-
-
 class Variable(Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -410,17 +411,14 @@ class Variable(Operators):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
-        self.held, self.writing = (0, renamed(tensor)), 0  # a tensor, and the number of the writing that it is of
-        self.home, self.at_home = None, -1  # where programs keep its numbers, and of which writing those are
+        self.held, self.home = renamed(tensor), None
         self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
-    shape = property(lambda self: self.spec.shape)
-    dtype = property(lambda self: self.spec.dtype)
-    device = property(lambda self: self.spec.device)
+    shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array."""
+        """A copy of its numbers."""
         return self.value.numpy()
 
     def assign(self, value):
@@ -433,16 +431,17 @@ class Variable(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            self.held = self.writing + 1, renamed(tensor)
-            self.writing += 1
+            if self.home is None:
+                self.held = renamed(tensor)
+            else:
+                self.home.replace(renamed(tensor))
 
     def newest(self):
-        """Its numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        if self.held[0] != self.writing:
-            with self.turn:
-                if self.held[0] != self.writing:  # else another thread was here first
-                    self.held = self.writing, self.device.put(self.home.data, Tensor)
-        return self.held[1]
+        """The tensor that it names, at once: the same one until it is assigned."""
+        if self.home is None:
+            return self.held
+        with self.turn:
+            return self.home.newest()
 
 
 # %% tags=["hide-input"]
@@ -473,7 +472,7 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now a tensor. A few functions have no operator, and each is one line: a name for the door. Those that one task or
+# 7 again, now a tensor. A few functions have no operator, and most are one line: a name for the door. Those that one task or
 # the other needs are here; `levels_more` has more of the same kind. Those of neural nets have a room of their own.
 
 
@@ -558,7 +557,7 @@ def sigmoid(x):
 relu(constant([-1.0, 2.0])), reduce_mean(constant([1.0, 2.0, 6.0]))
 
 # %% [markdown]
-# Wrong calls are refused at the door, or below it, with one error:
+# Wrong calls are refused at the door, or below it, each with one error:
 
 # %%
 wrong = (
@@ -575,27 +574,27 @@ for call in wrong:
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# ## The chain rule, drawn
+# ## The chain rule, drawn (2 min)
 #
-# One neuron and one row: the prediction is `x·w + b`, the error is `e = x·w + b - y`, and the loss `l = e²`. How does the loss
-# change when `w` does? Two nodes stand between them:
+# One neuron and one row: the prediction is `p = x·w + b`, the error is `e = p - y`, and the loss `l = e²`. How does the loss
+# change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
 #
 # ```
 #        × x = 3              × 2e = 4
-#   w ───────────▶  e  ───────────────▶  l          so l changes by 3 · 4 = 12 for each unit of w
+#   w ───────────▶  e  ───────────────▶  l          so l moves 3 · 4 = 12 times as far as w, for a small move
 # ```
 #
 # Move `w` by a little, and `e` moves 3 times as far. Move `e` by a little, and `l` moves 4 times as far. One after the other
-# the factors multiply: that is the chain rule. As a table, with x = 3, w = 2, b = 1 and y = 5, so e = 2:
+# the factors multiply: that is the chain rule. As a table, to be read from the bottom. The loss begins with 1; each line
+# hands on what its result has, times its slope:
 #
-# | forward | slope | what w gets |
-# |---|---|---|
-# | `p = x * w` | dp/dw = x = 3 | 12 |
-# | `e = p + b - y` | de/dp = 1 | 4 |
-# | `l = e * e` | dl/de = 2e = 4 | 1, where we begin |
+# | forward | slope | the result has | the input gets |
+# |---|---|---|---|
+# | `p = x * w + b` | dp/dw = x = 3 | 4 | w: 4 · 3 = 12 |
+# | `e = p - y` | de/dp = 1 | 4 | p: 4 · 1 = 4 |
+# | `l = e * e` | dl/de = 2e = 4 | 1 | e: 1 · 4 = 4 |
 #
-# Read the last column from the bottom. By hand it is exact, and takes a person for each program. Or by a nudge: move `w` a
-# little up and a little down, and compare.
+# By hand it is exact, and takes a person for each program. Or by a nudge: move `w` a little up and a little down, and compare.
 
 
 # %%
@@ -606,19 +605,17 @@ def loss_of(w, b, x=3.0, y=5.0):
 
 by_hand = 2 * (3.0 * 2.0 + 1.0 - 5.0) * 3.0
 by_nudge = (loss_of(2.0 + 1e-6, 1.0) - loss_of(2.0 - 1e-6, 1.0)) / 2e-6
-print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}")
+print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}")
 
 # %% [markdown]
 # The nudge takes no person, but two runs for each weight, and it rounds. We look for a way that is exact and takes no person.
 #
-# ## The tape
+# ## The tape (13 min)
 #
-# The second guest writes down each op that passes: its name, its inputs, its attributes, its result. You write him. Fill in
-# the line; the cell beneath says whether it is right. (The check: after one addition, the names on the list are `['add']`.)
+# A small tool first, which opens the room:
 
 # %%
 #| export autodiff
-# blank: tell
 """The tape: a list of what passed the door, read backwards it gives the gradient."""
 
 import math
@@ -626,10 +623,35 @@ import math
 from levels import more
 
 
-def write_down(records, op, inputs, attrs, y):
-    """Add one op to the records of a tape: (op, inputs, attrs, y)."""
-    records.append((op, inputs, attrs, y))
+def size(spec):
+    """How many numbers a tensor of this Spec has."""
+    return math.prod(spec.shape)
 
+
+# %% [markdown]
+# The second guest writes down each op that passes: its name, its inputs, its attributes, its result, as one tuple in that
+# order. This function is **yours to fill in**. When its cell runs, it says whether it is right. Left as it is, or as long as a
+# case says no, the course's own goes on in its place; once it is right, your level is built from yours.
+
+
+# %%
+#| export autodiff blank write_down
+def write_down(records, op, inputs, attrs, y):
+    """Add one op to the list of a tape's records."""
+    ...  # 1 line
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>A list grows by <code>append</code>.</details>
+# <details><summary>Second hint</summary>One tuple of four: the op, its inputs, its attributes, the result.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def write_down(records, op, inputs, attrs, y):
+#     """Add one op to the list of a tape's records."""
+#     records.append((op, inputs, attrs, y))
+# ```
+# </details>
 
 # %% [markdown]
 # `GradientTape` is that guest. `with` opens and closes it. He passes every op on, and writes it down while he listens. And he
@@ -670,19 +692,30 @@ with _Tape() as tape:
 # %% [markdown]
 # Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if the
 # loss changes by `dy` for each unit of the op's *result*, by how much does it change for each unit of each *input*? That is
-# one line of the table above, its **vjp** (vector-Jacobian product).
+# one line of the table above, its **vjp** (vector-Jacobian product: for arrays, the gradients times the table of all slopes).
 #
 # Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So what does `a` get?
 # Write it. (The check asks for y = 2·3 with dy = 1: the 2 gets 3, and the 3 gets 2.)
 
 
 # %%
-#| export autodiff
-# blank: times
+#| export autodiff blank times_back
 def times_back(dy, other):
     """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
-    return dy * other
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>A unit of <code>a</code> moves the product by <code>b</code>, the other factor.</details>
+# <details><summary>Second hint</summary>And each unit of the product moves the loss by <code>dy</code>. One after the other, factors multiply.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def times_back(dy, other):
+#     """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
+#     return dy * other
+# ```
+# </details>
 
 # %% [markdown]
 # One row an op, one function an input. (`relu_grad` and its like are kernels of level 2, which we wrote there for the way back.
@@ -706,10 +739,11 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
 }
 
 # %% [markdown]
-# ## The walk back
+# ## The walk back (7 min)
 #
 # It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
-# In its smallest form:
+# (A tensor is a key by who it is, not by its numbers; and a variable hands out the same tensor until it is assigned.) In its
+# smallest form:
 
 
 # %%
@@ -725,7 +759,7 @@ def walk(records, loss, give):
     return gradients
 
 
-print("w gets", float(walk(tape.records, loss, give)[w.value]), "- by hand", by_hand)
+print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand {by_hand}")
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -741,15 +775,26 @@ checks.predict(
 
 
 # %%
-#| export autodiff
-# blank: accumulate
+#| export autodiff blank hand_on
 def hand_on(gradients, x, share):
     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
-    gradients[x] = gradients[x] + share if x in gradients else share
+    ...  # 1 to 4 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so.</details>
+# <details><summary>Second hint</summary>If it has, the new one is the sum of both, <code>gradients[x] + share</code>; if not, it is the share.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def hand_on(gradients, x, share):
+#     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+#     gradients[x] = gradients[x] + share if x in gradients else share
+# ```
+# </details>
 
 # %%
-print("w gets", float(walk(tape.records, loss, hand_on)[w.value]), "- by hand", by_hand)
+print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand {by_hand}")
 
 # %% [markdown]
 # 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives the
@@ -768,7 +813,7 @@ tape_drawing(tape.records, dict(x=x, y=y, w=w.value, b=b.value, error=error, los
 # in an order in which every input is older than its result. Read from the end, every user comes before the thing it used, and
 # no sorting is needed.
 #
-# ## Ten rows
+# ## Ten rows (14 min)
 #
 # A batch of ten rows, and a bias of shape (1, 4) that all of them share:
 
@@ -793,33 +838,43 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
 
 # %%
-#| export autodiff
-# blank: unbroadcast
+#| export autodiff blank unbroadcast
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    extra = len(dx.spec.shape) - len(shape)
-    if extra:
-        dx = reduce_sum(dx, axis=tuple(range(extra)))
-    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
-        if have != wanted:
-            dx = reduce_sum(dx, axis=axis, keepdims=True)
-    return dx
+    ...  # about 7 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Axes are compared from the right. What the input lacks on the left is summed away; where it
+# has a 1 and <code>dx</code> has more, that axis is summed and stays, as a 1.</details>
+# <details><summary>Second hint</summary><code>extra = len(dx.spec.shape) - len(shape)</code> axes go first, all at once, with
+# <code>axis=tuple(range(extra))</code>. Then walk over the pairs of <code>dx.spec.shape</code> and <code>shape</code>, with
+# <code>keepdims=True</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def unbroadcast(dx, shape):
+#     """dx summed over the axes in which an input of this shape was repeated."""
+#     extra = len(dx.spec.shape) - len(shape)
+#     if extra:
+#         dx = reduce_sum(dx, axis=tuple(range(extra)))
+#     for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
+#         if have != wanted:
+#             dx = reduce_sum(dx, axis=axis, keepdims=True)
+#     return dx
+# ```
+# </details>
 
 # %%
 unbroadcast(dy, (1, 4)).shape
 
 # %% [markdown]
-# The reverse of a sum is to spread: every number of x gets the `dy` that it went into. For a mean, divided by the count.
+# The reverse of a sum is to spread: every number of x gets the `dy` that it went into. For a mean, divided by the count. (Of x
+# only the shape is read.)
 
 
 # %%
 #| export autodiff
-def size(spec):
-    """How many numbers a tensor of this Spec has."""
-    return math.prod(spec.shape)
-
-
 def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
     """The reverse of reducing x to `dy`: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:
@@ -832,10 +887,10 @@ def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
 
 # %% [markdown]
 # And the product of matrices. With `X` and `W` for what is multiplied, `dX = dy·Wᵀ` and `dW = Xᵀ·dy`. No transpose is ever made:
-# the kernel reads the other way round. (So each rule must hold for operands that were given the other way round, too.)
+# the kernel reads the other way round. (Folded: the two rules, for operands that were given the other way round, too.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export autodiff
 def _matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
@@ -853,8 +908,8 @@ VJPS["matmul"] = _matmul_vjp_x, _matmul_vjp_w
 
 # %% [markdown]
 # Now the walk that we keep. It is the loop from above with three cares: ops that no source leads to are skipped, a gradient of
-# another shape is added up first, and a missing rule or source is said in words. (Folded: which records are useful, and where
-# a rule is looked up.)
+# another shape is added up first, and a missing rule or source is said in words. (Folded: which records are useful, and
+# where a rule is looked up. `more` asks `levels_more` for what is missing here.)
 
 
 # %%
@@ -900,7 +955,8 @@ def _rules(op, count):
 
 # %% [markdown]
 # `gradient` is the walk, behind checks of what would give a wrong gradient in silence: a tape that was read before, a variable
-# that changed on the way, numbers that are no floats. (Folded: nothing else stands there but the checks, and how a tape prints.)
+# that changed on the way, numbers that are no floats. While it walks, the tape does not listen. (Folded: these checks, and how a
+# tape prints.)
 
 
 # %% tags=["hide-input"]
@@ -955,12 +1011,12 @@ with GradientTape(persistent=True) as tape:
     error = x * w + b - y
     loss = error * error
 dw, db = tape.gradient(loss, [w, b])
-print(f"by hand {by_hand}, by a nudge {by_nudge:.4f}, by the tape {float(dw)}")
+print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}, by the tape {float(dw)}")
 tape
 
 # %% [markdown]
 # **Walk it step by step.** Move `step` and watch where each gradient goes. Then choose with `bump` one of the four inputs. It
-# is raised by a millionth, and the green numbers show how far each value moves. Where green meets blue, gradient times move
+# is raised by a millionth, and the green numbers show how far each value moves, in millionths. Where green meets blue, gradient times move
 # is what the loss moves by, at every step.
 
 
@@ -988,7 +1044,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# ## Every rule meets a nudge
+# ## Every rule meets a nudge (6 min)
 #
 # A rule is easily wrong. So each is compared with nudges, on random numbers, once and in view:
 
@@ -1016,6 +1072,9 @@ def meets_nudge(function, *arrays, nudge=1e-6):
     return max(np.abs(g.numpy() - slope(function, arrays, k, nudge)).max() for k, g in enumerate(gradients))
 
 
+# %% [markdown]
+# One case for each row of the table:
+
 # %%
 draw = np.random.default_rng(0)
 a, c = draw.uniform(0.5, 2, (2, 3, 2))
@@ -1028,11 +1087,11 @@ cases = {
     "negative": (lambda x: -x, a),
     "exp": (exp, a),
     "log": (log, a),
-    "relu": (relu, row),
+    "relu": (relu, m),
     "sigmoid": (sigmoid, a),
-    "clip": (lambda x: clip(x, -0.5, 0.9), a),
-    "reduce_sum": (lambda x: reduce_sum(x * x, axis=1), c),
-    "reduce_mean": (lambda x: reduce_mean(x * x, axis=0), c),
+    "clip": (lambda x: clip(x, 0.8, 1.2), a),
+    "reduce_sum": (lambda x: reduce_sum(x * x, axis=1, keepdims=True), c),
+    "reduce_mean": (lambda x: reduce_mean(x * x), c),
     "matmul": (lambda x, y: (x @ y) * (x @ y), a, m),
 }
 assert {*cases} == {*VJPS}, {*cases} ^ {*VJPS}
@@ -1040,7 +1099,15 @@ worst = {op: meets_nudge(*case) for op, case in cases.items()}
 print(f"{len(cases)} rules, all within 1e-6:", all(difference < 1e-6 for difference in worst.values()))
 
 # %% [markdown]
-# ## A train step
+# And does the nudge notice a wrong rule? We swap the two of the product:
+
+# %%
+right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
+print(f"off by {meets_nudge(*cases['multiply']):.4f}")
+VJPS["multiply"] = right
+
+# %% [markdown]
+# ## A train step (6 min)
 #
 # An optimizer wants a list of all variables. A **module** finds them, in its attributes and in the lists, dicts and modules
 # among those, each by a name such as `layers.0.w`. (Folded: a walk through attributes, and weights as NumPy arrays.)
@@ -1157,7 +1224,8 @@ import timeit
 
 one, i = constant(np.ones((10, 1))), constant(task.batches[0])
 t_op = min(timeit.repeat(lambda: one + one, number=1000, repeat=5)) / 1000
-t_step = min(timeit.repeat(lambda: step(gather(x_, i), gather(y_, i)), number=100, repeat=5)) / 100
+rows, target = gather(x_, i), gather(y_, i)
+t_step = min(timeit.repeat(lambda: step(rows, target), number=100, repeat=5)) / 100
 print(f"an addition {t_op * 1e6:.1f} µs, a step {t_step * 1e6:.0f} µs")
 
 # %%
@@ -1168,7 +1236,7 @@ print(f"{launches} launches and {nbytes:,} bytes a step")
 # Your times will differ, the launches will not. Comfort has a price: more launches, and a larger cost for each. Level 1 took
 # 0.05 µs for this very step. In the rest of this notebook we buy that back.
 #
-# ## Written down, not run
+# ## Written down, not run (14 min)
 #
 # The third guest. Shapes are known before any number is: a plan says them. So let somebody stand at the door who says what he
 # hears, and computes nothing:
@@ -1353,7 +1421,12 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 
 # %% [markdown]
 # Forward, gradient and update, all in one list: the walk of the tape passed the door as well. x0 and x1 are the arguments. The
-# `spread` is the gradient of the mean, a tenth of 1 for each row.
+# `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the same product: the rule of `error * error` is
+# asked once for each factor.) Two guests stood one behind the other:
+#
+# ```
+# program ──▶ tape: writes it down, asks the next ──▶ trace: a node, and a symbol back
+# ```
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1381,7 +1454,7 @@ graph_drawing(graph, ["rows", "target"])
 # %% [markdown]
 # Grey runs forward to the loss, green runs back, and purple is the update.
 #
-# ## Nothing that nobody needs
+# ## Nothing that nobody needs (5 min)
 #
 # Now that the step is data, we can change it. Here is one with something left over:
 
@@ -1401,21 +1474,35 @@ before
 
 
 # %%
-#| export graph
-# blank: needed
+#| export graph blank needed_by
 def needed_by(nodes, wanted):
     """Those of the nodes that these wanted ones need, themselves included, in the same order."""
-    needed = set(wanted)
-    for node in reversed(nodes):
-        if node in needed:
-            needed.update(node.inputs)
-    return [node for node in nodes if node in needed]
+    ...  # about 5 lines
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>Keep a set of what is needed, which begins with what is wanted. A needed node makes its <code>inputs</code> needed.</details>
+# <details><summary>Second hint</summary>Every input is older than the node that reads it. So go through the list from its end, and each node is decided
+# when you reach it.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def needed_by(nodes, wanted):
+#     """Those of the nodes that these wanted ones need, themselves included, in the same order."""
+#     needed = set(wanted)
+#     for node in reversed(nodes):
+#         if node in needed:
+#             needed.update(node.inputs)
+#     return [node for node in nodes if node in needed]
+# ```
+# </details>
 
 
 # %%
 #| export graph
 def dce(graph):
     """Dead code elimination: only what a result or a new value needs, and the variables that get one."""
+    # a variable that is written is kept, though nobody may read its old value: it says where the new one goes
     updated = [node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates]
     wanted = [*graph.outputs, *graph.updates.values(), *updated]
     return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)
@@ -1426,12 +1513,12 @@ dce(before)
 
 # %% [markdown]
 # It is the walk back again: from what is wanted to what it needs, in one pass from the end. Such a **pass** takes a graph and
-# gives a smaller one that computes the same. (Two more are in [more/03_passes](more/03_passes.ipynb).)
+# gives one that computes the same with less. (Two more are in [more/03_passes](more/03_passes.ipynb).)
 #
-# ## Replay
+# ## Replay (5 min)
 #
-# The easiest way to run a graph is to run its ops in order. No Python function, no tape, no walk: the graph holds all three.
-# The plans are found once.
+# The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
+# plans are found once.
 
 # %%
 #| export replay
@@ -1494,23 +1581,23 @@ replay = Replay(dce(graph))
 print([float(replay.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batches[:100]] == losses[:100])
 
 # %% tags=["nbval-ignore-output"]
-rows, target = gather(x_, i), gather(y_, i)
 t_replay = min(timeit.repeat(lambda: replay.run([rows, target]), number=100, repeat=5)) / 100
 print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
 #
-# ## The program by rows
+# ## The program by rows (21 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
 # that you wrote by hand in notebook 01. So let the computer write it, with the very same assembler.
 #
 # What must it know of an op? Whether it **adds rows up**; if not, whether it **keeps them apart**; and what it computes for
-# one row, number by number. Three functions an op, one row of a table. An elementwise op never adds rows up, and keeps them
-# apart where all its inputs are as long as the batch or are repeated. For each number it does what its kernel says, because
-# the kernel is written once for floats and for the assembler's values alike:
+# one row, number by number. Three functions an op, one row of a table. The numbers of a row are NumPy arrays of *objects*: each
+# is an assembler's value, a register of the program that is being written. An elementwise op never adds rows up, and keeps
+# them apart where all its inputs are as long as the batch or are repeated. For each number it does what its kernel says,
+# because the kernel is written once for floats and for the assembler's values alike:
 
 # %%
 #| export forms
@@ -1540,7 +1627,7 @@ def _elementwise_values(node, inputs, by_row, row, batch):
     """The op's scalar function of each number; what has no rows is repeated for all."""
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
     if node.op == "spread" and row and not by_row[0] and numbers["count"] != 1.0:
-        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # the batch of the call
+        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # one program serves any batch
     axes = len(node.spec.shape)
     inputs = [x[0] if row and not own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
     function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
@@ -1628,10 +1715,11 @@ def form_of(op):
 
 # %% [markdown]
 # With the table, splitting a graph is one walk through its nodes. An input as long as the batch has rows. A sum comes a **stage**
-# later than what it sums: it is known only when the loop over the rows has ended.
+# later than what it sums: it is known only when the loop over the rows has ended. Ours has two stages, in the loop and after it.
+# (Folded: what no program can hold, such as several dtypes or a reader's own kernel.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export row_program
 """A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
@@ -1639,43 +1727,7 @@ import ctypes
 
 from levels.hardware import REAL, Assembler
 
-
-class Split:
-    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
-
-    def __init__(self, graph, batch):
-        check_fits(graph)
-        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
-        for node in graph.nodes:
-            by_row = self.by_row(node)
-            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
-            if node.op == "input" and node.spec.shape[:1] == (batch,):
-                self.rows.add(node)
-            elif any(by_row):
-                self.place(node, by_row)
-        check_rows(graph, self.rows)
-
-    def by_row(self, node):
-        """For each input of a node, whether it has rows."""
-        return [x in self.rows for x in node.inputs]
-
-    def place(self, node, by_row):
-        """Put a node that reads rows where it belongs."""
-        adds, keeps, _ = form_of(node.op)
-        if adds(node, by_row):
-            self.sums.add(node)
-            self.stage[node] += 1
-        elif keeps(node, by_row):
-            self.rows.add(node)
-        else:
-            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
-
-
-# %% tags=["hide-input"]
-#| export row_program
-LIMIT = (
-    1500  # operations on single numbers that are written out for one row; with more, launches are quicker (measured)
-)
+LIMIT = 1500  # operations on single numbers that are written out for one row; with more, launches are quicker
 
 
 def check_fits(graph):
@@ -1709,6 +1761,39 @@ def check_rows(graph, rows):
 def _depth(node):
     """How many products each row adds to a number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
+
+
+# %%
+#| export row_program
+class Split:
+    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
+
+    def __init__(self, graph, batch):
+        check_fits(graph)
+        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
+        for node in graph.nodes:
+            by_row = self.by_row(node)
+            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
+            if node.op == "input" and node.spec.shape[:1] == (batch,):
+                self.rows.add(node)
+            elif any(by_row):
+                self.place(node, by_row)
+        check_rows(graph, self.rows)
+
+    def by_row(self, node):
+        """For each input of a node, whether it has rows."""
+        return [x in self.rows for x in node.inputs]
+
+    def place(self, node, by_row):
+        """Put a node that reads rows where it belongs."""
+        adds, keeps, _ = form_of(node.op)
+        if adds(node, by_row):
+            self.sums.add(node)
+            self.stage[node] += 1
+        elif keeps(node, by_row):
+            self.rows.add(node)
+        else:
+            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
 
 
 # %%
@@ -1835,28 +1920,62 @@ def _terms(node, inputs, totals):
 
 
 # %% [markdown]
-# The program overwrites the weights, as notebook 01's did. So each variable gets a **home**, memory that no tensor shares: nobody
-# who kept an older tensor sees it change. Each writing has a number, and whoever has numbers of an older one copies first.
+# The program overwrites the weights, as notebook 01's did. So each variable gets a **home**: memory that no tensor shares, so that
+# nobody who kept an older tensor sees it change. Each writing of the variable has a number:
+#
+# | what happens | writing | the tensor is of | the home is of |
+# |---|---|---|---|
+# | `w.assign(…)` | 1 | 1 | 0 |
+# | a program runs: it copies to the home, then writes there | 2 | 1 | 2 |
+# | somebody reads `w`: a copy becomes the tensor | 2 | 2 | 2 |
+
+
+# %%
+#| export row_program
+class Home:
+    """Where programs keep a variable's numbers, and overwrite them. No tensor shares this memory."""
+
+    def __init__(self, variable):
+        tensor = variable.held
+        self.buffer = variable.device.alloc(variable.shape, variable.dtype)
+        self.writing, self.held, self.at_home = 0, (0, tensor), -1  # held: of which writing, and the tensor
+
+    def replace(self, tensor):
+        """Another tensor was assigned."""
+        self.held = self.writing + 1, tensor
+        self.writing += 1
+
+    def newest(self):
+        """The newest numbers as a tensor: what was assigned, or a copy of what a program has written since."""
+        writing, tensor = self.held
+        if writing != self.writing:
+            writing, tensor = self.writing, self.buffer.device.put(self.buffer.data, Tensor)
+            self.held = writing, tensor
+        return tensor
+
+    def settle(self):
+        """Bring the newest numbers here. Returns the buffer."""
+        if self.at_home != self.writing:
+            writing, tensor = self.held
+            self.buffer.device.write(self.buffer.data, tensor.data)
+            self.at_home = writing
+        return self.buffer
 
 
 # %%
 #| export row_program
 def home_of(variable):
-    """The memory in which programs keep a variable, with its newest numbers. No tensor shares it."""
-    if variable.at_home != variable.writing:
-        with variable.turn:
-            if variable.home is None:
-                variable.home = variable.device.alloc(variable.shape, variable.dtype)
-            if variable.at_home != variable.writing:  # else another thread was here first
-                variable.at_home, tensor = variable.held
-                variable.device.write(variable.home.data, tensor.data)
-    return variable.home
+    """The memory in which programs keep a variable, with its newest numbers."""
+    with variable.turn:
+        if variable.home is None:
+            variable.home = Home(variable)
+        return variable.home.settle()
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
     with variable.turn:
-        variable.at_home = variable.writing = variable.writing + 1
+        variable.home.at_home = variable.home.writing = variable.home.writing + 1
 
 
 # %% tags=["hide-input"]
@@ -1922,16 +2041,18 @@ def address(array):
 line.set_weights(task.weights)
 program = RowProgram(dce(graph), 10)
 print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batches[:100]] == losses[:100])
-print(len(program.program.text.splitlines()), "lines of LLVM's language; the first sum of the loop:")
-print(*[line for line in program.program.text.splitlines() if "fmul" in line][:3], sep="\n")
+lines = program.program.text.splitlines()
+print(len(lines), "lines of LLVM's language; x·w + b of one row, from 0.0 on:")
+print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n")
 
 # %% [markdown]
-# The same hundred losses, to the last bit.
+# The same hundred losses, to the last bit. (In float64 there is one lane, and sums run in order, as everywhere in this course.)
 #
-# ## `function`
+# ## `function` (12 min)
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose, keep. What a program depends on is
-# its **cache key**: the specs of tensors, and the values of everything else.
+# its **cache key**: the specs of tensors, and the values of other arguments. What else Python reads, a global or the learning rate
+# in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule. [Guards](more/03_guards.ipynb) watch.)
 
 # %%
 #| export functions
@@ -1959,7 +2080,8 @@ def program_of(graph, batch, over):
 
 
 # %% [markdown]
-# Two back ends, then, and the easiest is the last: it can run whatever passed the door. A function that is called while a tape
+# Two back ends, then, and the easiest is the last: it can run whatever passed the door, and its `why` says what kept the other
+# from it. A function that is called while a tape
 # or a trace stands at the door runs undecorated, so that they hear of every op. With `eager` you can ask for the same: it is a
 # guest who does nothing.
 
@@ -2135,7 +2257,8 @@ told = f"eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, one compiled cal
 print(f"µs a step: {told}, many in a call {t_over * 1e6:.2f}")
 
 # %% [markdown]
-# Bought back. A step in a call of many costs what level 1's did. A function that asks for a number gets an error that says what
+# Bought back: with all steps in one call there is no Python between them, and a step costs what level 1's did. One call alone
+# costs the Python around it. A function that asks for a number gets an error that says what
 # to do instead, and a kernel of your own is respected: it stays a launch, and the step is replayed.
 
 
@@ -2163,7 +2286,7 @@ compiled.over(x_, y_, task.batches[:2])
 print(*[type(program).__name__ for program, _ in compiled.programs.values()])
 
 # %% [markdown]
-# ## The two tasks on this level
+# ## The two tasks on this level (8 min)
 #
 # The step is what it was. `@function` stands above it, and the loop over the batches is one call.
 
@@ -2266,7 +2389,7 @@ print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, bel
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# ## What this level cost
+# ## What this level cost (4 min)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -2297,10 +2420,9 @@ print(f"3 eager       {launches * t_op * 1e6:11.3g} {op_by_op:10.3g}")
 print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as level 1's, by hand)")
 
 # %% [markdown]
-# The eager prediction counts each launch as an addition; axes, the tape and its walk cost more. What the compiled run takes
-# beyond level 1's is tracing and assembling, shared by all steps. Tapes and dictionaries happen once, while we trace. What
-# runs is a program of level 1, and you know every part of what wrote it. `tf.function` with XLA, `torch.compile` and `jax.jit`
-# go the same way: trace, make smaller, lower, emit.
+# The eager prediction counts each launch as an addition of ten numbers; these have a hundred rows, and a tape that is read. What
+# runs compiled is a program of level 1: tapes and dictionaries happened once, while we traced. `jax.jit` and `tf.function` with
+# XLA go the same way: trace, make smaller, choose machine code. (`torch.compile` traces Python's bytecode.)
 #
 # ### The level below | here
 #
@@ -2320,7 +2442,7 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 # | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
 # | state | `tf.Variable`, `.assign` | `torch.nn.Parameter`, in place | `Variable`, `.assign` |
 # | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
-# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)` | `tape.gradient(loss, ws)`, `grad` |
+# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)` | `tape.gradient(loss, ws)` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
 #
 # ## Where to go from here
@@ -2333,7 +2455,7 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 # ## Exercises (75 min, optional)
 #
 # As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's
-# own tensors, in many shapes, and in float32 as well as in float64.
+# own tensors, in many shapes, and in float32 as well as in float64. (The numbers between stand in the notebooks that branch off.)
 #
 # ### 03-1 · A rule for a layer
 #
@@ -2397,7 +2519,7 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 
 # %% [markdown]
 # The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is
-# right? (Ask a nudge.) Then look for the cause: `print(printed(collected(makers, z)))` is the list for the second
+# right? (Ask a nudge.) Then look for the cause: `print([op for op, *_ in collected(makers, z)])` is the list for the second
 # formula, and a line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)` shows why: two
 # roads lead from z to u, a short one and a long one.
 #

@@ -65,7 +65,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
 # inside it; `x.spec` is all that is known of x without its numbers.
 #
-# ## A part owns its variables (22 min)
+# ## A part owns its variables (19 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -385,7 +385,7 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (15 min)
+# ## What is wrong: losses (9 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -451,12 +451,12 @@ class Checked(Made):
 
 # %% [markdown]
 # Between beginning and end stands `call`, which each loss writes for itself. (Labels may be whole numbers, 1 and 0 for yes and no:
-# `cast` makes floats of them.)
+# the op "cast", of `levels_more`, makes floats of them.)
 
 
 # %%
 #| export losses
-from levels.low_level import cast, reduce_mean
+from levels.low_level import apply, reduce_mean
 
 
 class Loss(Checked):
@@ -478,7 +478,7 @@ class Loss(Checked):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
-            y_true = cast(y_true, y_pred.dtype)
+            y_true = apply("cast", y_true, dtype=y_pred.dtype)
         return self.call(y_true, y_pred)
 
 
@@ -561,7 +561,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (16 min)
+# ## What to do about it: optimizers (13 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -762,7 +762,7 @@ for gradient in (1e-6, 1e6):
 # For SGD the rate is a factor. For Adam it is a distance, about as far as a weight moves in one step. So the two need rates of
 # their own, and one must not be judged at the other's.
 #
-# ## The race (7 min)
+# ## The race (6 min)
 #
 # Which optimizer is the faster, and does it matter? We begin with the plainer one and real numbers: the mass of 342
 # penguins in kg from the depth of their bills in mm, as they stand in the table.
@@ -885,7 +885,7 @@ for name, x in inputs.items():
 # Adam.** That is why the penguins of `tasks.penguins_mass()` come standardised. But inside a deep net nobody can scale a layer's
 # inputs beforehand, and there Adam helps. (Momentum, the third racer, and valleys in more directions stand in `more/04_optimizers`.)
 #
-# ## Data that arrives in batches (10 min)
+# ## Data that arrives in batches (9 min)
 #
 # A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
 # write them with a generator. It has one flaw:
@@ -1353,7 +1353,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # On level 3 the two tasks differ in every band. Here they differ in one, `model`: its layers and its loss. All the rest is
 # `train`, and it is the same for both.
 #
-# ## The same in TensorFlow and PyTorch
+# ## The same in TensorFlow and PyTorch (1 min)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -1367,7 +1367,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # | a metric | `tf.keras.metrics.Precision()` | (a library) | `Precision()` |
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | `Dataset.shuffle(n).batch(32)` |
 #
-# ## An exercise (10 min, optional)
+# ## An exercise (4 min, optional)
 #
 # As before: fill the stub, run, and read what the check says.
 #

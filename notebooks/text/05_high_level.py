@@ -18,7 +18,7 @@ figures.you_are_here(5)
 # a prediction is. An **optimizer** changes variables, given their gradients. A **dataset** hands out batches of rows. And
 # level 3's `GradientTape` finds the gradients; its `function` makes one program of a step.
 #
-# ## A surprise to begin with (5 min)
+# ## A surprise to begin with (7 min)
 #
 # Below us lie four levels: one machine-code program, fourteen launches a step, a tape, layers with an optimizer. All
 # four train on the same 8,000 batches.
@@ -98,7 +98,7 @@ print(f"fit                last loss {float(loss).hex()}")
 #
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model.
 #
-# ## The loop, taken apart (18 min)
+# ## The loop, taken apart (22 min)
 #
 # ### A pass is one call
 #
@@ -248,8 +248,8 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 def ended(model, epoch, logs):
     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
     if not model.stop_training and not math.isfinite(logs["loss"]):
-        cure = "try a lower learning rate, and look for NaN in the data"
-        raise FloatingPointError(f"fit: the loss is {logs['loss']} after epoch {epoch}; {cure}")
+        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
+        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
     return model.stop_training
 
 
@@ -380,7 +380,7 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # 200 times the same 40 batches: 8,000 steps, but not those of the task, whose order is new in each epoch. So this is another
 # number.
 #
-# ## A model (14 min)
+# ## A model (21 min)
 # What is left is ease. A **model** is a layer, so it has variables and a name, and can be called. It also knows how it is to be
 # trained.
 #
@@ -482,7 +482,8 @@ def _rows_of(model, x, y):
 
 def _predict(model, x, batch_size):
     """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program, starts = function(lambda rows: model(rows)), range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+    program = function(lambda rows: model(rows))
+    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
     return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
@@ -640,7 +641,7 @@ net.build((None, 2))
 print(*(layer.count() for layer in net.layers), "together", net.count())
 
 # %% [markdown]
-# ## A callback (8 min)
+# ## A callback (10 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happens. Here is one that prints what it
@@ -755,7 +756,7 @@ print(len(model.history.losses), "steps and", len(model.history.history["loss"])
 # Eight callbacks like Keras', `EarlyStopping` and `ModelCheckpoint` among them, stand in *more/05_callbacks*.
 
 # %% [markdown]
-# ## The two tasks on this level (5 min)
+# ## The two tasks on this level (10 min)
 #
 # ### Data
 
@@ -885,7 +886,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Of 73 penguins that it has not seen, seven are taken for the other sex.
 #
-# ## The five side by side (8 min)
+# ## The five side by side (5 min)
 #
 # Here is the course on one page: one task, on every level, in bands. A **band** is a part of a step, and in it stand the lines
 # of all levels, each led by the level's number. 0 is plain Python, `course/reference.py`, the arithmetic that every
@@ -1001,7 +1002,7 @@ widgets.explore(
 # One answer, at five depths. You can say it in one line and know what each storey beneath does with it.
 
 # %% [markdown]
-# ## The same in two frameworks (2 min)
+# ## The same in two frameworks (1 min)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|

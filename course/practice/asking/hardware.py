@@ -40,6 +40,100 @@ def turned(mine, said, x, blocks, threads, order):
     return x
 
 
+class Register:
+    """A stand-in for a register: it has a number, and takes part in + - * / alone."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __add__(self, other):
+        return Register(self.number + number_of(other))
+
+    def __radd__(self, other):
+        return Register(number_of(other) + self.number)
+
+    def __sub__(self, other):
+        return Register(self.number - number_of(other))
+
+    def __rsub__(self, other):
+        return Register(number_of(other) - self.number)
+
+    def __mul__(self, other):
+        return Register(self.number * number_of(other))
+
+    def __rmul__(self, other):
+        return Register(number_of(other) * self.number)
+
+    def __truediv__(self, other):
+        return Register(self.number / number_of(other))
+
+    def __rtruediv__(self, other):
+        return Register(number_of(other) / self.number)
+
+
+def number_of(value):
+    """The number of a register, or of a Python number."""
+    return value.number if isinstance(value, Register) else value
+
+
+@cases("01-line_slopes")
+def line_slopes(mine, draw):
+    """On floats, and on registers."""
+    drawn = [(float(draw.normal()), draw.normal(size=k).tolist(), n) for k, n in ((1, 3), (2, 7), (3, 10), (2, 49))]
+    for error, row, n in [(2.0, [3.0, 5.0], 10), *drawn]:
+        said, (dw, de) = mine.on(error=error, row=row, n=n)
+        yield said, {"de": de, "dw": list(dw)}
+    error, row, n = (Register(0.3), [Register(0.7), Register(-1.1)], Register(7.0))
+    said, (dw, de) = mine.on("on registers", error, row, n)
+    yield said, {"de": number_of(de), "dw": list(map(number_of, dw))}
+
+
+@cases("01-subtract")
+def subtract(mine, draw):
+    """In a program: of the whole assembler where it is at hand, else of the first, smallest one."""
+    for x, y in [(5.0, 3.0), *draw.normal(size=(4, 2)).tolist()]:
+        said = f"{x:.4g} - {y:.4g}"
+        yield said, written_down(mine, said, x, y)
+
+
+def written_down(mine, said, x, y):
+    """What a program gives that stores subtract(x, y)."""
+    x, y, z = np.array([x]), np.array([y]), np.array([np.nan])
+    if "Assembler" in mine.first.__globals__:
+        cpu, a = mine["pool"]()["cpu:0"], mine["Assembler"]("subtract", "f8")
+        p, q, out = a.array("p", 1), a.array("q", 1), a.array("out", 1)
+        mine.call(said, a.store, mine.call(said, mine.function, a.load(p, 0), a.load(q, 0)), out, 0)
+        result = cpu.put(z)
+        mine.call(said, a.assemble)(p=cpu.put(x), q=cpu.put(y), out=result)
+        return float(result.numpy()[0])
+    mine["lines"].clear()
+    difference = mine.call(said, mine.function, mine["load"]("%x"), mine["load"]("%y"))
+    mine.call(said, mine["store"], difference, "%z")
+    mine.call(said, mine["run"], x, y, z)
+    return float(z[0])
+
+
+@cases("01-flat")
+def flat(mine, draw):
+    """On whole numbers, and on registers."""
+    yield mine.on("x[1, 2] of width 3", 1, 3, 2)
+    for row, width in draw.integers(0, 50, size=(4, 2)).tolist():
+        column = int(draw.integers(0, width + 1))
+        yield mine.on(row=row, width=width + 1, column=column)
+    said, place = mine.on("on registers", Register(4), Register(7), Register(5))
+    yield said, number_of(place)
+
+
+@cases("01-descend")
+def descend(mine, draw):
+    """On floats, and on registers."""
+    yield mine.on(w=1.0, slope=2.0, learning_rate=0.5)
+    for w, slope in draw.normal(size=(4, 2)).tolist():
+        yield mine.on(w=w, slope=slope, learning_rate=float(draw.uniform()))
+    said, w = mine.on("on registers", Register(0.3), Register(1.7), Register(0.01))
+    yield said, number_of(w)
+
+
 @cases("01-through_relu")
 def through_relu(mine, draw):
     """On floats, and in a program, where no `if` can choose."""

@@ -135,11 +135,9 @@ def graph_passed(mine, said, program, shapes):
         raise Wrong(f"{said} changes the graph that it is given: make another one")
     known, told = {}, []
     for node in result.nodes:
-        of = node.attrs.get("of")
-        if node.op == "variable" and of is not w:
-            continue  # tracing writes down all variables that there are
         if not known.keys() >= {*node.inputs}:
             raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
+        of = node.attrs.get("of")
         leaf = of.numpy() if node.op == "constant" else of if node.op == "input" else None
         told.append((node.op, [known[x] for x in node.inputs], leaf))
         known[node] = len(known)
@@ -205,3 +203,64 @@ def unbroadcast(mine, draw):
     for have, wanted in shapes:
         dx = mine["constant"](draw.normal(size=have))
         yield mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)
+
+
+@cases("03-write_down")
+def write_down(mine, draw):
+    """The records after one op, and after three."""
+    for ops in (["add"], ["multiply", "add", "exp"]):
+        records = []
+        for k, op in enumerate(ops):
+            mine.on(f"record {k}", records, op, (k, k + 1), {"axis": k}, k + 2)
+        named = [record[0] if isinstance(record, tuple) and record else form(record) for record in records]
+        yield f"after {', '.join(ops)} the ops of the records are", " ".join(map(str, named)) or "none"
+        yield f"after {', '.join(ops)} a record holds", " ".join(map(str, records[-1])) if named else "nothing"
+
+
+@cases("03-times_back")
+@interpreted()
+def times_back(mine, draw):
+    """The gradients of both factors of y = a·b."""
+    constant = mine["constant"]
+    for dy, a, b in ((1.0, 2.0, 3.0), (5.0, -1.0, 4.0), (0.5, 0.0, 7.0)):
+        dy, a, b = (constant(np.array(x)) for x in (dy, a, b))
+        yield mine.on(f"dy = {float(dy)}, y = {float(a)}·{float(b)}: the first factor gets what", dy, b)
+        yield mine.on(f"dy = {float(dy)}, y = {float(a)}·{float(b)}: the second factor gets what", dy, a)
+    dy, b = (constant(draw.normal(size=(4, 3))) for _ in range(2))
+    yield mine.on("dy and the other factor of shape (4, 3)", dy, b)
+
+
+@cases("03-hand_on")
+@interpreted()
+def hand_on(mine, draw):
+    """What x has after some shares, and what another tensor keeps."""
+    constant = mine["constant"]
+    for shares in ((2.0,), (2.0, 2.0), (2.0, 2.0, 3.0), (0.0, -1.0), (0.1, 0.2, 0.3)):
+        x, other, gradients = constant(1.0, "f8"), constant(1.0, "f8"), {}
+        gradients[other] = constant(5.0, "f8")
+        for share in shares:
+            mine.on("a share", gradients, x, constant(share, "f8"))
+        told = " and ".join(map(str, shares))
+        yield f"x gets {told}: x has", float(gradients[x]) if x in gradients else None
+        yield f"x gets {told}: another tensor has", float(gradients[other]) if other in gradients else None
+
+
+@cases("03-needed_by")
+def needed_by(mine, draw):
+    """The names of the nodes that are left of small graphs."""
+    node, spec = mine["Node"], None
+
+    def graph(*rows):
+        made = {}
+        for name, *inputs in rows:
+            made[name] = node(name, [made[x] for x in inputs], {}, spec)
+        return made
+
+    four = graph(("x",), ("exp", "x"), ("add", "x", "x"), ("mean", "add"))
+    deep = graph(("x",), ("w",), ("a", "x", "w"), ("b", "a"), ("dead", "b"), ("c", "b", "a"), ("end", "c"))
+    for nodes, wanted in ((four, ["mean"]), (four, []), (deep, ["end"]), (deep, ["c", "dead"]), (deep, ["w"])):
+        told = f"of {', '.join(nodes)}, wanted {', '.join(wanted) or 'nothing'}: left are"
+        _, left = mine.on(told, [*nodes.values()], [nodes[name] for name in wanted])
+        if not isinstance(left, list):
+            raise Wrong(f"{told} {form(left)}, expected a list of nodes")
+        yield told, " ".join(getattr(each, "op", form(each)) for each in left) or "none"

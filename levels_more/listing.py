@@ -1,0 +1,20 @@
+"""This processor's own instructions: what LLVM makes of a program's text."""
+
+import re
+
+from levels.hardware.machine import optimised, target_machine
+
+
+def trimmed(assembly):
+    """The instructions of an assembly text and the labels that they jump to, without directives and comments."""
+    body = assembly.split("program:", 1)[1].splitlines()
+    lines = [re.split(r"\s*(?:##|//|;|# )", line)[0].expandtabs(8).rstrip() for line in body]
+    instructions = [line for line in lines if re.match(r"\s+[^.\s]", line)]
+    jumps = {word + ":" for word in re.findall(r"[.\w$]+", " ".join(instructions))}
+    return "\n".join(line for line in lines if line in jumps or line in instructions)
+
+
+def listing(program):
+    """The instructions of a Program, or of a text in LLVM's language, as this processor runs them."""
+    target = target_machine()
+    return trimmed(target.emit_assembly(optimised(getattr(program, "text", program), target)))

@@ -1,0 +1,101 @@
+"""How far away memory is, and a table of what a machine is: what level 1 measures beyond the three numbers it predicts with."""
+
+import functools
+import math
+import os
+
+import numpy as np
+
+from levels.hardware import LINE, MEASURES, Assembler, Index, host_lanes, seconds
+
+
+def amount(number, unit, step=1000):
+    """A number with its unit, at three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
+    power = max(-3, math.floor(math.log(number, step) + 1e-9)) if number else 0
+    return f"{number / step**power:.3g} {('', 'K' if step == 1024 else 'k', 'M', 'G', 'T', 'n', 'µ', 'm')[power]}{unit}"
+
+
+class Pool(dict):
+    """Devices by name, as `pool()` gives them. It prints as a table, with a column for each device."""
+
+    def __repr__(self):
+        columns = [_column(device) for _, device in sorted(self.items())]
+        widths = [2 + max(map(len, column.values())) for column in columns]
+        names = dict.fromkeys(name for column in columns for name in column)
+        rows = (
+            [column.get(name, "").ljust(width) for column, width in zip(columns, widths, strict=True)] for name in names
+        )
+        return "\n".join(f"{name:12}{''.join(row)}".rstrip() for name, row in zip(names, rows, strict=True))
+
+
+def _column(device):
+    """What the table says of a device: {name of the row: text}. A device may have `facts` of its own."""
+    return {
+        "": device.name,
+        "kind": device.kind + " (simulated)" * device.simulated,
+        "memory": amount(device.memory, "iB", 1024) if device.memory else "unknown",
+        "in use": f"{device.used:,} B",
+    } | (device.facts() if hasattr(device, "facts") else _facts(device))
+
+
+def _facts(device):
+    """Of the computer's own CPUs."""
+
+    def measured(what, unit):
+        return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
+
+    return {
+        "CPUs": str(os.cpu_count() or "unknown"),
+        "lanes": f"{host_lanes()} float32",
+        "peak of one": measured("peak", "flop/s"),
+        "bandwidth": measured("bandwidth", "B/s"),
+        "a launch": measured("launch_time", "s"),
+    }
+
+
+@functools.cache
+def chase_program(steps):
+    """The program that walks along a chain of row numbers chain[n] from start[1], and stores where it ends in out[1]."""
+    a = Assembler("chase", "f8")
+    chain, start, out = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n"), a.array("out", 1)
+    slot, first = a.slot("i64"), a.load(start, 0)
+    a.emit(f"store i64 {first.register}, ptr {slot}")
+    with a.loop(steps):
+        here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
+        a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
+    a.store(a.count(Index(a, a.write(f"load i64, ptr {slot}"), "n")), out, 0)
+    return a.assemble()
+
+
+def measure_latency(device, nbytes, steps=2**15):
+    """Seconds of one load that waits for the one before, at random places in `nbytes` of memory of a CPU."""
+    draw, stride = np.random.default_rng(0), LINE // 8
+    order = draw.permutation(nbytes // LINE) * stride
+    chain = np.zeros(nbytes // 8, np.int64)
+    chain[order] = np.roll(order, -1)
+    chain, out, program = device.put(chain), device.alloc((1,), "f8"), chase_program(steps)
+    starts = [device.put(order[i : i + 1]) for i in draw.integers(0, len(order), 7)]  # not twice the same way
+    walks = iter([program.bind(chain=chain, start=start, out=out) for start in starts])
+    return seconds(lambda: next(walks)()) / steps
+
+
+@functools.cache
+def read_program(sums=8):
+    """The program that adds up x[blocks, sums, lanes] in independent sums, as many times over as out[passes] is long."""
+    a = Assembler("read", "f4")
+    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")
+    with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
+        totals = [a.sum() for _ in range(sums)]
+        with a.loop("passes"), a.loop("blocks") as i:
+            for k, total in enumerate(totals):
+                total += a.load(x, i, k, lane)
+        a.store(sum((total.total() for total in totals), 0.0), out, 0)
+    return a.assemble()
+
+
+def measure_reading(device, nbytes=2**28):
+    """Bytes a second that one core of a CPU reads, over and over, from that many bytes (default: beyond the caches)."""
+    program, passes = read_program(), max(1, 2**27 // nbytes)
+    _, sums, lanes = program.arrays["x"].shape
+    x = device.put(np.ones((nbytes // 4 // sums // lanes, sums, lanes), "f4"))
+    return passes * x.spec.nbytes / seconds(program.bind(x=x, out=device.alloc((passes,), "f4")))

@@ -1,0 +1,89 @@
+"""A kernel of one's own is tried first: on random and on special numbers, with every index checked, beside the present kernel."""
+
+import inspect
+
+import numpy as np
+
+from levels.hardware import pool
+from levels.kernels import ELEMENTWISE, KERNELS, REDUCTIONS, UPDATES, kernel, launch, planned
+
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, np.inf, -np.inf, np.nan)
+
+# op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or "mask".
+# (The trials of elementwise ops and of reductions follow from what they are.)
+TRIALS = {
+    "matmul": [
+        ([(m, k)[:: 1 - 2 * flip_x], (k, n)[:: 1 - 2 * flip_w]], {"transpose_x": flip_x, "transpose_w": flip_w})
+        for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
+        for flip_x, flip_w in ((False, False), (True, False), (False, True))
+    ],
+    "gather": [
+        ([shape, np.arange(count) * 3 % shape[0]], {})
+        for shape in ((5,), (5, 3), (1, 1), (2, 3, 4))
+        for count in (0, 1, 7)
+    ],
+}
+_REDUCED = [
+    ([shape], {"axis": axis, "keepdims": keepdims})
+    for shape, axis in (((3, 4, 5), (0, 1)), ((3, 4, 5), 1), ((9, 70), -1), ((1, 1), None), ((0, 2, 3), 1))
+    for keepdims in (False, True)
+]
+
+
+def trials_of(op):
+    """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where nobody has said any."""
+    if op in ELEMENTWISE:
+        (_, _, masks, numbers), count = ELEMENTWISE[op], len(inspect.signature(KERNELS[op, "cpu"]).parameters)
+        return [(["mask"] * masks + ["special"] * (count - len(numbers) - masks), numbers)]
+    return _REDUCED if op in REDUCTIONS or op == "reduce_mean" else TRIALS[op]
+
+
+def drawn(draw, what, dtype):
+    """An array for a trial: random numbers of a shape, "special" numbers in any order, a "mask", or an array as it is."""
+    if isinstance(what, tuple):
+        return draw.normal(size=what).astype(dtype)
+    if isinstance(what, str):
+        numbers = draw.permutation(np.tile(np.concatenate([SPECIAL, draw.normal(size=20)]), 20)).astype(dtype)
+        return numbers > 0 if what == "mask" else numbers
+    return what.astype(dtype) if what.dtype.kind == "f" else what
+
+
+def outcome(op, kind, function, arrays, attrs):
+    """What this function, as the kernel of `op`, makes of these arrays: an array. It stays in the table."""
+    kernel(op, kind)(function)
+    inputs = [pool()[f"{kind}:0"].put(array) for array in arrays]
+    spec = planned(op, inputs, attrs).spec
+    out = spec.device.new(spec)  # filled with sevens, so that a number which the kernel leaves out shows
+    out.device.write(out.data, arrays[0] if op in UPDATES else np.full(spec.shape, 7, spec.dtype))
+    return launch(op, out, *inputs[op in UPDATES :], **attrs).numpy()
+
+
+def try_kernel(op, kind, function, reference):
+    """Raise ValueError, with a counter-example, unless this function does on all trials what the reference does."""
+    for dtype in map(np.dtype, ("f4", "f8")):
+        draw = np.random.default_rng(0)
+        for inputs, attrs in trials_of(op):
+            arrays = [drawn(draw, what, dtype) for what in inputs]
+            try:
+                expected = outcome(op, kind, reference, arrays, attrs)
+            except TypeError:  # this kind of device has no such dtype
+                continue
+            try:
+                result = outcome(op, kind, function, arrays, attrs)
+            except Exception as error:
+                shapes = ", ".join(str(array.shape) for array in arrays)
+                raise ValueError(f"{op}: refused, on {dtype} of shapes {shapes} it fails: {error}") from None
+            tolerance = 1e-5 if result.dtype == np.float32 else 1e-12
+            wrong = np.argwhere(~np.isclose(result, expected, tolerance, tolerance, equal_nan=True))
+            if len(wrong):
+                raise ValueError(f"{op}: refused, {counter_example(op, arrays, result, expected, map(tuple, wrong))}")
+
+
+def counter_example(op, arrays, result, expected, places):
+    """Where two results differ, in words. Numbers are more telling than NaN, so the first place without one is shown."""
+    if any(array.shape != result.shape for array in arrays):
+        at = next(places)
+        given = ", ".join(str(array.shape) for array in arrays)
+        return f"{op} of shapes {given} gives {result[at]} at {at}, and should give {expected[at]}"
+    at = min(places, key=lambda at: any(np.isnan(array[at]) for array in arrays))
+    return f"{op}({', '.join(str(array[at]) for array in arrays)}) gives {result[at]}, and should give {expected[at]}"

@@ -1,0 +1,63 @@
+# %% [markdown]
+# # 02 more · Random numbers without a state
+#
+# **In this notebook number one million of a random sequence is made without those before it.**
+#
+# Needs notebook 02: `kernel`, `make`, `launch`. It takes `levels_more/random_numbers.py` apart.
+
+# %%
+from course import build
+from course.figures import page
+
+build.watch("more/02_random")
+
+# %%
+import numpy as np
+
+from levels.hardware import pool
+from levels.kernels import launch
+from levels_more import random_numbers
+from levels_more.random_numbers import philox
+
+cpu = pool()["cpu:0"]
+
+# %% [markdown]
+# ## A counter and a key (6 min)
+#
+# A generator that steps from one number to the next cannot be shared among threads without changing the numbers. A
+# *counter-based* generator has no such state. It mixes a counter with a key until nothing of either can be recognised, so
+# number one million can be had without those before it. Philox
+# ([Salmon et al., 2011](https://doi.org/10.1145/2063384.2063405)) makes four words of 32 bits from a counter of four words and
+# a key of two. TensorFlow, PyTorch on GPUs, JAX (with a cousin) and NumPy offer it.
+
+# %%
+page.source(random_numbers.philox)
+
+# %% [markdown]
+# The paper's authors publish [vectors to test with](https://github.com/DEShawResearch/random123). Here is one:
+
+# %%
+words = philox(*map(np.uint64, (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0)))
+print(*(f"{word:08x}" for word in words))
+assert words == (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)
+
+# %% [markdown]
+# Four words are two numbers of 64 bits. The upper 53 of them, as a fraction, are a uniform float64. Two uniform numbers make
+# two normal ones ([Box and Muller, 1958](https://doi.org/10.1214/aoms/1177706645)): the radius and the angle of a point.
+
+# %%
+page.source(random_numbers.two_uniform, random_numbers.cos_sin)
+
+# %% [markdown]
+# A launch reads its key and counter from a buffer, the *state*.
+
+# %%
+page.source(random_numbers.plan_random, random_numbers.uniform, random_numbers.normal, random_numbers.random_normal)
+
+# %% [markdown]
+# The same state gives the same numbers, and the last two of a million and two can be had without the others:
+
+# %%
+many = launch("random_normal", None, cpu.put(np.array([2026, 0])), shape=(1_000_002,)).numpy()
+two = launch("random_normal", None, cpu.put(np.array([2026, 500_000])), shape=(2,)).numpy()
+print(two, many[-2:] == two)

@@ -1,0 +1,130 @@
+# %% [markdown]
+# # 03 more · Several devices
+#
+# **In this notebook one program runs on three machines, and one step is shared by two.**
+#
+# It needs notebook 03 (tensors, the tape, a train step), and for its last section notebook 05. The GPU and the TPU are those of
+# `more/01_gpu` and `more/01_tpu`, their ops those of `more/02_machines`. Nothing is exported. About 10 minutes.
+
+# %%
+from course import build, figures, tasks
+
+build.watch("more/03_devices")  # so that `levels_more` is seen, too
+figures.you_are_here(3)
+
+# %%
+import numpy as np
+
+from course.practice import checks
+from levels.hardware import pool
+from levels.low_level import GradientTape, Variable, constant, device, gather, linear_regression, reduce_sum
+
+task = tasks.linear()
+
+# %% [markdown]
+# ## The same source, anywhere (1 min)
+#
+# Nothing in a tensor's code asks what kind of device it lies on. So a function of tensors runs wherever its inputs are. Here
+# are 20 steps of the linear regression on each kind. (A simulated GPU is slow: each thread of each launch is a call in
+# Python.)
+
+# %%
+single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]
+for name in ("cpu:0", "gpu:0", "tpu:0"):
+    with device(name):
+        fit = linear_regression(*single[0], single[1], task.batches[:20], task.learning_rate)
+    print(name, fit.losses[[0, 9, 19]].round(3), fit.weights[0].ravel().round(2))
+
+# %% [markdown]
+# The same source, the same table of gradient rules. Only level 2 knows who computes. The losses of CPU and GPU agree in all
+# digits printed. Those of the TPU agree in three: its array rounds its inputs to bfloat16, which keeps 8 significant bits
+# (`more/01_tpu`).
+#
+# ## Data parallel (7 min)
+#
+# Two devices can share one step. Each has a copy of the weights and half of the batch. Each computes the
+# gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`
+# ([Li and others, 2020](https://doi.org/10.14778/3415478.3415530)), TensorFlow `MirroredStrategy`, and the adding is called
+# **all-reduce**. The losses of the halves are divided by the size of the *whole* batch, so that their sum is its mean.
+
+
+# %%
+def half_gradients(name, x, y, w, b, rows, count):
+    """The gradients of the part of the mean that these rows make, computed on one device."""
+    with device(name):
+        w, b = Variable(w), Variable(b)
+        with GradientTape() as tape:
+            error = gather(constant(x), rows) @ w + b - gather(constant(y), rows)
+            loss = reduce_sum(error * error) / float(count)
+        return [loss, *tape.gradient(loss, [w, b])]
+
+
+# %% [markdown]
+# Who adds up? Here device 0 does, always in the order of the devices. An order fixed once gives the same bits in every run.
+# (To keep the code short, the update is made once, in NumPy, and each step hands out the new weights. A real system leaves
+# the weights where they are, and every device makes the same update.)
+
+
+# %%
+def train_on(names, x, y, weights, batches, rate):
+    """The losses of SGD, each batch split over these devices."""
+    (w, b), losses = weights, []
+    for batch in batches:
+        shares = np.array_split(batch, len(names))
+        parts = [half_gradients(name, x, y, w, b, rows, len(batch)) for name, rows in zip(names, shares)]
+        total = parts[0]
+        for part in parts[1:]:  # the all-reduce, in the order of the devices
+            total = [mine + other.to(names[0]) for mine, other in zip(total, part)]
+        loss, dw, db = (t.numpy() for t in total)
+        w, b = w - np.float32(rate) * dw, b - np.float32(rate) * db
+        losses.append(float(loss))
+    return np.array(losses)
+
+
+# %% tags=["hide-input"]
+checks.predict(
+    "The same 20 steps, on one GPU and split over two. Are the 20 losses equal to the last bit?",
+    "no, but two runs on two GPUs are",
+    "The sum over ten rows is now a sum of two sums over five, and float32 rounds them otherwise. But the order is fixed, so "
+    "every run on two devices rounds in the same way. To get the very bits of two devices on one, add in their order: two halves, "
+    "one after the other.",
+    choices=["yes", "no, but two runs on two GPUs are", "no, and two runs on two GPUs differ as well"],
+)
+
+# %%
+pool(gpus=2)
+data = *single[0], single[1], task.batches[:20], task.learning_rate
+one, two, again = (train_on(names, *data) for names in (["gpu:0"], ["gpu:0", "gpu:1"], ["gpu:0", "gpu:1"]))
+halves_in_turn = train_on(["gpu:0", "gpu:0"], *data)
+print("one and two agree to 1e-6:", np.allclose(one, two, 1e-6, 0), " to the bit:", (one == two).all())
+print(
+    "two and two again:",
+    (two == again).all(),
+    " two, and one that takes the halves in turn:",
+    (two == halves_in_turn).all(),
+)
+
+# %% [markdown]
+# So what differs between one device and two is the order of a sum, and nothing else: one device that takes the halves in turn
+# gives the bits of two. That order is ours to fix. (Large
+# systems give this up for speed: their all-reduce adds in rings or trees, whose order changes with the number of devices:
+# [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
+
+# %% [markdown]
+# ## `fit`, on another device (1 min)
+#
+# No line of levels 4 and 5 names a device. So the same `fit` trains on the GPU and the TPU (simulated, if this computer has
+# none, and slow: so three batches). What differs is rounding. The GPU adds in another order; the TPU multiplies numbers of 8 bits.
+
+# %%
+from levels import high_level
+
+for name in ("cpu:0", "gpu:0", "tpu:0"):
+    with device(name):
+        there = high_level.linear_regression(*single[0], single[1], task.batches[:3], task.learning_rate)
+    print(name, there.losses.round(2))
+
+# %% [markdown]
+# ## Where to go from here
+#
+# - `more/02_machines`: how each op runs on each machine.

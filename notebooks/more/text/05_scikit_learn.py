@@ -1,0 +1,122 @@
+# %% [markdown]
+# # 05 more · In the company of scikit-learn
+#
+# **In this notebook a class of ours keeps fifty rules, and all of scikit-learn is ours.**
+#
+# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/estimators.py` apart. Nothing is exported. (The cell
+# after the next one is folded. It imports what is used below.)
+
+# %%
+from course import build, figures
+
+build.watch("more/05_scikit_learn")  # so that `levels_more` is seen, too
+figures.you_are_here(5)
+
+# %% tags=["hide-input"]
+import numpy as np
+
+from course import tasks
+from course.figures import page
+from course.practice import checks
+from levels_more.estimators import DNNClassifier, Estimator, LinearRegressor
+
+task = tasks.linear()
+
+# %% [markdown]
+# ## In the company of scikit-learn (19 min)
+#
+# scikit-learn is the other great library of the field: its pipelines, searches and scores work with every
+# **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
+# keeps them, all of scikit-learn is ours, and we write none of it.
+#
+# An estimator's constructor stores its arguments and does no more; `fit` makes the model. By a convention of scikit-learn, what
+# `fit` has found ends in an underscore. Here is what both of our estimators share. `train` seeds, makes and fits a net, and puts
+# the random state back. The two methods with underscores serve copies and pickles, which cannot hold a compiled program: they
+# keep the weights and make the net anew.
+
+# %%
+page.source(Estimator)
+
+# %% [markdown]
+# The linear one is a `Dense(1)`. Its weights get the names that scikit-learn gives them.
+
+# %%
+page.source(LinearRegressor)
+
+# %% [markdown]
+# The classifier says which of two classes. Its model gives logits, and these are what scikit-learn calls the decision
+# function: above zero it is the second class.
+
+# %%
+page.source(DNNClassifier)
+
+# %% [markdown]
+# Do they keep the rules? scikit-learn has some fifty tests for an estimator: that it repeats itself, refuses NaN,
+# clones, survives a pickle, takes lists and tables and names as classes. We ask all of them.
+
+# %%
+from sklearn.utils.estimator_checks import check_estimator
+
+for estimator in (LinearRegressor(), DNNClassifier()):
+    checked = [check["status"] for check in check_estimator(estimator, on_skip=None)]
+    print(f"{estimator}: more than 50 checks: {len(checked) > 50}, failed: {checked.count('failed')}")
+
+# %% [markdown]
+# So now ours stand beside theirs. scikit-learn's `LinearRegression` solves the equations; ours goes downhill, and
+# arrives at the same place. R² is the share of the variance of y that the prediction explains; 1 would be all.
+
+# %%
+from sklearn.linear_model import LinearRegression
+
+for estimator in (LinearRegression(), LinearRegressor(random_state=1)):
+    fitted = estimator.fit(task.x, task.y[:, 0])
+    r2 = fitted.score(task.x_test, task.y_test[:, 0])
+    print(f"{type(fitted).__name__:17} {fitted.coef_.round(2)}  R² on the test rows {r2:.3f}")
+
+# %% [markdown]
+# And the penguins, in millimetres and grams this time, as they were measured. Five times the classifier learns from
+# four fifths of them, and is asked about the rest.
+
+# %%
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+
+complete = [row for row in tasks.penguins() if None not in row]
+measures, sexes = np.array([row[:4] for row in complete]), np.array([row[4] for row in complete])
+folds = StratifiedKFold(5, shuffle=True, random_state=1)
+print(measures[0], sexes[0])
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A net with hidden layers of 4 and 8 relus gets these raw measures. Which share of the penguins does it get right?",
+    "0.5",
+    choices=["0.5", "0.7", "0.9"],
+    because="""As many as a coin. Thousands of grams drown out the millimetres: they alone decide the sign of what goes into a
+    first relu, so it is positive for all penguins or for none. After a few large steps all four are negative. A relu that
+    gives 0 passes no gradient on: these four stay **dead**, and the net says the same of every penguin.""",
+)
+
+# %%
+coin = DNNClassifier(random_state=1)
+print(f"share of right answers: {cross_val_score(coin, measures, sexes, cv=folds).mean():.1f}")
+print("fitted to all penguins, it says:", *np.unique(coin.fit(measures, sexes).predict(measures)))
+
+# %% [markdown]
+# The cure is to standardise first. In scikit-learn a standardiser and a classifier make a **pipeline**, which is one
+# estimator again. In each fold it takes the means from the rows it learns from, and from no others. And which net? A
+# **grid search** tries them all, with the standardiser and with nothing in its place.
+
+# %%
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+pipeline = make_pipeline(StandardScaler(), DNNClassifier(random_state=1))
+grid = {"dnnclassifier__hidden_units": [(), (4, 8), (16,)], "standardscaler": ["passthrough", StandardScaler()]}
+search = GridSearchCV(pipeline, grid, cv=folds).fit(measures, sexes)
+for tried, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"]):
+    scaler, units = tried["standardscaler"], tried["dnnclassifier__hidden_units"]
+    print(f"{'raw' if scaler == 'passthrough' else 'standardised':13} {str(units):8} {score:.1f} right")
+
+# %% [markdown]
+# Standardised, about nine of ten are right, whatever the net; even with no hidden layer at all, where the classifier is a
+# logistic regression. The few points between the nets are about as much as the folds differ
+# among themselves. A search is a good way to find out, because it also tries what we would have been too proud to try.
