@@ -110,7 +110,7 @@ class Run:
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
-            if plan.plain:  # no numbers among its arguments
+            if not plan.numbers:
                 plan.run(y.data, *[x.data for x in inputs])
             else:
                 plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
