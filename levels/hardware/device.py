@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from llvmlite import binding as llvm
+
+from levels import more
 
 
 class Spec:
@@ -21,19 +22,19 @@ class Spec:
         self.device, self.shape, self.dtype, self.empty = device, shape, dtype, device.empty
         self.nbytes = math.prod(shape) * dtype.itemsize
 
-    spec = property(lambda self: self)  # so that who asks only for these may be given a buffer or its Spec
+    spec = property(lambda self: self)  # who asks only for these may be given a buffer or its Spec
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
 class Buffer:
-    """Memory of one device, C-contiguous, with a shape and a dtype. `data` is the array that the device's programs see."""
+    """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
 
     __slots__ = ("spec", "data", "rows")
 
     def __init__(self, spec, data):
-        self.spec, self.data, self.rows = spec, data, None  # rows: the range of its row numbers, once a program asked
+        self.spec, self.data, self.rows = spec, data, None  # rows: the range of its row numbers, once known
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -44,7 +45,7 @@ class Buffer:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array."""
+        """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
             raise ValueError(f"{self}: used after it was freed; allocate a new one")
         return self.device.read(self.data)
@@ -54,7 +55,9 @@ class Buffer:
 
 
 LINE = 64  # bytes that move together between memory and caches, on most processors
-GAP = 8 * LINE  # bytes left free behind an array
+_GAP = (
+    8 * LINE
+)  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
 PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 
@@ -63,11 +66,8 @@ def aligned(shape, dtype):
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < PAGE:
         return np.empty(shape, dtype)
-    data = np.empty(nbytes + LINE + GAP, np.uint8)
+    data = np.empty(nbytes + LINE + _GAP, np.uint8)
     return np.ndarray(shape, dtype, data, offset=-data.ctypes.data % LINE)
-
-
-MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
 def unmasked(values):
@@ -75,6 +75,9 @@ def unmasked(values):
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
     return np.asarray(values)
+
+
+MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
 
 
 class Device:
@@ -93,17 +96,17 @@ class Device:
         key = tuple(map(int, shape)), np.dtype(dtype)
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
-    def alloc(self, shape, dtype):
-        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype), aligned)
-
     def new(self, spec, make=np.empty, kind=Buffer):
-        """A new buffer of a Spec of this device, in memory that `make` gives. (`np.empty` is quicker, but not aligned.)"""
+        """A new buffer of a Spec of this device, in memory that `make` gives. Raises MemoryError when less is free."""
         if self.memory is not None and spec.nbytes > self.memory - self.used:
             raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
         data = make(spec.shape, spec.dtype)
         self.used += spec.nbytes
         return kind(spec, data)
+
+    def alloc(self, shape, dtype):
+        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
+        return self.new(self.spec(shape, dtype), aligned)
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
@@ -113,7 +116,7 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back. Using the buffer after that is an error."""
+        """Give a buffer's memory back. Using it after that is an error."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
@@ -138,25 +141,11 @@ class Device:
         """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
         return launches * self.launch_time + self.roofline(flops, nbytes)
 
-    def facts(self):
-        """What the pool's table says of this device: {name of the row: text}."""
-
-        def measured(what, unit):
-            return f"{amount(self.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
-
-        return {
-            "CPUs": str(os.cpu_count() or "unknown"),
-            "lanes": f"{host_lanes()} float32",
-            "peak of one": measured("peak", "flop/s"),
-            "bandwidth": measured("bandwidth", "B/s"),
-            "a launch": measured("launch_time", "s"),
-        }
-
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-def host_memory():
+def _host_memory():
     """The bytes of memory that this process may use, or None where the system does not tell."""
     try:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
@@ -169,69 +158,37 @@ def host_memory():
     return min(limits)
 
 
-def host_features():
-    """What this processor can do, as LLVM names it."""
-    try:
-        return llvm.get_host_cpu_features()
-    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
-        return llvm.FeatureMap()
-
-
-def host_lanes():
-    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = host_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
-
-
-def amount(number, unit, step=1000):
-    """A number with its unit, at three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
-    power = max(-3, math.floor(math.log(number, step) + 1e-9)) if number else 0
-    return f"{number / step**power:.3g} {('', 'K' if step == 1024 else 'k', 'M', 'G', 'T', 'n', 'µ', 'm')[power]}{unit}"
-
-
-class Pool(dict):
-    """Devices by name. It prints as a table."""
-
-    def column(self, device):
-        """What the table says of a device."""
-        return {
-            "": device.name,
-            "kind": device.kind + " (simulated)" * device.simulated,
-            "memory": amount(device.memory, "iB", 1024) if device.memory else "unknown",
-            "in use": f"{device.used:,} B",
-        } | device.facts()
-
-    def __repr__(self):
-        columns = [self.column(device) for _, device in sorted(self.items())]
-        widths = [2 + max(map(len, column.values())) for column in columns]
-        names = dict.fromkeys(name for column in columns for name in column)
-        rows = ([column.get(name, "").ljust(width) for column, width in zip(columns, widths)] for name in names)
-        return "\n".join(f"{name:12}{''.join(row)}".rstrip() for name, row in zip(names, rows))
-
-
-def make_cpu(name):
+def _make_cpu(name):
     """The computer's own CPUs as one device, cpu:0, or a simulated one with 1 GiB."""
-    return Device(name, host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
+    return Device(name, _host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
 
 
-POOL, MAKERS = Pool(), {"cpu": make_cpu}  # kind -> what makes a device of that name
+MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
+_POOL = {"cpu:0": _make_cpu("cpu:0")}
 
 
-def pool(cpus=1, gpus=1, tpus=1):
-    """The devices of this computer: {"cpu:0": Device, …}. With cpus=2 a simulated cpu:1 joins, with memory of its own."""
-    for kind, count in (("cpu", cpus), ("gpu", gpus), ("tpu", tpus)):
-        for name in (f"{kind}:{i}" for i in range(count)):
-            if name not in POOL and kind in MAKERS:
-                POOL[name] = MAKERS[kind](name)
-    return POOL
+def pool(**counts):
+    """The devices of this computer, {"cpu:0": Device, …}: one of each kind, or as many as are asked for, as in cpus=2.
+
+    A second one is simulated, and has memory of its own. Raises TypeError for a kind that there is not.
+    """
+    more("device", "all")  # other kinds enter MAKERS
+    there = [f"{kind}s" for kind in MAKERS]
+    if unknown := {*counts} - {*there}:
+        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
+    for kind, make in MAKERS.items():
+        for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
+            if name not in _POOL:
+                _POOL[name] = make(name)
+    return _POOL
 
 
-DEVICES = [pool()["cpu:0"]]  # the last one is where numbers are placed
+DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
 @contextmanager
 def placed_on(name):
-    """Inside this `with` block, that device is where numbers are placed."""
+    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
     if name not in pool():
         raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     DEVICES.append(pool()[name])

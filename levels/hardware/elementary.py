@@ -7,11 +7,11 @@ import struct
 
 import numpy as np
 
-from .assembler import Value, laned, named, numeric, select, spread
+from .values import Value, _laned, _numeric, _spread, named, select
 
-SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+_SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
-FORMAT = {SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
@@ -28,34 +28,16 @@ def sqrt(x):
     return math.nan if x < 0.0 else math.sqrt(x)
 
 
-def maximum(x, y):
-    """The larger of two numbers: of 0.0 and -0.0 the first, and NaN if either is."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("maximum", x, y)
-    if x == y == 0.0 or x != x or y != y:
-        return x + y
-    return x if x > y else y
-
-
-def minimum(x, y):
-    """The smaller of two numbers: of 0.0 and -0.0 the second, and NaN if either is."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("minimum", x, y)
-    if x == y == 0.0 or x != x or y != y:
-        return -(-x - y)
-    return x if x < y else y
-
-
 def scaled(x, n):
     """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
         for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
-    a, (whole, fraction, bias, _) = n.a, FORMAT[n.a.dtype]
-    real, kind = laned(a.real, n.lanes), laned(whole, n.lanes)
-    both = a.write(f"fptosi {real} {numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
-    one, shift = (spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
+    a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
+    real, kind = _laned(a.real, n.lanes), _laned(whole, n.lanes)
+    both = a.write(f"fptosi {real} {_numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
+    one, shift = (_spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
     half = a.write(f"ashr {kind} {both}, {one}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
         bits = a.write(f"shl {kind} {part}, {shift}")
@@ -66,18 +48,18 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - FORMAT[DOUBLE][-1] >> 52)
-    a, (whole, fraction, _, root) = x.a, FORMAT[x.a.dtype]
-    real, kind = laned(a.real, x.lanes), laned(whole, x.lanes)
-    root, shift = (spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
-    bits = a.write(f"bitcast {real} {numeric(a, x)} to {kind}")
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[DOUBLE][-1] >> 52)
+    a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
+    real, kind = _laned(a.real, x.lanes), _laned(whole, x.lanes)
+    root, shift = (_spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
+    bits = a.write(f"bitcast {real} {_numeric(a, x)} to {kind}")
     bits = a.write(f"sub {kind} {bits}, {root}")
     bits = a.write(f"ashr {kind} {bits}, {shift}")
     return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
 
 
-def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
-    """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite."""
+def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+    """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
@@ -93,19 +75,19 @@ def make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
 
 
 EXP = {
-    DOUBLE: make_exp(
+    DOUBLE: _make_exp(
         *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
     ),
-    SINGLE: make_exp(
+    _SINGLE: _make_exp(
         *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
         (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
     ),
 }
 
 
-def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
-    """log x for one format. Numbers below `tiny` have lost bits of their exponent and are scaled by 2^shift first."""
+def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+    """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
 
     infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
 
@@ -134,12 +116,12 @@ def make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
 
 
 LOG = {
-    DOUBLE: make_log(
+    DOUBLE: _make_log(
         *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
         (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
     ),
-    SINGLE: make_log(
+    _SINGLE: _make_log(
         *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
         (0.24279078841, 0.40000972152),
         (0.28498786688, 0.66666662693),

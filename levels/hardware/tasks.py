@@ -8,9 +8,71 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .assembler import Assembler, select
+from .assembler import Assembler
 from .device import pool, unmasked
 from .elementary import exp, log
+from .formulas import descend, dot, line_slopes
+from .values import select
+
+
+def dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
+    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
+
+
+def _line_row(row, target, weights, sums, n):
+    """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
+    (w, b), (dw, db) = weights, sums
+    (prediction,) = dense(row, w, b)  # forward
+    error = prediction - target
+    loss = error * error  # loss
+    slopes, de = line_slopes(error, row, n)  # backward
+    db[0][0] += de
+    for k, slope in enumerate(slopes):
+        dw[k][0] += slope
+    return loss
+
+
+def _each_of(array, make):
+    """make(k, j) for each place of an array, as a list of rows."""
+    return [[make(k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
+
+
+def _weight_arrays(a, shapes):
+    """The arrays of the weights [w, b] or [w1, b1, w2, …] of these shapes."""
+    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+
+
+def _load_weights(a, arrays):
+    """Every number of the arrays in a register: each array as a list of rows."""
+    return [_each_of(array, functools.partial(a.load, array)) for array in arrays]
+
+
+def weight_names(weights):
+    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
+    layers = range(1, len(weights) // 2 + 1)
+    return ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in layers for name in "wb"]
+
+
+def _train_program(name, dtype, shapes, row_step, lanes=None):
+    """A program that trains weights of these shapes: any rows, any batch, any number of steps."""
+    a = Assembler(name, dtype, lanes)
+    x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
+    arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
+    batches = a.array("batches", "steps", "batch", rows_of="rows")
+    n, learning_rate = a.count("batch"), a.number("learning_rate")
+    with a.loop("steps") as step:
+        weights = _load_weights(a, arrays)  # model
+        loss, sums = a.sum(), [_each_of(array, lambda k, j: a.sum()) for array in arrays]
+        with a.loop("batch", a.lanes) as r:
+            i = a.load(batches, step, r)
+            row = [a.load(x, i, k) for k in range(x.shape[1])]
+            loss += row_step(row, a.load(y, i, 0), weights, sums, n)
+        a.store(loss.total() / n, losses, step)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(descend(w[k][j], dw[k][j].total(), learning_rate), array, k, j)
+    return a.assemble()
 
 
 class Fit(NamedTuple):
@@ -21,7 +83,7 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
-def check_array(name, array, dtype, *shape):
+def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
@@ -33,7 +95,7 @@ def check_array(name, array, dtype, *shape):
 
 def check_inputs(x, dtype, features):
     """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    check_array("x", x, dtype, *np.shape(x)[:1], features)
+    _check_array("x", x, dtype, *np.shape(x)[:1], features)
 
 
 def check_task(x, y, weights, batches, learning_rate, units):
@@ -51,10 +113,10 @@ def check_task(x, y, weights, batches, learning_rate, units):
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    check_array("x", x, dtype, *x.shape)
-    check_array("y", y, dtype, len(x), 1)
+    _check_array("x", x, dtype, *x.shape)
+    _check_array("y", y, dtype, len(x), 1)
     for i, (array, shape) in enumerate(zip(weights, shapes)):
-        check_array(f"weights[{i}]", array, dtype, *shape)
+        _check_array(f"weights[{i}]", array, dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
@@ -64,67 +126,36 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
-def dot(p, q):
-    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. Python's `sum` would not do: since 3.12 it corrects its rounding."""
-    total = 0.0
-    for a, b in zip(p, q):
-        total = total + a * b
-    return total
-
-
-@functools.cache
-def linear_predict_program(dtype, features):
-    """The program that predicts: one row after the other."""
-    a = Assembler("linear_predict", dtype)
-    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
-    w, b = a.array("w", features, 1), a.array("b", 1, 1)
+def _predict_program(name, dtype, shapes, forward):
+    """A program that predicts, one row after the other."""
+    a = Assembler(name, dtype)
+    x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
+    weights = _load_weights(a, _weight_arrays(a, shapes))
     with a.loop("rows") as r:
-        row = [a.load(x, r, k) for k in range(features)]
-        a.store(dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0), out, r, 0)
+        (answer,) = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
+        a.store(answer, out, r, 0)
     return a.assemble()
 
 
 @functools.cache
 def linear_program(dtype, features):
-    """The program that trains a linear regression: any rows, any batch, any number of steps."""
-    a = Assembler("linear_regression", dtype)
-    x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
-    w_, b_ = a.array("w", features, 1), a.array("b", 1, 1)
-    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
-    n, learning_rate = a.count("batch"), a.number("learning_rate")
-    g = 1.0 / n
-    with a.loop("steps") as step:
-        w, b = [a.load(w_, k, 0) for k in range(features)], a.load(b_, 0, 0)  # model
-        loss, dw, db = a.sum(), [a.sum() for _ in w], a.sum()
-        with a.loop("batch", a.lanes) as r:
-            i = a.load(batches, step, r)
-            rows = [a.load(x, i, k) for k in range(features)]
-            prediction = dot(rows, w) + b  # forward
-            error = prediction - a.load(y, i, 0)
-            loss += error * error  # loss
-            de = g * error + g * error  # backward
-            db += de
-            for k in range(features):
-                dw[k] += rows[k] * de
-        a.store(loss.total() / n, losses, step)
-        a.store(b - learning_rate * db.total(), b_, 0, 0)  # update
-        for k in range(features):
-            a.store(w[k] - learning_rate * dw[k].total(), w_, k, 0)
-    return a.assemble()
+    """The program that trains a linear regression."""
+    return _train_program("linear_regression", dtype, [(features, 1), (1, 1)], _line_row)
 
 
-def weight_names(weights):
-    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
-    return ["w", "b"] if len(weights) == 2 else [f"{name}{k + 1}" for k in range(len(weights) // 2) for name in "wb"]
+@functools.cache
+def _linear_predict_program(dtype, features):
+    """The program that predicts with a line."""
+    return _predict_program("linear_predict", dtype, [(features, 1), (1, 1)], dense)
 
 
-def run_programs(train, forward, x, y, weights, batches, learning_rate):
+def _run_programs(train, forward, x, y, weights, batches, learning_rate):
     """Put everything into memory, train in one call, and keep the weights there for predictions."""
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
     trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
-    train(dtype, features)(**data, **trained)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows)
+    train(dtype, features)(losses=losses, learning_rate=learning_rate, **data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
@@ -138,21 +169,17 @@ def run_programs(train, forward, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return run_programs(linear_program, linear_predict_program, x, y, weights, batches, learning_rate)
+    programs = linear_program, _linear_predict_program
+    return _run_programs(*programs, x, y, weights, batches, learning_rate)
 
 
 def relu(z):
-    return select(z <= 0.0, 0.0, z)  # so asked, a NaN stays a NaN
+    """z, or 0.0 where z is not positive. So asked, a NaN stays a NaN."""
+    return select(z <= 0.0, 0.0, z)
 
 
-def dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
-    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
-
-
-def forward(row, weights):
+def forward(row, w1, b1, w2, b2, w3, b3):
     """One row through the net: the hidden layers' outputs and the probability."""
-    w1, b1, w2, b2, w3, b3 = weights
     h1 = [relu(z) for z in dense(row, w1, b1)]
     h2 = [relu(z) for z in dense(h1, w2, b2)]
     (z,) = dense(h2, w3, b3)
@@ -177,60 +204,41 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
     dz = [dp * p * (1.0 - p)]
     dh2 = through_relu(dz, h2, w3)
     dh1 = through_relu(dh2, h1, w2)
-    for (dw, db), inputs, d in zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz)):
+    layers = zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz))
+    for (dw, db), inputs, d in layers:
         for j, dj in enumerate(d):
             db[0][j] += dj
             for k, value in enumerate(inputs):
                 dw[k][j] += value * dj
 
 
-def net_arrays(a, features):
-    """The arrays of the net's weights: w1[features, 4], b1[1, 4], w2[4, 8], b2[1, 8], w3[8, 1], b3[1, 1]."""
-    shapes = [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
-    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+def _net_row(row, target, weights, sums, n):
+    """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
+    h1, h2, prediction = forward(row, *weights)  # forward
+    c = clipped(prediction)
+    loss = 0.0 - (target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+    backward(sums, row, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
+    return loss
 
 
-def load_weights(a, arrays):
-    """Every number of the arrays [w1, b1, …] in a register: each array as a list of rows."""
-    return [[[a.load(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])] for array in arrays]
+def _net_shapes(features):
+    """The shapes of the net's weights [w1, b1, w2, b2, w3, b3]."""
+    return [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
 
 
 @functools.cache
 def dnn_program(dtype, features, lanes=None):
-    """The program that trains the net: any rows, any batch, any number of steps."""
-    a = Assembler("dnn_classifier", dtype, lanes)
-    x, y, arrays = a.array("x", "rows", features), a.array("y", "rows", 1), net_arrays(a, features)
-    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
-    n, learning_rate = a.count("batch"), a.number("learning_rate")
-    with a.loop("steps") as step:
-        weights = load_weights(a, arrays)  # model
-        loss, sums = a.sum(), [[[a.sum() for _ in range(w.shape[1])] for _ in range(w.shape[0])] for w in arrays]
-        with a.loop("batch", a.lanes) as r:
-            i = a.load(batches, step, r)
-            rows, target = [a.load(x, i, k) for k in range(features)], a.load(y, i, 0)
-            h1, h2, prediction = forward(rows, weights)  # forward
-            c = clipped(prediction)
-            loss += target * log(c) + (1.0 - target) * log(1.0 - c)  # loss
-            backward(sums, rows, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
-        a.store(0.0 - loss.total() / n, losses, step)
-        for array, w, dw in zip(arrays, weights, sums):  # update
-            for k, j in np.ndindex(*array.shape):
-                a.store(w[k][j] - learning_rate * dw[k][j].total(), array, k, j)
-    return a.assemble()
+    """The program that trains the net."""
+    return _train_program("dnn_classifier", dtype, _net_shapes(features), _net_row, lanes)
 
 
 @functools.cache
-def dnn_predict_program(dtype, features):
-    """The program that predicts: one row after the other."""
-    a = Assembler("dnn_predict", dtype)
-    x, out = a.array("x", "rows", features), a.array("out", "rows", 1)
-    weights = load_weights(a, net_arrays(a, features))
-    with a.loop("rows") as r:
-        a.store(forward([a.load(x, r, k) for k in range(features)], weights)[-1], out, r, 0)
-    return a.assemble()
+def _dnn_predict_program(dtype, features):
+    """The program that predicts with the net."""
+    return _predict_program("dnn_predict", dtype, _net_shapes(features), lambda *row: forward(*row)[2:])
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return run_programs(dnn_program, dnn_predict_program, x, y, weights, batches, learning_rate)
+    return _run_programs(dnn_program, _dnn_predict_program, x, y, weights, batches, learning_rate)

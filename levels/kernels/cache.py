@@ -12,16 +12,12 @@ import types
 import llvmlite
 import numpy as np
 
-from levels.hardware import CACHE, cuda, keep, kept
+from levels.hardware import CACHE, keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
-INTRINSICS = set()  # functions that write instructions themselves
-
-
-def intrinsic(function):
-    """As numba's decorator of that name, for which numba need not be there before something is compiled."""
-    INTRINSICS.add(function)
-    return function
+PROGRAMS = {}  # hash -> program
+# types whose values Python spells in full, so that two with the same text are the same
+PLAIN = [bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)]
 
 
 @functools.cache
@@ -34,28 +30,26 @@ def globals_read(code):
 
 def described(value, seen=()):
     """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
-    if value in seen:
-        return "again"
-    inside, value = (*seen, value), getattr(value, "py_func", value)  # numba's: what it was compiled from
+    value = getattr(value, "py_func", getattr(value, "_defn", value))  # what numba made it from
     if isinstance(value, types.FunctionType):
-        if value in STANDS:
-            return described([STANDS[value](np.dtype(name)) for name in ("f4", "f8")], inside)
+        if value in seen:  # it calls itself
+            return "again"
         if getattr(value, "hash", None):  # compiled here
             return value.hash
-        scope = [(n, value.__globals__[n]) for n in sorted(globals_read(value.__code__)) if n in value.__globals__]
+        seen, code = (*seen, value), value.__code__
+        if value in STANDS:
+            return described([STANDS[value](np.dtype(name)) for name in ("f4", "f8")], seen)
+        scope = [(name, value.__globals__[name]) for name in sorted(globals_read(code)) if name in value.__globals__]
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
-        return f"{where}{described(value.__code__, inside)}{described([scope, cells], inside)}{value.__defaults__}"
+        return f"{where}{described([code, scope, cells], seen)}{value.__defaults__}"
     if isinstance(value, types.CodeType):
-        return f"{value.co_code}{value.co_names}{value.co_varnames}{described(list(value.co_consts), seen)}"
+        return f"{value.co_code}{value.co_names}{value.co_varnames}{described(value.co_consts, seen)}"
     if isinstance(value, (list, tuple, dict)):
         parts = value.items() if isinstance(value, dict) else value
         return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
-    plain = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
-    if isinstance(value, plain):
+    if isinstance(value, tuple(PLAIN)):
         return f"{type(value).__name__} {value!r}"
-    if value is cuda:
-        return "cuda"
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
@@ -66,17 +60,13 @@ def inside(value, dtype, stands, compiled):
     if isinstance(value, tuple):
         return tuple(inside(v, dtype, stands, compiled) for v in value)
     if isinstance(value, float) and dtype.kind == "f":
-        return dtype.type(value)
+        return dtype.type(value)  # else numba takes 1.0 for a float64, and with it 1.0 / x, where x is float32
     function = getattr(value, "py_func", value)
     if not isinstance(function, types.FunctionType) or hasattr(function, "hash"):
         return value
-    if function in stands:
+    while isinstance(function, types.FunctionType) and function in stands:
         function = stands[function](dtype)
-    if function in INTRINSICS:
-        from numba.extending import intrinsic as in_numba
-
-        return in_numba(function)
-    return compiled(function)
+    return compiled(function) if isinstance(function, types.FunctionType) else function
 
 
 def specialised(function, find, finish=lambda copy: copy):
@@ -90,9 +80,6 @@ def specialised(function, find, finish=lambda copy: copy):
     return result
 
 
-PROGRAMS = {}  # hash -> program
-
-
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
 
@@ -102,12 +89,12 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     import numba  # takes most of a second, so it waits until something is compiled
 
     fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
+    how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
     try:
-        how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
-        how += dtype, sorted(fastmath), boundscheck
-        name = hashlib.sha256(f"{how}{described(function)}".encode()).hexdigest()
+        text = f"{(*how, dtype, sorted(fastmath), boundscheck)}{described(function)}"
+        name = hashlib.sha256(text.encode()).hexdigest()
     except TypeError:
-        name = None
+        name = None  # compiled, but not kept
     if name in PROGRAMS:
         return PROGRAMS[name]
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
@@ -116,23 +103,14 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
         copy.hash = name
         program = numba.njit(**options)(copy)
         if name is not None:
-            PROGRAMS[name], program._cache = program, Kept(name)
+            PROGRAMS[name], program._cache = program, _Kept(name)
         return program
 
     inner = functools.partial(compile_cpu, dtype=dtype, boundscheck=boundscheck)
     return specialised(function, lambda value: inside(value, dtype, STANDS, inner), finish)
 
 
-def compiled_for(program, *arguments):
-    """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
-    if not hasattr(program, "compile"):  # it is Python: `COMPILERS` may hold a compiler that compiles nothing
-        return program
-    import numba
-
-    return program.compile(tuple(map(numba.typeof, arguments)))
-
-
-class Kept:
+class _Kept:
     """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
 
     cache_path = CACHE
@@ -154,6 +132,15 @@ class Kept:
         from numba.core.serialize import dumps
 
         keep(self.key(types, result.codegen), dumps(result._reduce()))
+
+
+def compiled_for(program, *arguments):
+    """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
+    if not hasattr(program, "compile"):  # it is Python: `COMPILERS` may hold a compiler that compiles nothing
+        return program
+    import numba
+
+    return program.compile(tuple(map(numba.typeof, arguments)))
 
 
 def watched(function, seen=()):

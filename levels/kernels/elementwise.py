@@ -8,20 +8,11 @@ import reprlib
 from itertools import groupby
 
 import numpy as np
-from llvmlite import ir
 
-from levels.hardware import EXP, LOG, cuda, exp, exponent, host_lanes, log, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 
-from .cache import STANDS, intrinsic
-from .registry import COMPILERS, NUMBERS, UPDATES, kernel, make, same_dtype
-
-
-def broadcast(op, shapes):
-    """The common shape: sizes are aligned at the right, and a size of 1 is repeated (NumPy's rule)."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except (ValueError, RuntimeError):  # the second for more axes than NumPy has
-        raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
+from .cache import STANDS
+from .registry import COMPILERS, FLAT, NUMBERS, UPDATES, kernel, make, same_dtype
 
 
 def merged_axes(shape, shapes):
@@ -39,76 +30,80 @@ def nest(places, letters):
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
-AROUND = {"cpu": nest}  # kind of device -> what writes these lines
+AROUND = {"cpu": (nest, {})}  # kind of device -> what writes these lines, and the names that they use
 
 
-def loop_source(name, owners, numbers=(), results=1, updates=False, kind="cpu"):
+def loop_source(name, owners, numbers=(), updates=False, kind="cpu"):
     """The text of a nest of loops that calls the scalar function `name` once for each element.
 
-    An op that updates finds its first inputs in its results: with two names for one array, no loop could take many at once.
+    An op that updates finds its first input in its result: with two names for one array, no loop could take many at once.
     """
-    letters, outs = "ijklmnopqrst"[: len(owners)], [f"out{r}" for r in range(results)]
-    inputs = [f"x{k}" for k in range(len(owners[0]))]
+    letters, inputs = "ijklmnopqrst"[: len(owners)], [f"x{k}" for k in range(len(owners[0]))]
     if updates:
-        inputs[:results] = outs
-    indices = [", ".join(c for c, has in zip(letters, own) if has) for own in zip(*owners)]
-    places = dict.fromkeys(outs, ", ".join(letters)) | dict(zip(inputs, indices))
-    value = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
-    call = ", ".join([*(value[array] for array in inputs), *(f"number({n})" for n in numbers)])
-    lines = AROUND[kind](places, letters)
-    depth = 1 + sum(line.endswith(":") for line in lines)
-    lines.append("    " * (depth - 1) + f"{', '.join(value[out] for out in outs)} = {name}({call})")
+        inputs[0] = "out0"
+    places = {"out0": ", ".join(letters)}
+    for x, own in zip(inputs, zip(*owners)):
+        places[x] = ", ".join(letter for letter, has in zip(letters, own) if has)
+    element = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
+    call = ", ".join([*(element[x] for x in inputs), *(f"number({n})" for n in numbers)])
+    lines = AROUND[kind][0](places, letters)
+    depth = sum(line.endswith(":") for line in lines)
+    lines.append("    " * depth + f"{element['out0']} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
-def compiled_loop(kind, function, dtype, owners, *layout):
-    """The loop around a scalar function, for arrays of that dtype, compiled; `layout` is the rest of `loop_source`'s."""
-    scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, "cuda": cuda}
-    exec(loop_source("scalar", owners, *layout, kind=kind), scope)
-    return COMPILERS[kind](scope["loop"], dtype)
+def lowered_loop(kind, function, dtype, owners, *layout):
+    """What compiles the loop around a scalar function, for arrays of that dtype; `layout` is the rest of `loop_source`'s."""
+    compiler = COMPILERS[kind]
+
+    def lower():
+        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, **AROUND[kind][1]}
+        exec(loop_source("scalar", owners, *layout, kind=kind), scope)
+        return compiler(scope["loop"], dtype)
+
+    return lower
 
 
-ELEMENTWISE = {}  # op -> (its results, the kinds of dtypes it takes: f floats, i integers, b bool; the dtype it gives; masks)
+ELEMENTWISE = {}  # op -> (the kinds of dtypes it takes, the dtype it gives, how many masks, an example of each number)
 
 
 def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
-    (results, kinds, gives, masks), names = ELEMENTWISE[op], list(inspect.signature(function).parameters)
-    dtype, shapes = same_dtype(op, *inputs[masks:], kinds=kinds), [buffer.shape for buffer in inputs]
+    names, shapes = list(inspect.signature(function).parameters), [x.shape for x in inputs]
+    rest = names[len(inputs) :]
+    if len(names) != len(inputs) + len(numbers) or {*rest} != {*numbers} or (shape and numbers):
+        raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
+    takes, gives, masks, _ = ELEMENTWISE[op]
+    dtype = same_dtype(op, *inputs[masks:], kinds=takes)
     for mask in inputs[:masks]:
         same_dtype(op, mask, kinds="b")
-    if len(names) != len(inputs) + len(numbers) or {*names[len(inputs) :]} != {*numbers} or (shape and numbers):
-        raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
-    common = broadcast(op, shapes if shape is None else [shape, *shapes])
-    if common != (shape or common) or op in UPDATES and {*shapes[:results]} != {common}:
+    try:
+        common = np.broadcast_shapes(shape or (), *shapes)
+    except (ValueError, RuntimeError):  # the second for more axes than NumPy has
+        raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
+    if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     sizes, owners = zip(*merged_axes(common, shapes))
     if len(sizes) > 12:
         raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
     kind = inputs[0].device.kind
-    loop = compiled_loop(kind, function, dtype, owners, tuple(names[len(inputs) :]), results, op in UPDATES)
+    loop = lowered_loop(kind, function, dtype, owners, tuple(rest), op in UPDATES)
     views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
-    views = [sizes] * results + views[results * (op in UPDATES) :]
-    if kind != "gpu" and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
+    views = [sizes, *views[op in UPDATES :]]
+    if kind not in FLAT and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
         views = None  # no need to reshape: the loop sees them so itself
-    return make(op, common, gives or dtype, inputs, loop, views, names[len(inputs) :], results)
+    return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
-TRIALS = {}  # op -> [(inputs, attributes), …]: what a new kernel is tried on; an input is a shape, an array, or see `drawn`
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, math.inf, -math.inf, math.nan)
+def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
+    """Decorate a scalar function: it becomes the op of that name on arrays of the kinds of dtypes that it takes.
 
-
-def scalar(op, results=1, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name on arrays, with as many results as it returns.
-
-    With `updates` its first inputs are its results. It gives the dtype that it takes, or `gives`; so many of its inputs are
-    `masks` of bools instead. `numbers` are the attributes that a new kernel is tried with.
+    f floats, i integers, b bool. With `updates` its result overwrites its first input. It gives the dtype that it takes, or
+    `gives`; so many of its first inputs are `masks` of bools instead. `numbers` are its attributes, with an example of each.
     """
 
     def enter(function):
-        others = len(inspect.signature(function).parameters) - len(numbers) - masks
-        TRIALS[op] = [(["mask"] * masks + ["special"] * others, numbers)]
-        ELEMENTWISE[op] = results, takes, gives, masks
+        ELEMENTWISE[op] = takes, gives, masks, numbers
         UPDATES.update({op} if updates else ())
         NUMBERS.update({op} if numbers else ())
         return kernel(op, planner=plan_elementwise)(function)
@@ -116,52 +111,19 @@ def scalar(op, results=1, updates=False, takes="f", gives=None, masks=0, **numbe
     return enter
 
 
-@scalar("add", takes="fi")
-def add(x, y):
-    return x + y
-
-
+scalar("add", takes="fi")(lambda x, y: x + y)
 scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
+scalar("broadcast_to", takes="fi")(lambda x: x)
+scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
-@scalar("broadcast_to", takes="fi")
-def identity(x):
-    return x
-
-
-@scalar("sgd", updates=True, rate=0.1)
-def sgd(w, dw, rate):
-    return w - rate * dw
-
-
-def llvm_function(name):
-    """One of LLVM's functions of two numbers, for kernels."""
-
-    @intrinsic
-    def call(typing, x, y):
-        def emit(context, builder, signature, arguments):
-            kinds = [argument.type for argument in arguments]
-            function = ir.FunctionType(kinds[0], kinds)
-            function = builder.module.declare_intrinsic(f"llvm.{name}", [*dict.fromkeys(kinds)], function)
-            return builder.call(function, arguments)
-
-        return x(x, y), emit
-
-    return call
-
-
-ldexp = llvm_function("ldexp")
-
-
-def scaled_bits(dtype):
+def _scaled_bits(dtype):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large: n goes to where the format keeps its exponent."""
     single = dtype == np.float32
-    if single and host_lanes() == 16:  # AVX-512
-        return lambda x, n: ldexp(x, np.int32(n))
     real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
 
     def scaled(x, n):
@@ -172,76 +134,30 @@ def scaled_bits(dtype):
     return scaled
 
 
-def exponent_bits(dtype):
+def _exponent_bits(dtype):
     """The n for which x lies between √½·2ⁿ and √2·2ⁿ, read from the bits."""
     if dtype == np.float32:
         return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
-STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, scaled_bits, exponent_bits
+STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, _scaled_bits, _exponent_bits
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
-@scalar("relu")
-def relu(x):
-    return select(x <= 0.0, 0.0, x)
-
-
-@scalar("relu_grad")
+# blank: relu-grad
 def relu_grad(dy, y):
+    """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
     return select(y <= 0.0, 0.0, dy)
 
 
+scalar("relu")(lambda x: select(x <= 0.0, 0.0, x))
+scalar("relu_grad")(relu_grad)
+scalar("sigmoid")(lambda x: 1.0 / (1.0 + exp(0.0 - x)))
+scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
 scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
-scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
-
-
-@scalar("sigmoid")
-def sigmoid(x):
-    return 1.0 / (1.0 + exp(0.0 - x))
-
-
-@scalar("clip", low=-0.5, high=0.5)
-def clip(x, low, high):
-    return select(x < low, low, select(x > high, high, x))
-
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def clip_grad(dy, x, low, high):
-    return select(low < x, select(x < high, dy, 0.0), 0.0)
-
-
-scalar("copy", takes="fib")(identity)
 scalar("sqrt")(lambda x: sqrt(x))
-scalar("power")(lambda x, y: x**y)
-scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
-scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
-scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
-scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
-scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
-
-
-@scalar("tanh")
-def tanh(x):
-    """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
-    size, z = select(x > 0.0, x, -x), x * x
-    e = exp(-2.0 * size)
-    far = (1.0 - e) / (1.0 + e)
-    near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
-    return select(size < 0.5, near, select(x > 0.0, far, -far))
-
-
-@scalar("momentum", results=2, updates=True, rate=0.1, momentum=0.9)
-def momentum(w, v, dw, rate, momentum):
-    v = momentum * v - rate * dw
-    return w + v, v
-
-
-@scalar("adam", results=3, updates=True, rate=0.1, beta1=0.9, beta2=0.99, epsilon=1e-7)
-def adam(w, m, v, dw, c1, c2, rate, beta1, beta2, epsilon):
-    m = m + (1.0 - beta1) * (dw - m)
-    v = v + (1.0 - beta2) * (dw * dw - v)
-    return w - rate * (m / c1) / (sqrt(v / c2) + epsilon), m, v
+scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
+scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))

@@ -1,14 +1,12 @@
-"""Rows picked, and added to, by number."""
+"""Rows picked by number."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import math
-from itertools import accumulate
 
 import numpy as np
 
-from .elementwise import TRIALS, compiled_loop, identity
-from .registry import COMPILERS, kernel, make, same_dtype
+from .registry import kernel, lowered, make
 
 
 def plan_gather(op, function, x, rows):
@@ -16,7 +14,7 @@ def plan_gather(op, function, x, rows):
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views, loop = [(count, width), (x.shape[0], width), (count,)], COMPILERS[x.device.kind](function, x.dtype)
+    views, loop = [(count, width), (x.shape[0], width), (count,)], lowered(x.device.kind, function, x.dtype)
     made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], loop, views)
     made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
     return made
@@ -31,163 +29,3 @@ def gather(out, x, rows):
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
             out[i, j] = x[row, j]
-
-
-TRIALS["gather"] = [
-    ([shape, np.arange(count) * 3 % shape[0]], {}) for shape in ((5,), (5, 3), (1, 1), (2, 3, 4)) for count in (0, 1, 7)
-]
-
-
-def by_views(function, shape, inputs, pairs):
-    """The program that takes numbers from view to view, in loops over all axes."""
-    more = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
-    loop = compiled_loop(inputs[0].device.kind, function, inputs[0].dtype, ((True,),) * max(2, len(shape)))
-
-    def run(out, *arrays):
-        for views in pairs(out, *arrays):
-            loop(*(view[more] for view in views))
-
-    return run
-
-
-MOVES = {"cpu": by_views}  # kind of device -> how it takes numbers from view to view
-
-
-def plan_moves(op, function, shape, inputs, pairs):
-    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    return make(op, shape, inputs[0].dtype, inputs, MOVES[inputs[0].device.kind](function, shape, inputs, pairs))
-
-
-def plan_transpose(op, function, x, axes=None):
-    """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
-    axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
-    if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
-        raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
-    return plan_moves(op, function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
-
-
-def plan_reshape(op, function, x, shape=None):
-    """The same numbers in the same order, in another shape."""
-    if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
-        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return make(op, shape, x.dtype, [x], compiled_loop(x.device.kind, function, x.dtype, ((True,),)))
-
-
-def plan_concat(op, function, *inputs, axis=0):
-    """The inputs one after the other along an axis; all other sizes are equal."""
-    same_dtype(op, *inputs, kinds="fib")
-    rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
-    if not 0 <= axis < min(len(b.shape) for b in inputs) or len(rest) > 1:
-        raise ValueError(f"{op}: shapes {' and '.join(str(b.shape) for b in inputs)} do not join along axis {axis}")
-    ends = list(accumulate(b.shape[axis] for b in inputs))
-    shape = (*inputs[0].shape[:axis], ends[-1], *inputs[0].shape[axis + 1 :])
-
-    def pairs(out, *arrays):
-        return zip(np.split(out, ends[:-1], axis), arrays)
-
-    return plan_moves(op, function, shape, inputs, pairs)
-
-
-def as_slices(slices):
-    """A slice object for each triple (start, stop, step). (An attribute of a launch must be hashable; slices are not.)"""
-    return tuple(slice(*triple) for triple in slices)
-
-
-def sliced(op, shape, slices):
-    """The shape of such a slice of an array of that shape."""
-    if len(slices) != len(shape):
-        raise ValueError(f"{op}: {len(slices)} slices for shape {shape}")
-    return tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), shape))
-
-
-def plan_slice(op, function, x, slices=()):
-    """x[start:stop:step, …], a triple for each axis."""
-    shape = sliced(op, x.shape, slices)
-    return plan_moves(op, function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
-
-
-def plan_slice_grad(op, function, dy, shape=(), slices=()):
-    """Zeros in that shape, and dy in the place of the slice."""
-    if sliced(op, shape, slices) != dy.shape:
-        raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
-
-    def pairs(out, dy):
-        place = out[(*as_slices(slices), ...)]  # (with the dots a view, also where there is no axis)
-        return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (place, dy)
-
-    return plan_moves(op, function, shape, [dy], pairs)
-
-
-def plan_cast(op, function, x, dtype=None):
-    """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
-    same_dtype(op, x, kinds="fib")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    loop = compiled_loop(x.device.kind, function, x.dtype, ((True,),))
-    checked, read = np.dtype(dtype).kind == "i" and x.dtype.kind == "f", x.device.read
-
-    def run(out, x):
-        if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
-            raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
-        loop(out, x)
-
-    return make(op, x.shape, dtype, [x], run)
-
-
-def enter_move(op, planner, *tried, count=1):
-    """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
-    kernel(op, planner=planner)(identity)
-    TRIALS[op] = [([shape] * count, attrs) for shape, attrs in tried]
-
-
-enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
-enter_move("reshape", plan_reshape, ((), {"shape": (1, 1)}), ((6,), {"shape": (2, 3)}), ((2, 0), {"shape": (0,)}))
-enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
-enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
-enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
-enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
-
-
-def plan_scatter_add(op, function, x, rows, count=0):
-    """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i."""
-    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
-    if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
-        raise TypeError(
-            f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
-        )
-    taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    views, loop = [(count, width), (taken, width), (taken,)], COMPILERS[x.device.kind](function, dtype)
-    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
-
-
-@kernel("scatter_add", planner=plan_scatter_add)
-def scatter_add(out, x, rows):
-    out[:] = 0
-    for i in range(rows.size):
-        if not 0 <= rows[i] < out.shape[0]:
-            raise IndexError("scatter_add: a row number is out of range")
-        for j in range(out.shape[1]):
-            out[rows[i], j] += x[i, j]
-
-
-def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
-    """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
-    if x.dtype != np.int64:
-        raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    size, loop = math.prod(x.shape), COMPILERS[x.device.kind](function, x.dtype)
-    return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
-
-
-@kernel("one_hot", planner=plan_one_hot)
-def one_hot(out, x):
-    for i in range(x.size):
-        if not 0 <= x[i] < out.shape[1]:
-            raise IndexError("one_hot: a class number is out of range")
-        for j in range(out.shape[1]):
-            out[i, j] = x[i] == j
-
-
-TRIALS["scatter_add"] = [([shape, np.array([2, 0, 3, 0, 0, 2])], {"count": 4}) for shape in ((6,), (6, 3), (6, 2, 3))]
-TRIALS["one_hot"] = [([np.arange(size) % 4], {"depth": 4, "dtype": dtype}) for size in (0, 7) for dtype in ("f4", "f8")]

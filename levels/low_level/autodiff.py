@@ -4,100 +4,10 @@
 
 import math
 
-import numpy as np
+from levels import more
 
-from .tensors import TAPES, apply, as_tensor, cast, exp, gather, innermost, log, moved, reduce_sum, transpose, where
-
-
-class GradientTape:
-    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
-
-    def __init__(self, persistent=False):
-        self.persistent, self.records, self.assigned = persistent, [], []  # (op, inputs, attrs, result); variables
-
-    def __enter__(self):
-        if self in TAPES or self.records is None:
-            raise RuntimeError(f"this tape is {'open already' if self in TAPES else 'read'}; make another one")
-        TAPES.append(self)
-        return self
-
-    def __exit__(self, *_):
-        if self in TAPES:
-            TAPES.remove(self)
-
-    def gradient(self, target, sources):
-        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
-
-        A target of several numbers stands for their sum. A tape that is read while it is open is closed first.
-        """
-        if self.records is None:
-            raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
-        if not isinstance(sources, (list, tuple)):
-            return self.gradient(target, [sources])[0]
-        for variable in self.assigned:
-            for k, source in enumerate(sources):
-                if source is variable:
-                    raise ValueError(
-                        f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
-                    )
-        place = TAPES.index(self) if self in TAPES else None
-        self.__exit__()
-        try:
-            return walk_back(self.records, as_tensor(target), [as_tensor(source) for source in sources])
-        finally:
-            if not self.persistent:
-                self.records = None
-            elif place is not None:
-                TAPES.insert(place, self)
-
-    def __repr__(self):
-        return "GradientTape, read" if self.records is None else printed(self.records)
-
-
-def printed(records):
-    """The records as text: `  0  t2 = multiply(t0, t1)   (10, 1)`."""
-    names, lines = {}, []
-    for i, (op, inputs, attrs, y) in enumerate(records):
-        *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
-        call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
-        lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
-    return "\n".join(lines)
-
-
-VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
-    "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
-    "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
-    "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
-    "divide": (lambda dy, y, a, b: dy / b, lambda dy, y, a, b: -dy * y / b),
-    "negative": (lambda dy, y, x: -dy,),
-    "exp": (lambda dy, y, x: dy * y,),
-    "log": (lambda dy, y, x: dy / x,),
-    "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
-    "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
-    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
-    "broadcast_to": (lambda dy, y, x, shape: dy,),
-    "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
-    "reduce_sum": (lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims),),
-    "reduce_mean": (
-        lambda dy, y, x, axis=None, keepdims=False: spread_back(dy, x, axis, keepdims, size(x.spec) / size(y.spec)),
-    ),
-    "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
-}
-
-
-def matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
-
-
-def matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
-
-
-VJPS["matmul"] = matmul_vjp_x, matmul_vjp_w
+from .ops import reduce_sum
+from .tensors import Passing, apply, as_tensor
 
 
 def size(spec):
@@ -105,7 +15,72 @@ def size(spec):
     return math.prod(spec.shape)
 
 
-def spread_back(dy, x, axis, keepdims, count=1.0):
+def write_down(records, op, inputs, attrs, y):
+    """Add one op to the list of a tape's records."""
+    records.append((op, inputs, attrs, y))
+
+
+class _Tape(Passing):
+    """Writes down every op while it is open."""
+
+    def __init__(self, persistent=False):
+        self.persistent, self.listens = persistent, True
+        self.records, self.variables, self.assigned = [], {}, []  # (op, inputs, attrs, result); {tensor: variable}
+
+    def do(self, op, plan, inputs, attrs):
+        y = self.below.do(op, plan, inputs, attrs)
+        if self.listens:
+            write_down(self.records, op, inputs, attrs, y)
+        return y
+
+    def read(self, variable):
+        x = self.below.read(variable)
+        self.variables[x] = variable
+        return x
+
+    def assign(self, variable, value):
+        self.assigned.append(variable)
+        self.below.assign(variable, value)
+
+
+def times_back(dy, other):
+    """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
+    return dy * other
+
+
+VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
+    "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
+    "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
+    "multiply": (lambda dy, y, a, b: times_back(dy, b), lambda dy, y, a, b: times_back(dy, a)),
+    "divide": (lambda dy, y, a, b: dy / b, lambda dy, y, a, b: -dy * y / b),
+    "negative": (lambda dy, y, x: -dy,),
+    "exp": (lambda dy, y, x: dy * y,),
+    "log": (lambda dy, y, x: dy / x,),
+    "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
+    "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
+    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
+    "reduce_sum": (lambda dy, y, x, **how: spread_back(dy, x, **how),),
+    "reduce_mean": (lambda dy, y, x, **how: spread_back(dy, x, **how, count=size(x.spec) / size(y.spec)),),
+}
+
+
+def hand_on(gradients, x, share):
+    """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    gradients[x] = gradients[x] + share if x in gradients else share
+
+
+def unbroadcast(dx, shape):
+    """dx summed over the axes in which an input of this shape was repeated."""
+    extra = len(dx.spec.shape) - len(shape)
+    if extra:
+        dx = reduce_sum(dx, axis=tuple(range(extra)))
+    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
+        if have != wanted:
+            dx = reduce_sum(dx, axis=axis, keepdims=True)
+    return dx
+
+
+def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
     """The reverse of reducing x to `dy`: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:
         shape = list(x.spec.shape)
@@ -115,124 +90,98 @@ def spread_back(dy, x, axis, keepdims, count=1.0):
     return apply("spread", dy, x, count=count)
 
 
-def unbroadcast(dx, shape):
-    """dx summed over the axes in which an input of this shape was repeated."""
-    extra = len(dx.spec.shape) - len(shape)
-    if extra:
-        dx = apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False)
-    for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape, strict=True)):
-        if have != wanted:
-            dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
-    return dx
+def _matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_x:
+        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
+    return apply("matmul", dy, w, transpose_w=not transpose_w)
+
+
+def _matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
+    if transpose_w:
+        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
+    return apply("matmul", x, dy, transpose_x=not transpose_x)
+
+
+VJPS["matmul"] = _matmul_vjp_x, _matmul_vjp_w
 
 
 def walk_back(records, target, sources):
     """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
-    for k, t in enumerate((target, *sources)):
-        if t.spec.dtype.kind != "f":
-            name = f"source {k - 1}" if k else "the target"
-            raise TypeError(f"gradient: {name} is {t.dtype}; only floats have a gradient")
-    needed, useful = set(sources), []  # what depends on a source, by which records
-    for record in records:
-        if not needed.isdisjoint(record[1]):
-            needed.add(record[3])
-            useful.append(record)
+    useful, needed = _useful(records, sources)
     one = as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(useful):
-        dy, rules = gradients.get(y), VJPS.get(op)
-        if dy is None:
+        if y not in gradients:  # it does not lead to the target
             continue
-        if rules is None:
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
-        for x, vjp in zip(inputs, rules if type(rules) is tuple else rules(len(inputs))):
-            if x not in needed or vjp is None or (dx := vjp(dy, y, *inputs, **attrs)) is None:
-                continue
-            if dx.spec is not x.spec:
-                dx = unbroadcast(dx, x.spec.shape)
-            gradients[x] = gradients[x] + dx if x in gradients else dx
+        rules = _rules(op, len(inputs))
+        for x, vjp in zip(inputs, rules):
+            dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
+            if dx is not None:
+                hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
     for k, source in enumerate(sources):
         if source not in gradients:
             raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
     return [gradients[source] for source in sources]
 
 
-VJPS["copy"] = (None,)
+def _useful(records, sources):
+    """The records of ops that depend on a source, and all tensors that do."""
+    needed, useful = set(sources), []
+    for record in records:
+        _, inputs, _, y = record
+        if not needed.isdisjoint(inputs):
+            needed.add(y)
+            useful.append(record)
+    return useful, needed
 
 
-def stop_gradient(x):
-    """The same numbers, through which no gradient passes (`detach` in PyTorch)."""
-    return apply("copy", x)
+def _rules(op, count):
+    """The rules of an op that has so many inputs. Raises LookupError where there are none."""
+    if op not in VJPS and not more("rule", op):
+        raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
+    return VJPS[op] if type(VJPS[op]) is tuple else VJPS[op](count)
 
 
-def grad(outputs, inputs):
-    """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape."""
-    tape = innermost("grad")
-    if math.prod(outputs.shape) != 1:
-        raise ValueError(f"grad: the output has shape {outputs.shape}; expected one number")
-    return tape.gradient(outputs, inputs)
+class GradientTape(_Tape):
+    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
+    def __enter__(self):
+        if self.records is None or hasattr(self, "below"):
+            raise RuntimeError("this tape was open before; make another one")
+        return super().__enter__()
 
-def share_back(dy, y, x, axis=None, keepdims=False):
-    """The reverse of a largest or smallest number: dy, divided among those that are it."""
-    hit = cast(x == spread_back(y, x, axis, keepdims), x.dtype)
-    count = reduce_sum(hit, axis, keepdims)
-    return hit * spread_back(dy / count, x, axis, keepdims)
+    def gradient(self, target, sources):
+        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
+        A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
+        RuntimeError for a tape that was read, ValueError for a source that the target does not depend on.
+        """
+        if self.records is None:
+            raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
+        if not isinstance(sources, (list, tuple)):
+            return self.gradient(target, [sources])[0]
+        for k, source in enumerate(sources):
+            if any(source is variable for variable in self.assigned):
+                told = f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
+                raise ValueError(told)
+        target, sources = as_tensor(target), [as_tensor(source) for source in sources]
+        for k, x in enumerate([target, *sources]):
+            if x.spec.dtype.kind != "f":
+                name = f"source {k - 1}" if k else "the target"
+                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
+        self.listens = False
+        try:
+            return walk_back(self.records, target, sources)
+        finally:
+            self.listens, self.records = self.persistent, self.records if self.persistent else None
 
-def part_of_join(k):
-    """The rule of input k of a `concat`: its part of dy."""
+    def __reduce__(self):
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard of")
 
-    def vjp(dy, y, *inputs, axis=0):
-        start = sum(x.spec.shape[axis] for x in inputs[:k])
-        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].spec.shape[axis]),)]
-
-    return vjp
-
-
-VJPS.update(
-    {
-        "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
-        "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
-        "power": (
-            lambda dy, y, a, b: dy * where(b == 0.0, 0.0, b * a ** (b - 1.0)),
-            lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
-        ),
-        "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
-        "minimum": (lambda dy, y, a, b: where(a <= b, dy, 0.0), lambda dy, y, a, b: where(a <= b, 0.0, dy)),
-        "where": (None, lambda dy, y, m, a, b: where(m, dy, 0.0), lambda dy, y, m, a, b: where(m, 0.0, dy)),
-        "reduce_max": (share_back,),
-        "reduce_min": (share_back,),
-        "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
-        "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
-        "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
-        "reshape": (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),),
-        "concat": lambda count: map(part_of_join, range(count)),
-        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.spec.shape, slices=slices),),
-        "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
-        "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
-        "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
-        "to": (lambda dy, y, x, name: moved(dy, x.device.name),),
-    }
-)
-VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "one_hot"), (None, None)))
-
-
-VJPS.update(
-    {
-        "relu_grad": (lambda g, dx, dy, y: apply("relu_grad", g, y), None),
-        "clip_grad": (lambda g, dx, dy, x, low, high: apply("clip_grad", g, x, low=low, high=high), None),
-        "sigmoid_grad": (
-            lambda g, dx, dy, y: apply("sigmoid_grad", g, y),
-            lambda g, dx, dy, y: g * dy * (1.0 - 2.0 * y),
-        ),
-        "softmax_grad": (
-            lambda g, dx, dy, y: apply("softmax_grad", g, y),
-            lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),
-        ),
-        "log_softmax_grad": (
-            lambda g, dx, dy, y: g - reduce_sum(g * exp(y), -1, True),
-            lambda g, dx, dy, y: -g * exp(y) * reduce_sum(dy, -1, True),
-        ),
-    }
-)
+    def __repr__(self):
+        names, lines = {}, []
+        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
+            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
+            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
+            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
+        return "GradientTape, read" if self.records is None else "\n".join(lines)

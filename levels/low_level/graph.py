@@ -1,17 +1,10 @@
-"""A function of tensors, run once on symbols, becomes a graph; passes make the graph smaller."""
+"""A function of tensors, run once on symbols, becomes a graph."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import functools
-import weakref
-from contextlib import contextmanager, suppress
-
-import numpy as np
-
 from levels.hardware import Spec
-from levels.kernels import COMPILERS, ELEMENTWISE, KERNELS, PLANS
 
-from .tensors import ENGINES, VARIABLES, Tensor, as_tensor, constant
+from .tensors import BIRTHS, DOOR, Run, Tensor, as_tensor
 
 
 class Node:
@@ -29,49 +22,58 @@ class Node:
 class Symbol(Tensor):
     """A tensor whose numbers are not known yet; its `data` is the node that will compute them."""
 
-    __slots__ = ()
+    __slots__ = ("trace",)
 
-    @property
-    def shape(self):
-        if getattr(ENGINES[-1], "batch", None) in self.spec.shape:  # on any axis: it may have been transposed
-            ENGINES[-1].any_batch = False
-        return self.spec.shape
+    def __init__(self, trace, node):
+        self.spec, self.data, self.rows, self.trace = node.spec, node, None, trace
+
+    def __del__(self):
+        """It has no memory to give back."""
 
     def numpy(self):
-        raise TypeError(
-            f"{self!r}: its numbers are not known while a function is traced; `if` becomes where(mask, x, y)"
-        )
+        what = "are not known while a function is traced; `if` becomes where(mask, x, y)"
+        raise TypeError(f"{self!r}: its numbers {what if self.data else 'were never known, and its trace has ended'}")
 
     def __repr__(self):
         return f"Symbol({self.spec})"
 
 
-class Tracer:
-    """The engine that runs nothing and writes each op down as a node."""
+class Trace(Run):
+    """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
-    def __init__(self, batch):
-        self.batch, self.any_batch, self.nodes, self.constants = batch, True, [], {}
-        self.symbols, self.before, self.made = [], {v: v.value for v in VARIABLES.values()}, []
+    def __init__(self):
+        self.nodes, self.symbols, self.constants = [], [], {}
+        self.values = {}  # variable -> the symbol that it names now
 
-    def __call__(self, op, plan, inputs, attrs):
-        return self.symbol(op, [self.node(x) for x in inputs], attrs, plan.spec)
+    def do(self, op, plan, inputs, attrs):
+        return self.symbol(self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
 
-    def symbol(self, op, inputs, attrs, spec):
-        """A new node, and the tensor that stands for it."""
+    def read(self, variable):
+        if variable not in self.values:
+            self.values[variable] = self.symbol(self.noted("variable", (), {"of": variable}, variable.spec))
+        return self.values[variable]
+
+    def assign(self, variable, value):
+        self.read(variable)
+        self.values[variable] = self.symbol(self.node(value))
+
+    def noted(self, op, inputs, attrs, spec):
+        """A new node."""
         self.nodes.append(Node(op, inputs, attrs, spec))
-        spec.device.used += spec.nbytes  # taken off again when the symbol is freed
-        self.symbols.append(Symbol(spec, self.nodes[-1]))
+        return self.nodes[-1]
+
+    def symbol(self, node):
+        """A tensor that stands for this node."""
+        self.symbols.append(Symbol(self, node))
         return self.symbols[-1]
 
     def node(self, x):
-        """The node of a tensor. One that has numbers is a constant, or the value of a variable made since the trace began."""
-        if type(x) is Symbol:
-            return x.data
-        if x not in self.constants:
-            self.constants[x] = Node("constant", (), {"of": x}, x.spec)
-            self.nodes.append(self.constants[x])
-            self.made += [(weakref.ref(v), self.constants[x]) for v in VARIABLES.values() if v.value is x]
-        return self.constants[x]
+        """The node of a symbol. A tensor that has numbers is a constant."""
+        if type(x) is Symbol and x.trace is not self:
+            raise TypeError(f"{x!r} is of another trace; return what you need from the function")
+        if type(x) is not Symbol and x not in self.constants:
+            self.constants[x] = self.noted("constant", (), {"of": x}, x.spec)
+        return x.data if type(x) is Symbol else self.constants[x]
 
 
 class Graph:
@@ -86,13 +88,13 @@ class Graph:
         names, lines = {}, []
         for node in self.ops:
             for x in (*node.inputs, node):
-                names.setdefault(x, leaf_name(x) or f"t{len(lines)}")
+                names.setdefault(x, _leaf_name(x) or f"t{len(lines)}")
             given = [*map(names.get, node.inputs), *(f"{k}={v}" for k, v in node.attrs.items())]
             lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
         return "\n".join(lines)
 
 
-def leaf_name(node):
+def _leaf_name(node):
     """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
     of = node.attrs.get("of")
     if node.op == "variable":
@@ -102,113 +104,49 @@ def leaf_name(node):
     return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
-SKETCHES = {}  # the version of KERNELS -> the plans that traces made with them
-
-
-@contextmanager
-def on_duty(tracer):
-    """Inside this `with` block ops are written down, and variables hold symbols."""
-    plans, compiler = dict(PLANS), COMPILERS["cpu"]
-    PLANS.clear()
-    PLANS.update(SKETCHES.get(KERNELS.version, {}))
-    ENGINES.append(tracer)
-    COMPILERS["cpu"] = lambda function, *_: function  # a compiler that leaves the function as it is
-    try:
-        for variable, value in tracer.before.items():
-            variable.value = tracer.symbol("variable", (), {"of": variable}, value.spec)
-        yield
-    finally:
-        ENGINES.pop()
-        COMPILERS["cpu"] = compiler
-        SKETCHES.clear()
-        SKETCHES[KERNELS.version] = dict(PLANS)
-        PLANS.clear()
-        PLANS.update(plans)
-        for made, node in tracer.made:
-            if made() is not None:  # it outlives the call, so it is a variable; another one starts anew in each call
-                tracer.before[made()], node.op, node.attrs = node.attrs["of"], "variable", {"of": made()}
-        for variable, value in tracer.before.items():
-            variable.value = value
-        for symbol in tracer.symbols:
-            symbol.device.free(symbol)
-
-
-def trace(python, signature, batch=None):
-    """Run `python` on symbols, one for each Spec in the signature, whose other entries are (type, value, …).
-
-    Returns its Graph, what it returned, and whether it never asked for the size of the batch.
-    """
-    tracer = Tracer(batch)
-    with on_duty(tracer):
-        args = [tracer.symbol("input", (), {"of": k}, x) if type(x) is Spec else x[1] for k, x in enumerate(signature)]
-        result = python(*args)
-        outputs = [tracer.node(as_tensor(x)) for x in results_of(result)]
-        values = {v: v.value.data for v in VARIABLES.values() if type(v.value) is Symbol}
-    if values.keys() - tracer.before.keys():
-        raise ValueError("a variable that is made inside a function needs numbers, and is read before it is assigned")
-    updates = {v: node for v, node in values.items() if node.attrs.get("of") is not v}
-    return Graph(tracer.nodes, outputs, updates), result, tracer.any_batch
-
-
 def results_of(result):
-    """The tensors that a function returns: none, one, or those of a list or a tuple."""
+    """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
     if result is None:
         return []
-    return list(result) if isinstance(result, (list, tuple)) else [result]
+    results = list(result) if type(result) in (list, tuple) else [result]
+    for x in results:
+        if isinstance(x, (list, tuple, dict, set)) or x is None:
+            raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
+    return results
 
 
-def without_dead(graph):
-    """Only what a result or a new value needs, and the variables that get one."""
-    needed = {*graph.outputs, *graph.updates.values()}
-    needed.update(node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates)
-    for node in reversed(graph.nodes):
+def trace(python, signature):
+    """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
+
+    Returns its Graph, what it returned, and the variables that it made.
+    """
+    here, before, begun = Trace(), DOOR.stands, next(BIRTHS)
+    DOOR.stands = here
+    try:
+        args = [x if type(x) is not Spec else here.noted("input", (), {"of": k}, x) for k, x in enumerate(signature)]
+        result = python(*[here.symbol(x) if type(x) is Node else x for x in args])
+        outputs = [here.node(as_tensor(x)) for x in results_of(result)]
+        values = {variable: symbol.data for variable, symbol in here.values.items()}
+    finally:
+        DOOR.stands = before
+        for symbol in here.symbols:
+            symbol.data = None
+    updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
+    return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
+
+
+def needed_by(nodes, wanted):
+    """Those of the nodes that these wanted ones need, themselves included, in the same order."""
+    needed = set(wanted)
+    for node in reversed(nodes):
         if node in needed:
             needed.update(node.inputs)
-    return Graph([node for node in graph.nodes if node in needed], graph.outputs, graph.updates)
+    return [node for node in nodes if node in needed]
 
 
-def rebuilt(graph, change):
-    """The graph with change(node, new inputs) in the place of each op."""
-    new = {}
-    for node in graph.nodes:
-        new[node] = change(node, tuple(new[x] for x in node.inputs)) if node.inputs else node
-    updates = {variable: new[node] for variable, node in graph.updates.items()}
-    return Graph([*dict.fromkeys(new.values())], [new[node] for node in graph.outputs], updates)
-
-
-def shared(graph):
-    """The same op on the same inputs is done once."""
-    seen = {}
-
-    def change(node, inputs):
-        return seen.setdefault((node.op, inputs, *node.attrs.items()), Node(node.op, inputs, node.attrs, node.spec))
-
-    return rebuilt(graph, change)
-
-
-def folded(graph):
-    """What depends on constants alone is computed now, in Python's floats."""
-
-    def change(node, inputs):
-        if node.op in ELEMENTWISE and node.spec.dtype.kind == "f" and all(x.op == "constant" for x in inputs):
-            scalar = functools.partial(KERNELS[node.op, "cpu"], **numbers_of(node))
-            with (
-                suppress(ArithmeticError, TypeError),
-                np.errstate(all="ignore"),
-            ):  # what Python refuses, 1 / 0 or a complex root, is left to the kernels
-                value = each(scalar, *(x.attrs["of"].numpy().astype(object) for x in inputs))
-                value = np.broadcast_to(value.astype(node.spec.dtype), node.spec.shape)
-                return Node("constant", (), {"of": constant(value)}, node.spec)
-        return Node(node.op, inputs, node.attrs, node.spec)
-
-    return rebuilt(graph, change)
-
-
-def each(function, *arrays):
-    """The function of every number of these arrays of Python's objects, broadcast."""
-    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
-
-
-def numbers_of(node):
-    """The attributes of an elementwise op that are numbers. (The shape of broadcast_to is none.)"""
-    return {name: value for name, value in node.attrs.items() if name != "shape"}
+def dce(graph):
+    """Dead code elimination: only what a result or a new value needs, and the variables that get one."""
+    # a variable that is written is kept, though nobody may read its old value: it says where the new one goes
+    updated = [node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates]
+    wanted = [*graph.outputs, *graph.updates.values(), *updated]
+    return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)

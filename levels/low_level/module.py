@@ -5,17 +5,17 @@
 import math
 import reprlib
 
-from .tensors import Variable, as_tensor
+from .tensors import Extended, Variable, as_tensor
 
 
-def parts(value):
+def _parts(value):
     """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
     if isinstance(value, (Module, dict)):
         return [*(vars(value) if isinstance(value, Module) else value).items()]
     return [*enumerate(value)] if isinstance(value, (list, tuple)) else []
 
 
-class Module:
+class Module(Extended):
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
     def named(self, kind):
@@ -30,7 +30,7 @@ class Module:
                 raise ValueError(f"two parts have the name {reprlib.repr(path)}")
             if isinstance(value, kind):
                 found[path] = value
-            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in reversed(parts(value))]
+            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in reversed(_parts(value))]
         return found
 
     variables = property(lambda self: list(self.named(Variable).values()))

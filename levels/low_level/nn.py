@@ -17,14 +17,4 @@ def sigmoid(x):
     return apply("sigmoid", x)
 
 
-def softmax(x):
-    """exp(x) divided by its sum, along the last axis: probabilities."""
-    return apply("softmax", x)
-
-
-def log_softmax(x):
-    """log(softmax(x)), and no overflow on the way."""
-    return apply("log_softmax", x)
-
-
 __getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

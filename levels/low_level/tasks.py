@@ -5,9 +5,10 @@
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 from .autodiff import GradientTape
-from .compiler import function
+from .functions import function
 from .nn import relu, sigmoid
-from .tensors import Variable, clip, constant, log, reduce_mean
+from .ops import clip, log, reduce_mean
+from .tensors import Variable, constant
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):

@@ -14,16 +14,16 @@ from .optimizers import SGD
 def train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
     sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
-    for layer, kernel, bias in zip(layers, weights[::2], weights[1::2]):
-        layer.dtype = kernel.dtype
-        layer.build(kernel.shape[:1])
-        layer.set_weights([kernel, bias])
-    variables = [variable for layer in layers for variable in layer.trainable_variables]
 
     def model(rows):
         for layer in layers:
             rows = layer(rows)
         return rows
+
+    model(x[:1])  # makes the variables
+    for layer, *start in zip(layers, weights[::2], weights[1::2]):
+        layer.set_weights(start)
+    variables = [variable for layer in layers for variable in layer.trainable_variables]
 
     @function
     def step(rows, target):

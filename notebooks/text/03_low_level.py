@@ -17,7 +17,7 @@ build.watch("03_low_level")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A surprise to begin with
+# ## A surprise to begin with (2 min)
 #
 # The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
 # Python, `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
@@ -57,7 +57,7 @@ f(2 + 1e-20j).imag / 1e-20
 # dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
-# ## The door
+# ## The door (10 min)
 #
 # On level 2 we launched kernels by name and found a place for every result by hand. Let a type of our own do that. Python
 # hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function. (`None`: launch finds the place.)
@@ -311,7 +311,7 @@ class Passing(Run):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay
+# ## Numbers come in, variables stay (7 min)
 #
 # Four ways in are folded: `constant` makes a tensor of numbers, `as_tensor` and `as_tensors` of whatever stands in an
 # expression, and `_number` of a single Python number, which takes the dtype of the tensor beside it. They refuse in words
@@ -319,6 +319,13 @@ class Passing(Run):
 
 # %% tags=["hide-input"]
 #| export tensors
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+
+
+def _of_spec(name):
+    return property(lambda self: getattr(self.spec, name))
+
+
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
 
 
@@ -395,9 +402,6 @@ def _check_live(op, inputs):
 
 # %%
 #| export tensors
-BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-
-
 class Variable(Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -408,13 +412,11 @@ class Variable(Operators):
         self.held, self.home = renamed(tensor), None
         self.born = next(BIRTHS)
 
-    shape = property(lambda self: self.spec.shape)
-    dtype = property(lambda self: self.spec.dtype)
-    device = property(lambda self: self.spec.device)
+    shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array."""
+        """A copy of its numbers."""
         return self.value.numpy()
 
     def assign(self, value):
@@ -566,7 +568,7 @@ for call in wrong:
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# ## The chain rule, drawn
+# ## The chain rule, drawn (2 min)
 #
 # One neuron and one row: the prediction is `p = x·w + b`, the error is `e = p - y`, and the loss `l = e²`. How does the loss
 # change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
@@ -602,7 +604,7 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}")
 # %% [markdown]
 # The nudge takes no person, but two runs for each weight, and it rounds. We look for a way that is exact and takes no person.
 #
-# ## The tape
+# ## The tape (13 min)
 #
 # A small tool first, which opens the room:
 
@@ -731,7 +733,7 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
 }
 
 # %% [markdown]
-# ## The walk back
+# ## The walk back (7 min)
 #
 # It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
 # (A tensor is a key by who it is, not by its numbers; and a variable hands out the same tensor until it is assigned.) In its
@@ -805,7 +807,7 @@ tape_drawing(tape.records, dict(x=x, y=y, w=w.value, b=b.value, error=error, los
 # in an order in which every input is older than its result. Read from the end, every user comes before the thing it used, and
 # no sorting is needed.
 #
-# ## Ten rows
+# ## Ten rows (14 min)
 #
 # A batch of ten rows, and a bias of shape (1, 4) that all of them share:
 
@@ -1036,7 +1038,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# ## Every rule meets a nudge
+# ## Every rule meets a nudge (6 min)
 #
 # A rule is easily wrong. So each is compared with nudges, on random numbers, once and in view:
 
@@ -1063,6 +1065,9 @@ def meets_nudge(function, *arrays, nudge=1e-6):
     gradients = tape.gradient(target, inputs)
     return max(np.abs(g.numpy() - slope(function, arrays, k, nudge)).max() for k, g in enumerate(gradients))
 
+
+# %% [markdown]
+# One case for each row of the table:
 
 # %%
 draw = np.random.default_rng(0)
@@ -1096,7 +1101,7 @@ print(f"off by {meets_nudge(*cases['multiply']):.4f}")
 VJPS["multiply"] = right
 
 # %% [markdown]
-# ## A train step
+# ## A train step (6 min)
 #
 # An optimizer wants a list of all variables. A **module** finds them, in its attributes and in the lists, dicts and modules
 # among those, each by a name such as `layers.0.w`. (Folded: a walk through attributes, and weights as NumPy arrays.)
@@ -1221,7 +1226,7 @@ print(f"{launches} launches and {nbytes:,} bytes a step")
 # Your times will differ, the launches will not. Comfort has a price: more launches, and a larger cost for each. Level 1 took
 # 0.05 µs for this very step. In the rest of this notebook we buy that back.
 #
-# ## Written down, not run
+# ## Written down, not run (14 min)
 #
 # The third guest. Shapes are known before any number is: a plan says them. So let somebody stand at the door who says what he
 # hears, and computes nothing:
@@ -1439,7 +1444,7 @@ graph_drawing(graph, ["rows", "target"])
 # %% [markdown]
 # Grey runs forward to the loss, green runs back, and purple is the update.
 #
-# ## Nothing that nobody needs
+# ## Nothing that nobody needs (5 min)
 #
 # Now that the step is data, we can change it. Here is one with something left over:
 
@@ -1500,7 +1505,7 @@ dce(before)
 # It is the walk back again: from what is wanted to what it needs, in one pass from the end. Such a **pass** takes a graph and
 # gives one that computes the same with less. (Two more are in [more/03_passes](more/03_passes.ipynb).)
 #
-# ## Replay
+# ## Replay (5 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
 # plans are found once.
@@ -1568,7 +1573,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
 #
-# ## The program by rows
+# ## The program by rows (21 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
@@ -1696,10 +1701,11 @@ def form_of(op):
 
 # %% [markdown]
 # With the table, splitting a graph is one walk through its nodes. An input as long as the batch has rows. A sum comes a **stage**
-# later than what it sums: it is known only when the loop over the rows has ended.
+# later than what it sums: it is known only when the loop over the rows has ended. Ours has two stages, in the loop and after it.
+# (Folded: what no program can hold, such as several dtypes or a reader's own kernel.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export row_program
 """A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
@@ -1708,43 +1714,7 @@ from contextlib import nullcontext
 
 from levels.hardware import REAL, Assembler
 
-
-class Split:
-    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
-
-    def __init__(self, graph, batch):
-        check_fits(graph)
-        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
-        for node in graph.nodes:
-            by_row = self.by_row(node)
-            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
-            if node.op == "input" and node.spec.shape[:1] == (batch,):
-                self.rows.add(node)
-            elif any(by_row):
-                self.place(node, by_row)
-        check_rows(graph, self.rows)
-
-    def by_row(self, node):
-        """For each input of a node, whether it has rows."""
-        return [x in self.rows for x in node.inputs]
-
-    def place(self, node, by_row):
-        """Put a node that reads rows where it belongs."""
-        adds, keeps, _ = form_of(node.op)
-        if adds(node, by_row):
-            self.sums.add(node)
-            self.stage[node] += 1
-        elif keeps(node, by_row):
-            self.rows.add(node)
-        else:
-            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
-
-
-# %% tags=["hide-input"]
-#| export row_program
-LIMIT = (
-    1500  # operations on single numbers that are written out for one row; with more, launches are quicker (measured)
-)
+LIMIT = 1500  # operations on single numbers that are written out for one row; with more, launches are quicker
 
 
 def check_fits(graph):
@@ -1778,6 +1748,39 @@ def check_rows(graph, rows):
 def _depth(node):
     """How many products each row adds to a number of this node."""
     return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
+
+
+# %%
+#| export row_program
+class Split:
+    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
+
+    def __init__(self, graph, batch):
+        check_fits(graph)
+        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
+        for node in graph.nodes:
+            by_row = self.by_row(node)
+            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
+            if node.op == "input" and node.spec.shape[:1] == (batch,):
+                self.rows.add(node)
+            elif any(by_row):
+                self.place(node, by_row)
+        check_rows(graph, self.rows)
+
+    def by_row(self, node):
+        """For each input of a node, whether it has rows."""
+        return [x in self.rows for x in node.inputs]
+
+    def place(self, node, by_row):
+        """Put a node that reads rows where it belongs."""
+        adds, keeps, _ = form_of(node.op)
+        if adds(node, by_row):
+            self.sums.add(node)
+            self.stage[node] += 1
+        elif keeps(node, by_row):
+            self.rows.add(node)
+        else:
+            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
 
 
 # %%
@@ -2029,7 +2032,7 @@ print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n
 # %% [markdown]
 # The same hundred losses, to the last bit. (In float64 there is one lane, and sums run in order, as everywhere in this course.)
 #
-# ## `function`
+# ## `function` (12 min)
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose, keep. What a program depends on is
 # its **cache key**: the specs of tensors, and the values of other arguments. What else Python reads, a global or the learning rate
@@ -2267,7 +2270,7 @@ compiled.over(x_, y_, task.batches[:2])
 print(*[type(program).__name__ for program, _ in compiled.programs.values()])
 
 # %% [markdown]
-# ## The two tasks on this level
+# ## The two tasks on this level (8 min)
 #
 # The step is what it was. `@function` stands above it, and the loop over the batches is one call.
 
@@ -2370,7 +2373,7 @@ print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, bel
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# ## What this level cost
+# ## What this level cost (4 min)
 
 # %% tags=["hide-input"]
 checks.predict(

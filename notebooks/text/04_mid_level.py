@@ -451,12 +451,12 @@ class Checked(Made):
 
 # %% [markdown]
 # Between beginning and end stands `call`, which each loss writes for itself. (Labels may be whole numbers, 1 and 0 for yes and no:
-# `cast` makes floats of them.)
+# the op "cast", of `levels_more`, makes floats of them.)
 
 
 # %%
 #| export losses
-from levels.low_level import cast, reduce_mean
+from levels.low_level import apply, reduce_mean
 
 
 class Loss(Checked):
@@ -478,7 +478,7 @@ class Loss(Checked):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
-            y_true = cast(y_true, y_pred.dtype)
+            y_true = apply("cast", y_true, dtype=y_pred.dtype)
         return self.call(y_true, y_pred)
 
 

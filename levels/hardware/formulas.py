@@ -1,0 +1,28 @@
+"""Formulas of the course's arithmetic: they run on Python's floats and, in a program, on registers."""
+
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
+
+
+def dot(p, q):
+    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. (Python's own `sum` corrects its rounding since 3.12.)"""
+    total = 0.0
+    for a, b in zip(p, q):
+        total = total + a * b
+    return total
+
+
+def line_slopes(error, row, n):
+    """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
+    g = 1.0 / n
+    de = g * error + g * error
+    return [value * de for value in row], de
+
+
+def flat(row, width, column):
+    """The place of x[row, column] in memory, where rows of `width` numbers lie one behind the other."""
+    return row * width + column
+
+
+def descend(w, slope, learning_rate):
+    """The weight w after one step against its slope."""
+    return w - learning_rate * slope

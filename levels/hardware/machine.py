@@ -1,0 +1,85 @@
+"""From a program's text to bytes that this very processor runs, kept in a folder for the next time."""
+
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
+
+import functools
+import hashlib
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import llvmlite
+from llvmlite import binding as llvm
+
+CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
+
+
+def host_features():
+    """What this processor can do, as LLVM names it: a mapping {feature: whether it has it}."""
+    try:
+        return llvm.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
+        return llvm.FeatureMap()
+
+
+def host_lanes():
+    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
+    features = host_features()
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+
+
+def target_machine():
+    """LLVM's description of this processor."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
+
+
+def optimised(text, target):
+    """LLVM's own form of a program, optimised for this processor. Raises RuntimeError where LLVM cannot read the text."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.loop_unrolling = False  # the loops run as they were written
+    passes = llvm.create_pass_builder(target, options)
+    passes.getModulePassManager().run(module, passes)
+    return module
+
+
+def kept(key):
+    """The bytes that were kept under this key, a text, if they are there and whole; else None."""
+    with suppress(OSError):
+        data = (CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
+        if hashlib.sha256(data[32:]).digest() == data[:32]:
+            return data[32:]
+    return None
+
+
+def keep(key, data):
+    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
+    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
+    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    with suppress(OSError):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(hashlib.sha256(data).digest() + data)
+        aside.replace(path)
+    with suppress(OSError):
+        aside.unlink(missing_ok=True)
+
+
+@functools.lru_cache(maxsize=256)
+def machine_code(text):
+    """A program, ready to run: the engine that owns its code, and the address at which it begins."""
+    target = target_machine()
+    processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
+    key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
+    code = kept(key)
+    if code is None:
+        code = target.emit_object(optimised(text, target))
+        keep(key, code)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine, engine.get_function_address("program")

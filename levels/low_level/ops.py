@@ -1,0 +1,67 @@
+"""Functions of tensors: each is a name for the door."""
+
+# Built from 03_low_level.ipynb: edit there, then run its last cell.
+
+import operator
+import reprlib
+
+import numpy as np
+
+from .tensors import Operators, Tensor, apply, as_tensor
+
+
+def matmul(x, w):
+    """x[m, k] @ w[k, n] -> [m, n]"""
+    return apply("matmul", x, w)
+
+
+def gather(x, rows):
+    """The rows of x[n, …] with these numbers, an integer array -> [*rows.shape, …]. Raises IndexError for others."""
+    x = as_tensor(x)
+    if not isinstance(rows, Operators):
+        rows = np.asarray(rows)
+        if rows.dtype.kind != "i" and rows.size:
+            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
+        rows = x.device.put(rows.astype(np.int64), Tensor)
+    return apply("gather", x, rows)
+
+
+def exp(x):
+    """eˣ of each number"""
+    return apply("exp", x)
+
+
+def log(x):
+    """The natural logarithm of each number"""
+    return apply("log", x)
+
+
+def sqrt(x):
+    """The root of each number"""
+    return apply("sqrt", x)
+
+
+def clip(x, low, high):
+    """x, but no number less than low and none more than high. Raises ValueError unless low <= high, two numbers."""
+    if not all(isinstance(bound, (int, float, np.number)) for bound in (low, high)) or not low <= high:
+        raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
+    return apply("clip", x, low=float(low), high=float(high))
+
+
+def reduce_sum(x, axis=None, keepdims=False):
+    """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
+    return apply("reduce_sum", x, axis=whole(axis), keepdims=keepdims)
+
+
+def reduce_mean(x, axis=None, keepdims=False):
+    """The sum divided by the count."""
+    return apply("reduce_mean", x, axis=whole(axis), keepdims=keepdims)
+
+
+def whole(axis):
+    """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
+    if isinstance(axis, tuple):
+        return tuple(map(whole, axis))
+    if isinstance(axis, (bool, np.bool_)) or not (axis is None or hasattr(axis, "__index__")):
+        raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
+    return axis if axis is None else operator.index(axis)
