@@ -48,6 +48,10 @@ class Training(loops.Training):
         self.programs, self.read = {}, {}  # (step, inputs) -> its function, and what its trace has read of the model
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
+    def __getstate__(self):
+        """What a copy begins with: all but the programs, which are of this model's variables."""
+        return vars(self) | {"programs": {}, "read": {}, "watch": None}
+
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
         y, predicted = listed(y), listed(predicted)
@@ -292,6 +296,9 @@ class _Predictor:
 
     def __init__(self, model):
         self.program, self.read = function(lambda *rows: model(alone(rows))), None
+
+    def __reduce__(self):
+        return type(None), ()  # a copy of the model makes its own
 
 
 def predict(model, x, batch_size):
