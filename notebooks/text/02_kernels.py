@@ -555,20 +555,28 @@ def key_of(op, reads, attrs):
 
 
 # %%
-#| export registry
-# blank: look-up
+#| export registry blank planned
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
-    key = key_of(op, reads, attrs)
-    found = PLANS.get(key)
-    if found is None or rebound(found.watched):
-        found = PLANS[key] = plan(op, reads, attrs)
-    return found
+    ...  # 5 lines, the first of them: key = key_of(op, reads, attrs)
 
 
 # %% [markdown]
-# <!-- blank look-up: the stub is the docstring, `key = key_of(op, reads, attrs)` and `...`. First failing case: two launches of
-# "add" on one Spec make 1 plan, yours 2. -->
+# <details><summary>Hint</summary><code>PLANS.get(key)</code> is None where there is no plan yet.</details>
+# <details><summary>Second hint</summary><code>rebound(found.watched)</code> says whether a plan is stale; a new one is made
+# by <code>plan(op, reads, attrs)</code>, and kept.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def planned(op, reads, attrs):
+#     """The plan for this op on these buffers: the one made before, unless it is stale."""
+#     key = key_of(op, reads, attrs)
+#     found = PLANS.get(key)
+#     if found is None or rebound(found.watched):
+#         found = PLANS[key] = plan(op, reads, attrs)
+#     return found
+# ```
+# </details>
 #
 # And `launch` again, with a plan. It knows what the result must be, so a wrong `out` is refused. An op that overwrites, such as
 # an update, reads its `out` as its first input.
@@ -875,15 +883,24 @@ STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
 # %%
-#| export elementwise
-# blank: relu-grad
+#| export elementwise blank relu_grad
 def relu_grad(dy, y):
     """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
-    return select(y <= 0.0, 0.0, dy)
+    ...  # 1 line
 
 
 # %% [markdown]
-# <!-- blank relu-grad: the stub is the docstring and `...`. First failing case: dy = 3, y = 0: slope 0.0, yours 3.0. -->
+# <details><summary>Hint</summary>Where relu gave 0, moving its input changes nothing.</details>
+# <details><summary>Second hint</summary><code>select(y &lt;= 0.0, …, …)</code>: a kernel for numbers has no arrays to
+# mask.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def relu_grad(dy, y):
+#     """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
+#     return select(y <= 0.0, 0.0, dy)
+# ```
+# </details>
 #
 # relu asks for `<= 0` and not for `> 0`, because NaN is neither: a row that is no number shows in the loss, and does not vanish
 # as a 0. Sigmoid makes a probability of any number; clip keeps it away from 0 and 1, where log would be infinite.
@@ -923,20 +940,28 @@ def combine(total, x):
 
 
 # %%
-#| export reduce
-# blank: sum-of-a-row
+#| export reduce blank reduce_rows
 def reduce_rows(out, x):
     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
-    for i in range(x.shape[0]):
-        total = START
-        for k in range(x.shape[1]):
-            total = combine(total, x[i, k])
-        out[i] = total
+    ...  # 5 lines
 
 
 # %% [markdown]
-# <!-- blank sum-of-a-row: the stub is the docstring and `...`. First failing case: rows [1, 2] and [3, 4]: 3 and 7, yours 3 and 10
-# (the total is not set back to START). -->
+# <details><summary>Hint</summary>Two loops: over the rows, and within a row. Where does a total begin?</details>
+# <details><summary>Second hint</summary><code>total = START</code> for each row anew, then <code>total = combine(total, x[i,
+# k])</code>, in order.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def reduce_rows(out, x):
+#     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
+#     for i in range(x.shape[0]):
+#         total = START
+#         for k in range(x.shape[1]):
+#             total = combine(total, x[i, k])
+#         out[i] = total
+# ```
+# </details>
 #
 # Down the columns it is the same, and neighbours `j` stand side by side. Any array can be seen as `[before, within, after]` the
 # axis that is summed, so these two loops serve all.
@@ -1114,21 +1139,29 @@ widgets.explore(
 
 
 # %%
-#| export matmul
-# blank: product
+#| export matmul blank matmul_ikj
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
-    out[:] = 0.0
-    for i in range(out.shape[0]):
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] += x[i, k] * w[k, j]
+    ...  # 5 lines
 
 
 # %% [markdown]
-# <!-- blank product: the stub is the docstring and `...`. First failing case: [[1, 2]] @ [[3], [4]]: 11.0, yours 15.0 (`out` held a
-# 4 before). `matmul_ijk` is right, and has the record's bits. -->
-
+# <details><summary>Hint</summary>Three loops, i, k, j, and one line within. What does <code>out</code> hold when you
+# begin?</details>
+# <details><summary>Second hint</summary><code>out[:] = 0.0</code> first; then <code>out[i, j] += x[i, k] * w[k,
+# j]</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def matmul_ikj(out, x, w):
+#     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+#     out[:] = 0.0
+#     for i in range(out.shape[0]):
+#         for k in range(x.shape[1]):
+#             for j in range(out.shape[1]):
+#                 out[i, j] += x[i, k] * w[k, j]
+# ```
+# </details>
 
 # %%
 #| export matmul
