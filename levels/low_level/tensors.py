@@ -110,7 +110,10 @@ class Run:
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
-            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
+            if plan.plain:  # no numbers among its arguments
+                plan.run(y.data, *[x.data for x in inputs])
+            else:
+                plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
         except (TypeError, AttributeError):
             _check_live(op, inputs)
             raise
@@ -136,7 +139,10 @@ RUN = DOOR.stands
 
 def apply(op, *inputs, **attrs):
     """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
-    inputs = as_tensors(inputs)
+    for x in inputs:
+        if type(x) is not Tensor:
+            inputs = as_tensors(inputs)
+            break
     return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
@@ -158,6 +164,13 @@ class Passing(Run):
 
     def assign(self, variable, value):
         self.below.assign(variable, value)
+
+
+BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+
+
+def _of_spec(name):
+    return property(lambda self: getattr(self.spec, name))
 
 
 DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
@@ -206,8 +219,10 @@ def as_tensor(value, like=None):
 
 def as_tensors(values):
     """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
-    like = next((x for x in values if isinstance(x, Operators)), None)
-    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
+    for like in values:
+        if isinstance(like, Operators):
+            return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
+    return [*map(as_tensor, values)]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -228,9 +243,6 @@ def _check_live(op, inputs):
             raise TypeError(f"{op}: {x!r} has no numbers; return what you need from the function")
 
 
-BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-
-
 class Variable(Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -241,13 +253,11 @@ class Variable(Operators):
         self.held, self.home = renamed(tensor), None
         self.born = next(BIRTHS)
 
-    shape = property(lambda self: self.spec.shape)
-    dtype = property(lambda self: self.spec.dtype)
-    device = property(lambda self: self.spec.device)
+    shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array."""
+        """A copy of its numbers."""
         return self.value.numpy()
 
     def assign(self, value):
