@@ -15,7 +15,7 @@ build.watch("02_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (2 min)
 #
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
@@ -283,7 +283,7 @@ print("another text:", described(four_times) != before)
 print("and another program:", compile_cpu(four_times, np.dtype("f8"))(1.0))
 
 # %% [markdown]
-# ## A name and a table (5 min)
+# ## A name and a table (6 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`. It is a `dict` that
 # prints as a table.
@@ -361,7 +361,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers this kernel would write three. What the right `out` is, and which program runs, depends on
 # the inputs' shapes and dtypes alone. So it can be settled once.
 #
-# ## A plan, made once (8 min)
+# ## A plan, made once (21 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program to run.
 # The Spec is known at once. The program is *lowered*, as compilers say, when the plan first runs. So whoever only wants to know
@@ -657,7 +657,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (9 min)
+# ## One scalar function, one loop (16 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -922,7 +922,7 @@ scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x,
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# ## Many numbers become one (7 min)
+# ## Many numbers become one (9 min)
 #
 # A sum is not elementwise: many numbers become one. We write how *one* more number is taken in, `combine`, and it is put into a
 # loop. Along a row the sum starts at 0.0 and runs upwards, as the record says. **Yours**: the loop.
@@ -1071,7 +1071,7 @@ checks.predict(
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (11 min)
+# ## The product, and the order of its loops (12 min)
 #
 # The workhorse of deep learning is the matrix product. Its planner first. The inner sizes must agree, and a transposed
 # operand is only read in another order:
@@ -1194,7 +1194,7 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 
 # %% [markdown]
-# ## Rows by number (3 min)
+# ## Rows by number (5 min)
 #
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory.
 
@@ -1328,7 +1328,7 @@ checks.predict(
 )
 
 # %% [markdown]
-# ## The two tasks on this level (6 min)
+# ## The two tasks on this level (18 min)
 #
 # ### Data
 #
@@ -1534,7 +1534,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (3 min)
+# ## What this level cost (5 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 

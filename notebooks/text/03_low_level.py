@@ -57,7 +57,7 @@ f(2 + 1e-20j).imag / 1e-20
 # dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
-# ## The door (10 min)
+# ## The door (11 min)
 #
 # On level 2 we launched kernels by name and found a place for every result by hand. Let a type of our own do that. Python
 # hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function. (`None`: launch finds the place.)

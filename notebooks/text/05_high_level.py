@@ -98,7 +98,7 @@ print(f"fit                last loss {float(loss).hex()}")
 #
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model.
 #
-# ## The loop, taken apart (22 min)
+# ## The loop, taken apart (29 min)
 #
 # ### A pass is one call
 #
