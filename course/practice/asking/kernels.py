@@ -71,15 +71,11 @@ def planned(mine, draw):
         made, plans, newest = [], {}, [0]
 
         def plan(op, reads, attrs):
-            made.append(SimpleNamespace(watched=newest[0], number=len(made)))  # noqa: B023
+            number, now = len(made), newest[0]  # noqa: B023
+            made.append(SimpleNamespace(number=number, stale=lambda: now != newest[0]))  # noqa: B023
             return made[-1]  # noqa: B023
 
-        names = {
-            "PLANS": plans,
-            "plan": plan,
-            "key_of": lambda op, reads, attrs: (op, *reads),
-            "rebound": lambda watched: watched != newest[0],  # noqa: B023
-        }
+        names = {"PLANS": plans, "plan": plan, "_key_of": lambda op, reads, attrs: (op, *reads)}
         function, given = mine.among(**names), []
         for call in calls:
             if call == "a new function":
@@ -110,23 +106,6 @@ def in_a_program(mine, said, rows):
     x, y = cpu.put(rows), cpu.put(np.full((len(rows), 1), np.nan))
     mine.call(said, mine.call(said, a.assemble), x=x, y=y)
     return y
-
-
-@cases("02-reduce_rows")
-def reduce_rows(mine, draw):
-    """As a sum, and with another start and another `combine` in their places."""
-    for x in (
-        np.array([[1.0, 2.0], [3.0, 4.0]]),
-        draw.normal(size=(3, 5)),
-        draw.normal(size=(1, 200)),
-        np.ones((2, 0)),
-    ):
-        said, out = f"the rows {x.tolist()}" if x.shape == (2, 2) else f"x of shape {x.shape}", np.full(len(x), 7.0)
-        mine.call(said, mine.function, out, x)
-        yield said, out
-    said, out = "START 1.0, and `combine` multiplies", np.full(3, 7.0)
-    mine.call(said, mine.among(START=1.0, combine=lambda total, x: total * x), out, draw.uniform(1, 2, size=(3, 4)))
-    yield said, out
 
 
 @cases("02-matmul_ikj")

@@ -235,7 +235,7 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # lane.
 
 # %% [markdown]
-# ## 01-3 · Lines touched (5 min)
+# ## 01-3 · Lines touched (1 min)
 #
 # A program reads `x[0], x[step], x[2·step], …`, so many numbers. The array begins where a line of 64 bytes begins. How many lines
 # does the program touch? Here are four float64 with a step of 5. Each mark is the place of a number, and a digit one that is read:

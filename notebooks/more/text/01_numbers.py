@@ -91,7 +91,7 @@ for dtype in ("f8", "f4"):
 # division into a multiplication. In float64 it carries nothing. The dtype decides; there is no other switch.
 
 # %% [markdown]
-# ## 01-1 · A sum that does not get stuck (10 min)
+# ## 01-1 · A sum that does not get stuck (1 min)
 #
 # Add neighbours, then the sums of neighbours, and so on. An odd one at the end waits for the next round:
 #
