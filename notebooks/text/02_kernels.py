@@ -309,7 +309,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers this kernel would write three. What the right `out` is, and which program runs, depends on
 # the inputs' shapes and dtypes alone. So it can be settled once.
 #
-# ## A plan, made once (14 min)
+# ## A plan, made once (16 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program to run.
 # The Spec is known at once. The program is *lowered*, as compilers say, when the plan first runs. So whoever only wants to know
@@ -599,7 +599,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (14 min)
+# ## One scalar function, one loop (16 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -996,7 +996,7 @@ checks.predict(
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (10 min)
+# ## The product, and the order of its loops (12 min)
 #
 # The workhorse of deep learning is the matrix product. Its planner first. The inner sizes must agree, and a transposed
 # operand is only read in another order:

@@ -319,7 +319,7 @@ class Passing(Run):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (7 min)
+# ## Numbers come in, variables stay (8 min)
 #
 # Four ways in are folded: `constant` makes a tensor of numbers, `as_tensor` and `as_tensors` of whatever stands in an
 # expression, and `_number` of a single Python number, which takes the dtype of the tensor beside it. They refuse in words
@@ -1595,7 +1595,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
 #
-# ## The program by rows (21 min)
+# ## The program by rows (22 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
