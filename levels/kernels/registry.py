@@ -167,7 +167,6 @@ def _key_of(op, reads, attrs):
     return key
 
 
-# blank: look-up
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
     key = _key_of(op, reads, attrs)

@@ -13,11 +13,9 @@ import numpy as np
 from levels import more, plugged
 from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
-# blank: affine
-
 
 def affine(x, kernel, bias):
-    """x[batch, inputs] @ kernel[inputs, units] + bias[1, units]"""
+    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
     return x @ kernel + bias
 
 
