@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import tasks
-from levels import mid_level
+from levels import mid_level, more
 from levels.low_level import (
+    BACK_ENDS,
+    Function,
     GradientTape,
     Module,
+    RowProgram,
     Variable,
-    compiler,
     constant,
     eager,
     function,
@@ -67,12 +70,14 @@ from levels.mid_level import (
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-BACK_ENDS = {"Rows": compiler.BACK_ENDS, "Loops": [compiler.Loops], "Launches": []}  # what a graph may become
+more("back end", "all")
+CHOICES = {"Replay": []} | {back_end.__name__: [(back_end, rank)] for back_end, rank in BACK_ENDS}
 
 
-@pytest.fixture(params=BACK_ENDS)
+@pytest.fixture(params=CHOICES)
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(compiler, "BACK_ENDS", BACK_ENDS[request.param])
+    """What a graph may become; where that cannot hold it, its ops run one by one."""
+    monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", CHOICES[request.param])
     return request.param
 
 
@@ -317,7 +322,7 @@ def test_metrics_leave_a_step_by_rows_what_it_is(name, dtype):
         return loss
 
     losses = step.over(x, y, np.arange(20).reshape(4, 5)).numpy()
-    assert {type(program) for program, _ in step.programs.values()} == {compiler.Rows}
+    assert {type(program) for program, _ in step.programs.values()} == {RowProgram}
     assert step.traces == 1
     assert {v.dtype for v in metric.state} == {np.dtype(dtype)}
     assert math.isfinite(metric.result())
@@ -491,7 +496,11 @@ def test_starting_weights_have_their_range_and_their_variance(name):
         (lambda: Dense(2, kernel_initializer="he_norm")(np.ones((1, 1))), ValueError, "did you mean 'he_normal'"),
         (lambda: known("loss", LOSSES, "msq"), ValueError, "no loss is called 'msq'; did you mean 'mse'"),
         (lambda: known("metric", METRICS, "acuracy"), ValueError, "did you mean 'accuracy'"),
-        (lambda: known("metric", METRICS, "qqqq"), ValueError, "there are mse, mean_squared_error, binary_crossentropy, mae"),
+        (
+            lambda: known("metric", METRICS, "qqqq"),
+            ValueError,
+            "there are mse, mean_squared_error, binary_crossentropy, mae",
+        ),
         (lambda: Dropout(1.0), ValueError, "rate is 1.0; expected a positive number below 1"),
         (lambda: Concatenate()([np.ones((2, 3)), np.ones((3, 3))]), ValueError, r"\(2, 3\) and \(3, 3\) do not join"),
         (lambda: SGD(-0.1), ValueError, "SGD: learning_rate is -0.1; expected a positive number"),
