@@ -59,7 +59,7 @@ def test_the_levels_minutes():
 
 
 def test_what_is_named_in_italics_is_a_section():
-    texts = [(ROOT / "notebooks" / "text" / f"{name}.py").read_text(encoding="utf-8") for name in NAMES]
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("notebooks/**/text/*.py")]
     titles = [re.sub(r" \([^()]*\)$", "", title) for text in texts for title in re.findall(r"^# ##+ (.*)$", text, re.M)]
     titles += re.findall(r"^## (.*)$", PAGES["TEACHING.md"], re.MULTILINE) + ["Run All Cells"]
     named = re.findall(r"(?<!\*)\*([A-Z][^*]+)\*(?!\*)", PAGES["TEACHING.md"])
