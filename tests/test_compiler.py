@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from course import tasks
 from course.build import ROOT, environment
 from levels import low_level
-from levels.hardware import assembler, pool
+from levels.hardware import machine, pool
 from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, TRIALS, scalar, use
 from levels.low_level import (
     BACK_ENDS,
@@ -357,7 +357,7 @@ def check_program(seed, monkeypatch):
 @pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
     """Every program on every back end. Of 50 about 36 become rows and 12 fused, as they are drawn; no back end starves."""
-    monkeypatch.setattr(assembler, "CACHE", tmp_path)  # no other run will want them
+    monkeypatch.setattr(machine, "CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)
