@@ -36,7 +36,7 @@ cpu = pool()["cpu:0"]
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Too much to write out (4 min)
+# ## Too much to write out (3 min)
 #
 # The program by rows writes out each number of a row. For a layer of 64 units that is too much. Here is one, with its gradient
 # and its update:
@@ -72,7 +72,7 @@ except Exception as why:
 # `Replay` can run it, with a launch for each op. But elementwise ops that follow each other could be one loop, written with the
 # assembler too: the values stay in registers, where a launch for each would write and read them all. This is **fusion**.
 #
-# ## Which ops share a loop? (7 min)
+# ## Which ops share a loop? (5 min)
 #
 # We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of several. A unit that anybody
 # else reads is closed, for it must have run by then; so the last ops of the units give an order in which they can run. (Units
@@ -96,7 +96,7 @@ for unit in units:
     print(unit)
 
 # %% [markdown]
-# ## A loop as a program (8 min)
+# ## A loop as a program (3 min)
 #
 # Each number is loaded once and stored once, whatever is done to it in between. The nest has as many loops as there are axes
 # that the inputs own in different ways. A bias has no rows: it is loaded for each column, a lone number before all loops.
@@ -115,7 +115,7 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # The op's own scalar function wrote each of these lines, the one that the kernel of level 2 is made from. Lanes hold neighbours
 # that never meet in a sum, so they reorder nothing, and float64 has them too.
 #
-# ## Products and sums (8 min)
+# ## Products and sums (5 min)
 #
 # Which programs are missing? The product of matrices is the one that counts, and it is the tile of
 # [more/02_matmul](02_matmul.ipynb) again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows
@@ -138,7 +138,7 @@ print(f"{t_product * 1e6:.1f} µs, {2 * 100 * 64 * 64 / t_product / cpu.peak:.0%
 # Sums are shorter. Over the last axis the lanes meet in the end, so there the dtype decides whether there are any.
 
 # %%
-page.source(fused_parts.sum_program.__wrapped__)
+page.source(fused_parts.sum_program)
 
 # %% [markdown]
 # A table says which program an op is; an op that is neither a loop nor in the table is left to its kernel, and the graph to
@@ -148,14 +148,14 @@ page.source(fused_parts.sum_program.__wrapped__)
 print(*fused_parts.PARTS)
 
 # %% [markdown]
-# ## No Python in between (8 min)
+# ## No Python in between (6 min)
 #
 # To call a program from Python takes a microsecond or two; the arithmetic of a small net takes less. Can the whole list run
 # without Python? A program can call another by its address. So one more goes down a table of addresses, as often as there are
 # steps:
 
 # %%
-page.source(fused_parts.list_program.__wrapped__)
+page.source(fused_parts.list_program)
 
 # %% [markdown]
 # The number of the step lies in memory, in `now`, for those programs that want to know it. Two of them stand around the units
@@ -174,7 +174,7 @@ print("written over the old value:", [variable.name for variable in fused.overwr
 print(f"{len(places)} values pass between units, in {len({id(b) for b in places.values()})} buffers")
 
 # %% [markdown]
-# ## What it brings (5 min)
+# ## What it brings (4 min)
 #
 # Our layer op by op, and as a list. The same numbers, to the last bit:
 
@@ -209,7 +209,7 @@ print(
 # The same programs do the same sums. What is gone is Python between them, and level 2's own loops for all that the assembler
 # can write.
 #
-# ## Which back end? (5 min)
+# ## Which back end? (2 min)
 #
 # Two back ends can hold many graphs, and which is quicker was measured once. Nothing is timed when a function is compiled: a rule
 # of dtype and shapes decides. Its figures stand with it:
