@@ -1,11 +1,12 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
+import functools
 import math
 import signal
 import threading
 import time
 from contextlib import contextmanager
-from types import FunctionType
+from types import FunctionType, MethodType
 
 import numpy as np
 
@@ -219,6 +220,10 @@ def seen(value, above=()):
         return type(value), [seen(part, above) for part in value]
     if isinstance(value, dict):
         return [(name, seen(part, above)) for name, part in value.items()]
+    if isinstance(value, MethodType):
+        return seen(value.__self__, above), seen(value.__func__, above)
+    if isinstance(value, functools.partial):
+        return [seen(part, above) for part in (value.func, value.args, value.keywords)]
     if isinstance(value, (Module, Made)) and of_levels(type(value)):
         return type(value), [(name, seen(x, above)) for name, x in vars(value).items() if name not in PASSING]
     return value if isinstance(value, (FunctionType, type)) and of_levels(value) else object()

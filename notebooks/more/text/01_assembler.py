@@ -18,7 +18,7 @@ cpu = pool()["cpu:0"]
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## An operand becomes text (6 min)
+# ## An operand becomes text (3 min)
 #
 # `v + 1.0` meets a register and a Python number. `_numeric` gives each its text: a register's name, or the 64 bits of a number in
 # base 16. It refuses what is no number, and `_live` refuses what belongs to another program or to a loop that has ended.
@@ -33,7 +33,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (9 min)
+# ## Lanes (7 min)
 #
 # A register with several lanes has another type: `<4 x float>`. Where one operand has lanes and the other has not, `_spread`
 # repeats the one number in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
@@ -64,7 +64,7 @@ page.source(assembler._counters)
 page.source(assembler._load_lanes)
 
 # %% [markdown]
-# ## What is checked at a call (7 min)
+# ## What is checked at a call (9 min)
 #
 # A program reads and writes memory, and nobody looks after it while it runs. So all is looked at before: each buffer's dtype and
 # shape, each index that may leave its array, each row number.
@@ -97,7 +97,7 @@ except IndexError as error:
 # Row 10 would lie behind the last of the ten, and the call says so.
 
 # %% [markdown]
-# ## A call (5 min)
+# ## A call (3 min)
 #
 # `bind` writes a block of 64-bit words: addresses, sizes, and numbers as their bits. The machine code gets one argument, the
 # address of that block, so every program is called in the same way.
@@ -116,7 +116,7 @@ print(words.words)
 print(words.text)
 
 # %% [markdown]
-# ## From text to bytes (5 min)
+# ## From text to bytes (6 min)
 #
 # LLVM may improve a program in any way that keeps its results. We forbid one kind: it shall not add lanes or repeat a loop's body
 # on its own, since we want to do that ourselves. What is compiled is kept in a folder, under a hash of all that it was made
@@ -140,7 +140,7 @@ with a.loop("rows") as i:
 print(listing(a.assemble()))
 
 # %% [markdown]
-# ## An instruction of your own (4 min)
+# ## An instruction of your own (1 min)
 #
 # LLVM has more instructions than operators. They are called by name, like functions: `values.named("sqrt", v)` writes the square
 # root. Here is the hypotenuse, in lanes:

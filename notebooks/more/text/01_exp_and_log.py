@@ -18,7 +18,7 @@ build.watch("more/01_exp_and_log")
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## One source for all (5 min)
+# ## One source for all (2 min)
 #
 # The second task needs eˣ and log x. Processors have no fast and exact instruction for them. `math.exp` comes from a library,
 # and libraries differ in the last bit. So the course writes its own, once, and *every* level runs that one source: on
@@ -32,7 +32,7 @@ figures.you_are_here(1)
 page.source(select, rint)
 
 # %% [markdown]
-# ## The exponent, in the bits (6 min)
+# ## The exponent, in the bits (5 min)
 #
 # A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is shifted to its place. Read the first half of
 # each function: it is for Python's floats. The second half writes the same as instructions. `scaled` goes in two steps, because 2ⁿ
@@ -55,7 +55,7 @@ page.source(exponent)
 exponent(12.0)
 
 # %% [markdown]
-# ## eˣ (6 min)
+# ## eˣ (3 min)
 #
 # 12 is 2⁴ · 0.75, and 0.75 lies between √½ and √2. Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ
 # = 2ⁿ·eʳ, and for a small r a polynomial is as exact as the format. `log 2` is split into a short number and a rest, so that
@@ -79,7 +79,7 @@ print(f"       exp: {EXP[DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
 # %% [markdown]
 # Each term adds digits, until the format has no more.
 #
-# ## log x (6 min)
+# ## log x (5 min)
 #
 # For log x the way back: x = 2ᵉ·(1 + f), so log x = e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest. It is
 # cut into two, the even powers and the odd ones, so that a processor can run both at once. Scheme and float64 numbers:
@@ -100,7 +100,7 @@ for powers in (1, 2, 4, 8):
 print(f"               log: {log(12.0):.15f}")
 
 # %% [markdown]
-# ## How exact are they? (4 min)
+# ## How exact are they? (1 min)
 #
 # How far are they from the library's? In units of the last place, over ten thousand random numbers:
 

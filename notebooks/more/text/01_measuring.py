@@ -21,7 +21,7 @@ cpu = pool()["cpu:0"]
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A clock (3 min)
+# ## A clock (1 min)
 #
 # Timing has rules. Take the clock that counts only this thread's work, so that a busy neighbour does not count. Repeat, and take
 # the **median**: one interruption spoils a mean.
@@ -30,7 +30,7 @@ figures.you_are_here(1)
 page.source(seconds)
 
 # %% [markdown]
-# ## How far away is memory? (10 min)
+# ## How far away is memory? (8 min)
 #
 # To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds
 # the number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can
@@ -85,7 +85,7 @@ print(f"by rows {by_rows * 1e3:.0f} ms, by columns {by_columns * 1e3:.0f} ms: {b
 del x
 
 # %% [markdown]
-# ## How much can it read? (5 min)
+# ## How much can it read? (3 min)
 #
 # Loads that do not wait for each other overlap. So another number tells how fast a program can stream through memory: the
 # **bandwidth**. This program reads everything, 16 lanes at a time or however many there are, in eight independent sums.
@@ -100,7 +100,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # (The core asks NumPy's `max` for its bandwidth, which reads each number once: one line, and about as quick.)
 
 # %% [markdown]
-# ## How fast does it compute? (7 min)
+# ## How fast does it compute? (4 min)
 #
 # An addition takes a few turns of the processor's clock, but a core can begin one or two in every turn, if they do not need
 # each other's results. So the speed depends on how many sums the program keeps going at once. This one does nothing but
@@ -137,7 +137,7 @@ figures.accumulators(counts, [measure_sums(cpu, count) for count in counts])
 Pool(pool())
 
 # %% [markdown]
-# ## The roofline (9 min)
+# ## The roofline (5 min)
 #
 # How fast *can* a program be? If it does many operations on each byte, the peak bounds it; if few, the bandwidth.
 # Operations per byte on one axis, operations per second on the other: the bound looks like a roof. We put two programs
@@ -185,7 +185,7 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # of its own. These three matrices fit into a cache. Level 2 takes larger ones, which do not fit, to the same height.
 
 # %% [markdown]
-# ## Why the net is not at the roof (5 min)
+# ## Why the net is not at the roof (4 min)
 #
 # Here are the two tasks, in float32, beside the two products. One step reads ten rows or a hundred of 20 bytes each.
 
@@ -235,7 +235,7 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # lane.
 
 # %% [markdown]
-# ## 01-3 · Lines touched (5 min)
+# ## 01-3 · Lines touched (1 min)
 #
 # A program reads `x[0], x[step], x[2·step], …`, so many numbers. The array begins where a line of 64 bytes begins. How many lines
 # does the program touch? Here are four float64 with a step of 5. Each mark is the place of a number, and a digit one that is read:

@@ -15,7 +15,7 @@ build.watch("more/01_numbers")
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## Sign, exponent, fraction (5 min)
+# ## Sign, exponent, fraction (3 min)
 #
 # A float is a sign, an exponent and a fraction: ±1.fraction · 2^exponent. Here is one tenth in three formats, in these three
 # parts. float16 gives the exponent 5 bits, float32 gives it 8, and bfloat16 is the upper half of a float32: the same range,
@@ -43,7 +43,7 @@ for n in (1, 1e8):
     print(f"next to {n:.0e}: {gaps}")
 
 # %% [markdown]
-# ## Every operation rounds (5 min)
+# ## Every operation rounds (2 min)
 #
 # Next to a hundred million, float32 has only every eighth whole number. Each +, −, × and ÷ rounds its exact result to the
 # nearest number of the format. In a tie it takes the neighbour whose last bit is 0. So every operation may lose something,
@@ -65,7 +65,7 @@ print("left to right:", (big + one) - big, "  the large ones first:", (big - big
 # Nothing is wrong with either sum. They are different programs.
 
 # %% [markdown]
-# ## Strict, or quick (5 min)
+# ## Strict, or quick (2 min)
 #
 # That is why the course has an *arithmetic of record*. In float64 its assembler forbids LLVM to reorder, and to join a product and
 # a sum into one instruction that rounds once. A number tells the two apart. With e = 2⁻²⁷, the square of 1 + e is 1 + 2e + e²,
@@ -91,7 +91,7 @@ for dtype in ("f8", "f4"):
 # division into a multiplication. In float64 it carries nothing. The dtype decides; there is no other switch.
 
 # %% [markdown]
-# ## 01-1 · A sum that does not get stuck (10 min)
+# ## 01-1 · A sum that does not get stuck (1 min)
 #
 # Add neighbours, then the sums of neighbours, and so on. An odd one at the end waits for the next round:
 #

@@ -3,7 +3,7 @@
 #
 # **In this notebook a compiled program gets a name that differs whenever the program could.**
 #
-# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` apart.
+# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/stale.py` apart.
 
 # %%
 from course import build
@@ -16,17 +16,18 @@ import numpy as np
 
 from course.practice import exercises
 from levels.kernels import cache, compile_cpu, described, globals_read
+from levels_more import stale
 
 w1 = 2.0
 
 # %% [markdown]
-# ## What a program is made from (6 min)
+# ## What a program is made from (7 min)
 #
 # A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
 # calls. Python can list them.
 
 # %%
-page.source(globals_read.__wrapped__)
+page.source(globals_read)
 
 # %%
 sorted(globals_read((lambda x: np.sqrt(x) + w1).__code__))
@@ -61,7 +62,7 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (6 min)
+# ## A copy, compiled (10 min)
 #
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
@@ -104,7 +105,7 @@ print(halved(np.float32(3.0)), again is halved)
 # number that it reads:
 
 # %%
-page.source(cache.watched, cache.rebound)
+page.source(stale.watched, stale.rebound)
 
 # %% [markdown]
 # ## Exercises (optional)
