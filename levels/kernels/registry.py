@@ -20,11 +20,11 @@ from .cache import compile_cpu, compiled_for
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
 
-    version = 0  # grows with every change
+    version = 0  # grows whenever one of them becomes another
 
     def __setitem__(self, key, function):
+        self.version += self.get(key, function) is not function
         super().__setitem__(key, function)
-        self.version += 1
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
