@@ -139,7 +139,7 @@ class FusedProgram:
         of = node.attrs["of"]
         if node.op == "input":
             return address(self.buffer(node.spec, node).data) if over else (node.op, of)
-        return (home_of(of) if node.op == "variable" else address(of.data))
+        return home_of(of) if node.op == "variable" else address(of.data)
 
     def buffer(self, spec, key):
         """New memory of that size, kept under this key."""

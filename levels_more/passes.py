@@ -23,7 +23,7 @@ def cse(graph):
     seen = {}
 
     def change(node, inputs):
-        key = node.op, inputs, *node.attrs.items()
+        key = node.op, inputs, repr(node.attrs)  # 0.0 == -0.0, but their texts differ
         return seen.setdefault(key, Node(node.op, inputs, node.attrs, node.spec))
 
     return rebuilt(graph, change)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from course import tasks
 from course.build import ROOT, environment
 from levels import low_level
-from levels.hardware import assembler, pool
+from levels.hardware import machine, pool
 from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, TRIALS, scalar, use
 from levels.low_level import (
     BACK_ENDS,
@@ -34,6 +34,7 @@ from levels.low_level import (
     apply,
     arg_max,
     cast,
+    clip,
     concat,
     constant,
     eager,
@@ -357,7 +358,7 @@ def check_program(seed, monkeypatch):
 @pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
     """Every program on every back end. Of 50 about 36 become rows and 12 fused, as they are drawn; no back end starves."""
-    monkeypatch.setattr(assembler, "CACHE", tmp_path)  # no other run will want them
+    monkeypatch.setattr(machine, "CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)
@@ -1109,6 +1110,7 @@ ODD = {
     "folds to a complex number": lambda x: reduce_sum(x * constant(np.array(-2.0)) ** constant(np.array(0.5))),
     "folds beyond the largest": lambda x: reduce_sum(x * constant(np.array(10.0)) ** constant(np.array(400.0))),
     "a root of less than nothing": lambda x: reduce_sum(x * low_level.sqrt(constant(np.array(-1.0)))),
+    "two zeros": lambda x: reduce_sum(1.0 / clip(x, 0.0, 5.0) + 1.0 / clip(x, -0.0, 5.0)),
     "whole numbers": lambda x: reduce_sum(cast(cast(x * 10.0, "i8"), "f8")),
     "a mask of masks": lambda x: reduce_sum(where((x > 0.0) == (x > 0.1), x, 0.5)),
     "a mask for two": lambda x: (lambda m: reduce_sum(where(m, x, 0.0)) * reduce_sum(where(m, 2.0, x * x)))(x > 0.0),

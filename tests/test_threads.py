@@ -194,7 +194,23 @@ def test_a_home_is_found_once(calls):
     for _ in range(max(20, calls // 20)):
         v = Variable(np.zeros(20_000))
         homes = in_threads(lambda k, v=v: home_of(v))
-        assert {*map(id, homes)} == {id(v.home.buffer)}
+        assert {*homes} == {v.home.address}
+
+
+def test_who_waited_for_a_turn_looks_again():
+    """Meanwhile a program may have written what is newer than what was assigned."""
+    v = Variable(np.zeros(3))
+    home_of(v)
+    v.assign(np.ones(3))
+    with v.turn:
+        other = threading.Thread(target=home_of, args=(v,))
+        other.start()
+        time.sleep(0.1)  # now it waits
+        v.home.settle()
+        v.home.buffer.data[:] = 7.0
+        v.home.at_home = v.home.writing = v.home.writing + 1
+    other.join()
+    assert v.numpy().tolist() == [7.0] * 3
 
 
 def small_model():

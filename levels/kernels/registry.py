@@ -20,11 +20,11 @@ from .cache import compile_cpu, compiled_for
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
 
-    version = 0  # grows with every change
+    version = 0  # grows whenever one of them becomes another
 
     def __setitem__(self, key, function):
+        self.version += self.get(key, function) is not function
         super().__setitem__(key, function)
-        self.version += 1
 
     def __repr__(self):
         kinds = sorted({kind for _, kind in self})
@@ -167,7 +167,6 @@ def _key_of(op, reads, attrs):
     return key
 
 
-# blank: look-up
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
     key = _key_of(op, reads, attrs)

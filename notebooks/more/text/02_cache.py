@@ -21,13 +21,13 @@ from levels_more import stale
 w1 = 2.0
 
 # %% [markdown]
-# ## What a program is made from (6 min)
+# ## What a program is made from (7 min)
 #
 # A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
 # calls. Python can list them.
 
 # %%
-page.source(globals_read.__wrapped__)
+page.source(globals_read)
 
 # %%
 sorted(globals_read((lambda x: np.sqrt(x) + w1).__code__))
@@ -62,7 +62,7 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (6 min)
+# ## A copy, compiled (10 min)
 #
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
@@ -115,6 +115,8 @@ page.source(stale.watched, stale.rebound)
 # Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
 
 # %%
+from course.practice import exercises
+
 exercises.begin("02-5")
 
 KEPT = {}
@@ -148,6 +150,8 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("02-5")
 
 

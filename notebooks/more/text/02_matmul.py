@@ -27,7 +27,7 @@ from levels_more.products import BYTES, ROWS, VECTORS, matmul_rows
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A matrix product at the machine's peak (6 min)
+# ## A matrix product at the machine's peak (4 min)
 #
 # For the small matrices of our two tasks three loops are enough. For large ones they are not. How far are they from the peak
 # that level 1 measured? We climb a ladder of six rungs. In float64 each must give the same bits. The speed we measure in float32, at
@@ -77,7 +77,7 @@ def matmul_tiled(out, x, w):
 
 
 # %% [markdown]
-# ## Sums that stay in registers (8 min)
+# ## Sums that stay in registers (10 min)
 #
 # The fifth rung keeps a tile of `out` in registers over a long stretch of k. In NumPy's words it does this:
 
@@ -122,7 +122,7 @@ page.source(products.write_tile)
 page.source(products.matmul_rows)
 
 # %% [markdown]
-# ## Threads (3 min)
+# ## Threads (4 min)
 #
 # The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
 # in the same order, so the bits are the same.
@@ -139,7 +139,7 @@ page.source(products.matmul_tiles)
 page.source(products.plan_tiles)
 
 # %% [markdown]
-# ## How fast is each rung? (4 min)
+# ## How fast is each rung? (5 min)
 #
 # First, is each right? The second to the fifth against plain Python, bit by bit in float64:
 
@@ -263,6 +263,8 @@ print("equal:", both[0].tobytes() == both[1].tobytes())
 # (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("02-2")
 
 

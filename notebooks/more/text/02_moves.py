@@ -24,7 +24,7 @@ cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))
 
 # %% [markdown]
-# ## More scalar functions (3 min)
+# ## More scalar functions (2 min)
 #
 # Nothing new is needed for more elementwise ops: each is a scalar function, and most are a line, such as
 # `scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)`. They enter the table when a launch first asks for one. One is longer:
@@ -39,7 +39,7 @@ page.source(ops.tanh)
 launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).tolist()
 
 # %% [markdown]
-# ## Another order (7 min)
+# ## Another order (12 min)
 #
 # A transpose is a copy of an array seen with its axes in another order. A slice and arrays joined end to end are copies as
 # well: only the views differ, that of the result and those of the inputs. So one planner serves all. (A change of shape needs
@@ -83,7 +83,7 @@ except ValueError as error:
 # %% [markdown]
 # Columns became rows; of every second row the numbers stand in reverse; and NaN is no integer.
 #
-# ## Rows added up by number (3 min)
+# ## Rows added up by number (5 min)
 #
 # The gradient of `gather` adds rows where they were taken from. A row may have been taken twice, so the order of the additions
 # is that of the batch. And `one_hot` makes rows of zeros with a single one.

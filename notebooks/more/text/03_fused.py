@@ -1,0 +1,232 @@
+# %% [markdown]
+# # 03 more · Fused programs
+#
+# **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
+#
+# It needs notebook 03: the graph, `Replay`, the program by rows; and from notebook 02 the product in tiles. It takes
+# `levels_more/fused_loops.py`, `fused_parts.py` and `fused.py` apart. Nothing is exported here.
+
+# %%
+import timeit
+
+import numpy as np
+
+from course import build, figures
+from course.figures import page
+from course.practice import checks
+from levels.hardware import pool
+from levels.low_level import (
+    GradientTape,
+    Replay,
+    RowProgram,
+    Variable,
+    constant,
+    dce,
+    function,
+    gather,
+    reduce_mean,
+    relu,
+    sigmoid,
+    trace,
+)
+from levels_more import fused, fused_loops, fused_parts, passes
+
+build.watch("more/03_fused")
+cpu = pool()["cpu:0"]
+figures.you_are_here(3)
+
+# %% [markdown]
+# ## Too much to write out (3 min)
+#
+# The program by rows writes out each number of a row. For a layer of 64 units that is too much. Here is one, with its gradient
+# and its update:
+
+# %%
+draw = np.random.default_rng(3)
+wide, narrow = Variable(draw.normal(size=(8, 64)) / 8, "wide"), Variable(draw.normal(size=(64, 1)) / 8, "narrow")
+
+
+def layer_step(rows, target):
+    with GradientTape() as tape:
+        error = sigmoid(relu(rows @ wide) @ narrow) - target
+        loss = reduce_mean(error * error)
+    for variable, gradient in zip([wide, narrow], tape.gradient(loss, [wide, narrow]), strict=True):
+        variable.assign(variable - 0.1 * (gradient + 0.01 * variable))
+    return loss
+
+
+def smaller(graph):
+    for one_pass in (dce, passes.cse, passes.constant_fold):
+        graph = one_pass(graph)
+    return graph
+
+
+graph = smaller(trace(layer_step, (cpu.spec((32, 8), "f8"), cpu.spec((32, 1), "f8")))[0])
+print(len(graph.ops), "ops")
+try:
+    RowProgram(graph, 32)
+except Exception as why:
+    print(why)
+
+# %% [markdown]
+# `Replay` can run it, with a launch for each op. But elementwise ops that follow each other could be one loop, written with the
+# assembler too: the values stay in registers, where a launch for each would write and read them all. This is **fusion**.
+#
+# ## Which ops share a loop? (5 min)
+#
+# We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of several. A unit that anybody
+# else reads is closed, for it must have run by then; so the last ops of the units give an order in which they can run. (Units
+# that read nothing of each other stay apart: a loop with more arrays than registers is slower.)
+
+# %%
+page.source(fused_loops.loop_of, fused_loops.units_of)
+
+# %% tags=["hide-input"]
+checks.predict(
+    "Products and sums stay alone. Into how many units do the ops of our layer fall?",
+    choices=["about as many as there are ops", "about half as many", "one"],
+    answer="about half as many",
+    because="What lies between products and sums is one loop each, and so is the whole update of a variable.",
+)
+
+# %%
+units = fused_loops.units_of(graph)
+print(len(graph.ops), "ops,", len(units), "units")
+for unit in units:
+    print(unit)
+
+# %% [markdown]
+# ## A loop as a program (3 min)
+#
+# Each number is loaded once and stored once, whatever is done to it in between. The nest has as many loops as there are axes
+# that the inputs own in different ways. A bias has no rows: it is loaded for each column, a lone number before all loops.
+
+# %%
+page.source(fused_loops._LoopWriter.load, fused_loops._LoopWriter.computed)
+
+# %% tags=["nbval-ignore-output"]
+unit = max(units, key=lambda unit: len(unit.nodes))
+program, taken = fused_loops.loop_program(unit.nodes, unit.nodes[-1:])
+print(unit)
+print(program.arrays)
+print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
+
+# %% [markdown]
+# The op's own scalar function wrote each of these lines, the one that the kernel of level 2 is made from. Lanes hold neighbours
+# that never meet in a sum, so they reorder nothing, and float64 has them too.
+#
+# ## Products and sums (5 min)
+#
+# Which programs are missing? The product of matrices is the one that counts, and it is the tile of
+# [more/02_matmul](02_matmul.ipynb) again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows
+# are as many sums, and one load from `w` serves them all. (Where `w` lies the other way round, its columns are first copied into
+# a `strip`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
+
+# %%
+page.source(fused_parts._ProductWriter.tile)
+
+# %% [markdown]
+# How near does it come to the roof of notebook 01?
+
+# %% tags=["nbval-ignore-output"]
+product = fused_parts.product_program(100, 64, 64, np.dtype("f4"), False, False)
+call = product.bind(**{name: cpu.put(np.ones(array.shape, "f4")) for name, array in product.arrays.items()})
+t_product = min(timeit.repeat(call, number=1000, repeat=5)) / 1000
+print(f"{t_product * 1e6:.1f} µs, {2 * 100 * 64 * 64 / t_product / cpu.peak:.0%} of the peak of one core")
+
+# %% [markdown]
+# Sums are shorter. Over the last axis the lanes meet in the end, so there the dtype decides whether there are any.
+
+# %%
+page.source(fused_parts.sum_program)
+
+# %% [markdown]
+# A table says which program an op is; an op that is neither a loop nor in the table is left to its kernel, and the graph to
+# `Replay`.
+
+# %%
+print(*fused_parts.PARTS)
+
+# %% [markdown]
+# ## No Python in between (6 min)
+#
+# To call a program from Python takes a microsecond or two; the arithmetic of a small net takes less. Can the whole list run
+# without Python? A program can call another by its address. So one more goes down a table of addresses, as often as there are
+# steps:
+
+# %%
+page.source(fused_parts.list_program)
+
+# %% [markdown]
+# The number of the step lies in memory, in `now`, for those programs that want to know it. Two of them stand around the units
+# when there are many steps: one fetches the rows of the batch, one puts what the step gives into its place.
+#
+# What passes from unit to unit needs memory. A buffer whose last reader has run is given to the next value of the same size. And
+# a new value may be written straight over the old one, if nobody reads the old one later. A loop may read it itself: it reads
+# each number before it writes it.
+
+# %%
+page.source(fused.overwritten)
+
+# %%
+places = fused.shared_buffers(units, {*graph.outputs, *graph.updates.values()})
+print("written over the old value:", [variable.name for variable in fused.overwritten(graph, units).values()])
+print(f"{len(places)} values pass between units, in {len({id(b) for b in places.values()})} buffers")
+
+# %% [markdown]
+# ## What it brings (4 min)
+#
+# Our layer op by op, and as a list. The same numbers, to the last bit:
+
+# %%
+rows, target = constant(draw.normal(size=(320, 8))), constant(draw.integers(0, 2, (320, 1)).astype("f8"))
+order = np.arange(3200).reshape(100, 32) % 320
+starts = wide.value, narrow.value
+losses = []
+for program in (Replay(graph), fused.FusedProgram(graph, 32, over=True)):
+    wide.assign(starts[0]), narrow.assign(starts[1])
+    losses.append(program.over([rows, target], order)[0].numpy().tolist())
+print("losses equal:", losses[0] == losses[1])
+
+# %% tags=["hide-input"]
+checks.predict(
+    "A step replayed takes some ninety microseconds. And in one call of many steps, as a list?",
+    choices=["about half", "a tenth", "less than a twentieth"],
+    answer="less than a twentieth",
+    because="Each launch paid for Python, for new memory and for the look-up of a kernel. The arithmetic was the least of it.",
+)
+
+# %% tags=["nbval-ignore-output"]
+given = [gather(rows, order[0]), gather(target, order[0])]
+replay, single, many = Replay(graph), fused.FusedProgram(graph, 32), fused.FusedProgram(graph, 32, over=True)
+t_replay, t_single = (min(timeit.repeat(lambda p=p: p.run(given), number=50, repeat=5)) / 50 for p in (replay, single))
+t_many = min(timeit.repeat(lambda: many.over([rows, target], order), number=1, repeat=5)) / len(order)
+print(
+    f"µs a step: {t_replay * 1e6:.0f} replayed, {t_single * 1e6:.0f} as a list, {t_many * 1e6:.1f} with many in a call"
+)
+
+# %% [markdown]
+# The same programs do the same sums. What is gone is Python between them, and level 2's own loops for all that the assembler
+# can write.
+#
+# ## Which back end? (2 min)
+#
+# Two back ends can hold many graphs, and which is quicker was measured once. Nothing is timed when a function is compiled: a rule
+# of dtype and shapes decides. Its figures stand with it:
+
+# %%
+page.source(fused.rank)
+
+# %%
+for dtype, width in (("f8", 1), ("f8", 8), ("f4", 8), ("f4", 512)):
+    w, v = (constant(np.full(shape, 0.1), dtype) for shape in ((2, width), (width, 1)))
+    predict = function(lambda x, w=w, v=v: sigmoid(relu(x @ w) @ v))
+    predict(constant(np.ones((100, 2)), dtype))
+    print(dtype, f"2-{width}-1", *(type(program).__name__ for program, _ in predict.programs.values()))
+
+# %% [markdown]
+# By rows, float64 adds in order and has one lane, where its loops fill the register. In float32 nothing goes to memory between
+# the ops of a row, and the program by rows stays ahead until a row is too long to be written out.
+#
+# **Try it.** Take a part away, `fused_parts.PARTS.pop("matmul")`, and compile a function that multiplies: which program is it
+# now, and what does its `why` say? (Put it back: `fused_parts.PARTS["matmul"] = fused_parts.product_of`.)

@@ -1,0 +1,215 @@
+# %% [markdown]
+# # 03 more · More of the same kind
+#
+# **In this notebook tensors are joined, cut, chosen and cast, and every new rule meets its nudge.**
+#
+# It needs notebook 03: the door, `VJPS`, and how a rule meets a nudge. It takes `levels_more/tensor_ops.py` apart. Nothing is
+# exported here.
+
+# %%
+import numpy as np
+
+from course import build, figures
+from course.figures import page
+from course.practice import checks, exercises
+from levels.low_level import (
+    VJPS,
+    GradientTape,
+    apply,
+    arg_max,
+    cast,
+    concat,
+    constant,
+    log_softmax,
+    maximum,
+    minimum,
+    one_hot,
+    reduce_max,
+    reduce_min,
+    reshape,
+    softmax,
+    sqrt,
+    tanh,
+    transpose,
+    where,
+)
+from levels_more import tensor_ops
+
+build.watch("more/03_more_ops")
+figures.you_are_here(3)
+
+# %% [markdown]
+# ## What it is called elsewhere (3 min)
+#
+# How the two frameworks spell what you have built:
+#
+# | | TensorFlow | PyTorch | here |
+# |---|---|---|---|
+# | fixed numbers | `tf.constant` | `torch.tensor` | `constant`, `tensor` |
+# | state | `tf.Variable`, `.assign` | `torch.nn.Parameter`, in place | `Variable`, `.assign` |
+# | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
+# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)`, `loss.backward()` | all three |
+# | stop | `tf.stop_gradient` | `.detach()` | `stop_gradient` |
+# | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
+# | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
+# | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
+# ## Functions (6 min)
+#
+# Each is a call at the door, with what it needs in the right form:
+
+# %%
+page.source(transpose, reshape, concat, where, cast)
+
+# %%
+x = constant([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0]])
+print(arg_max(x, axis=1), one_hot(arg_max(x, axis=1), 3), sep="\n")
+print(concat([x[:, ::-1], x[:1]]), where(x > 2.0, x, 0.0), sep="\n")
+
+# %% [markdown]
+# `x[1:, ::2]`, `x[..., 0]` and `x[:, None]` mean what they mean in NumPy. First `...` becomes the slices that it stands for. Then
+# each axis has its slice. An integer is a slice of one, whose axis is dropped; `None` is a new axis of one.
+
+# %%
+page.source(tensor_ops._without_dots, tensor_ops.slice_of)
+
+# %% tags=["hide-input"]
+checks.predict(
+    "x has shape (4, 3, 2). Which shape has x[..., None, 0]?",
+    choices=["(4, 3, 1)", "(4, 3, 2, 1)", "(1, 3, 2)"],
+    answer="(4, 3, 1)",
+    because="The 0 is for the last axis, which is dropped; the None before it is a new axis of one; `...` is what is left: the "
+    "first two axes as they are.",
+)
+
+# %%
+print(constant(np.zeros((4, 3, 2)))[..., None, 0].shape)
+
+# %% [markdown]
+# ## Their rules (8 min)
+#
+# Most are one line. Where a number passes unchanged, its gradient does; where something was chosen, the other gets nothing:
+
+# %%
+tests = np.array([[1.0, 5.0], [5.0, 2.0]]), np.array([[5.0, 1.0], [5.0, 3.0]])
+for function in (maximum, minimum):
+    inputs = [*map(constant, tests)]
+    with GradientTape() as tape:
+        y = function(*inputs)
+    print(function.__name__, *(g.numpy().tolist() for g in tape.gradient(y, inputs)))
+
+# %% [markdown]
+# Where both are equal, the first one gets it all. A largest number of several is another case: those that are it share the gradient.
+# And what was joined gets its part of `dy` back.
+
+# %%
+page.source(tensor_ops._share_back, tensor_ops._part_of_join)
+
+# %%
+x = constant([1.0, 4.0, 4.0, 2.0])
+with GradientTape() as tape:
+    y = reduce_max(x)
+print(tape.gradient(y, x).numpy())
+
+# %% [markdown]
+# A power has two rules, and each has a place where the formula of the books fails: 0 ** 0 has the slope 0, not 0 · 0⁻¹; and the
+# logarithm of what is not above 0 is not asked for.
+
+# %%
+a = constant([0.0, 0.0, 2.0])
+b = constant([0.0, 1.0, 3.0])
+with GradientTape() as tape:
+    y = a**b
+print(*(g.numpy() for g in tape.gradient(y, [a, b])))
+
+# %% [markdown]
+# ## All of them meet a nudge (6 min)
+
+
+# %%
+def slope(function, arrays, k, nudge=1e-6):
+    """d sum(function) / d arrays[k] by central differences."""
+    result = np.zeros(arrays[k].shape)
+    for index in np.ndindex(result.shape):
+        ends = []
+        for step in (nudge, -nudge):
+            moved = [np.array(a) for a in arrays]
+            moved[k][index] += step
+            ends.append(function(*map(constant, moved)).numpy().sum())
+        result[index] = (ends[0] - ends[1]) / (2 * nudge)
+    return result
+
+
+def meets_nudge(function, *arrays, nudge=1e-6):
+    """The largest difference between the tape's gradients and the nudges'."""
+    inputs = [*map(constant, arrays)]
+    with GradientTape() as tape:
+        target = function(*inputs)
+    gradients = tape.gradient(target, inputs)
+    return max(np.abs(g.numpy() - slope(function, arrays, k, nudge)).max() for k, g in enumerate(gradients))
+
+
+# %%
+draw = np.random.default_rng(0)
+a, row = draw.uniform(0.5, 2, (3, 2)), draw.normal(size=(1, 2))
+b, m, n = draw.uniform(0.5, 2, (3, 2)), a > 1.2, constant(np.array([2, 0, 2]))
+cases = {
+    "sqrt": (sqrt, a),
+    "tanh": (tanh, row),
+    "power": (lambda x, y: x**y, a, b),
+    "maximum": (maximum, a, row),
+    "minimum": (minimum, a, row),
+    "where": (lambda x, y: where(m, x, y), a, b),
+    "reduce_max": (lambda x: reduce_max(x, axis=1) * reduce_max(x), a),
+    "reduce_min": (lambda x: reduce_min(x, axis=0, keepdims=True) * x, a),
+    "softmax": (lambda x: softmax(x) * b, a),
+    "log_softmax": (lambda x: log_softmax(x) * b, a),
+    "transpose": (lambda x: transpose(x) * transpose(b), a),
+    "reshape": (lambda x: reshape(x, (2, -1)) * reshape(b, (2, 3)), a),
+    "concat": (lambda x, y: concat([x, y, x]) * concat([y, y, x]), a, b),
+    "slice": (lambda x: x[::2, 1] * x[0, ::-1], a),
+    "slice_grad": (lambda x: apply("slice_grad", x, shape=(5, 2), slices=((0, 5, 2), (0, 2, 1))) ** 2, a),
+    "cast": (lambda x: cast(cast(x, "f4"), "f8"), np.array([[1.0, 2.0]])),
+    "scatter_add": (lambda x: apply("scatter_add", x, n, count=4) ** 2, a),
+}
+
+
+# %%
+worst = {op: meets_nudge(*case, nudge=1e-2 if op == "cast" else 1e-6) for op, case in cases.items()}
+print(f"{len(cases)} rules, all within 1e-5:", all(difference < 1e-5 for difference in worst.values()))
+print("without a gradient:", *sorted(op for op, rules in VJPS.items() if type(rules) is tuple and not any(rules)))
+
+# %% [markdown]
+# (A cast through float32 cannot see a nudge of a millionth, so it gets a larger one.)
+#
+# ## Exercises (10 min, optional)
+#
+# ### 03-2 · A loss without `if`
+#
+# A point far off pulls at a line with the square of its error. [Huber](https://doi.org/10.1214/aoms/1177703732) (1964)
+# lets it pull with its distance only: near 0 a parabola, beyond 1 a straight line, and no kink between them.
+#
+# ```
+#  error      -3    -1    -0.5     0    0.5     1     3
+#  loss      2.5   0.5   0.125     0  0.125   0.5   2.5
+#  slope      -1    -1    -0.5     0    0.5     1     1
+# ```
+#
+# Each number of a tensor takes its own branch, so one `if` cannot choose; while a function is traced, there is no
+# number to ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
+
+# %%
+exercises.begin("03-2")
+
+
+def huber(error):
+    """error²/2 where |error| ≤ 1, else |error| - 1/2: a tensor shaped like `error`."""
+    return ...
+
+
+exercises.check("03-2", huber)
+
+# %% [markdown]
+# ### Without a check
+#
+# - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`.
+#   Does it meet a nudge? Where would it not?
