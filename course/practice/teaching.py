@@ -17,7 +17,7 @@ HEADING = re.compile(r"^# ## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?$", 
 START = 9 * 60  # of the one day, in minutes
 AIR = 1.25  # what a section takes with its questions, for each minute of reading
 DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
-    ("01_hardware", ("Measure your machine", "exp and log, by hand")),
+    ("01_hardware", ("Lanes", "What a step costs")),
     ("Pause", 15),
     (
         "02_kernels",
