@@ -35,6 +35,7 @@ CONTENTS = {
     },
     "guard": {
         "guards": "all",
+        "stale": "kernel",
         "trials": "use",
     },
     "initializer": {
@@ -79,7 +80,7 @@ CONTENTS = {
             "MOVES as_slices by_views enter_move one_hot plan_cast plan_concat plan_moves plan_one_hot "
             "plan_reshape plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
         ),
-        "ops": "larger smaller tanh",
+        "ops": "tanh",
         "products": (
             "BLOCK BYTES DEPTH ROWS VECTORS WIDE WORKERS WORTH fill_columns matmul_rows matmul_small matmul_tiles "
             "pack pack_square pieces plan_tiles tile_shape vectors write_tile"
@@ -92,6 +93,7 @@ CONTENTS = {
             "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
             "plan_extreme reduce_by_fours reduction"
         ),
+        "stale": "rebound staleness watched",
         "tpu_kernels": "matmul_array plan_array",
         "trials": "SPECIAL TRIALS counter_example drawn outcome trials_of try_kernel",
     },

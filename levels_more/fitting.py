@@ -1,11 +1,12 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
+import functools
 import math
 import signal
 import threading
 import time
 from contextlib import contextmanager
-from types import FunctionType
+from types import FunctionType, MethodType
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class Training(loops.Training):
             raise TypeError("compile: None is no optimizer and no loss")
         self.programs, self.read = {}, {}  # (step, inputs) -> its function, and what its trace has read of the model
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
+
+    def __getstate__(self):
+        """What a copy begins with: all but the programs, which are of this model's variables."""
+        return vars(self) | {"programs": {}, "read": {}, "watch": None}
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
@@ -215,6 +220,10 @@ def seen(value, above=()):
         return type(value), [seen(part, above) for part in value]
     if isinstance(value, dict):
         return [(name, seen(part, above)) for name, part in value.items()]
+    if isinstance(value, MethodType):
+        return seen(value.__self__, above), seen(value.__func__, above)
+    if isinstance(value, functools.partial):
+        return [seen(part, above) for part in (value.func, value.args, value.keywords)]
     if isinstance(value, (Module, Made)) and of_levels(type(value)):
         return type(value), [(name, seen(x, above)) for name, x in vars(value).items() if name not in PASSING]
     return value if isinstance(value, (FunctionType, type)) and of_levels(value) else object()
@@ -287,6 +296,9 @@ class _Predictor:
 
     def __init__(self, model):
         self.program, self.read = function(lambda *rows: model(alone(rows))), None
+
+    def __reduce__(self):
+        return type(None), ()  # a copy of the model makes its own
 
 
 def predict(model, x, batch_size):

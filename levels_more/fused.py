@@ -139,7 +139,7 @@ class FusedProgram:
         of = node.attrs["of"]
         if node.op == "input":
             return address(self.buffer(node.spec, node).data) if over else (node.op, of)
-        return address((home_of(of) if node.op == "variable" else of).data)
+        return (home_of(of) if node.op == "variable" else address(of.data))
 
     def buffer(self, spec, key):
         """New memory of that size, kept under this key."""
@@ -154,7 +154,7 @@ class FusedProgram:
         for node in kept:
             if node.inputs and node not in homes:
                 self.buffer(node.spec, node)
-        self.words |= {node: address(home_of(variable).data) for node, variable in homes.items()}
+        self.words |= {node: home_of(variable) for node, variable in homes.items()}
         self.words |= {node: address(buffer.data) for node, buffer in self.buffers.items()}
 
     def fetches(self, leaves):
@@ -180,7 +180,7 @@ class FusedProgram:
             else:
                 yield copy_program(size(node.spec), node.spec.dtype), [("out", k), self.words[node]]
         for variable, node in self.graph.updates.items():
-            home = address(home_of(variable).data)
+            home = home_of(variable)
             if self.words[node] != home:
                 yield copy_program(size(node.spec), node.spec.dtype), [home, self.words[node]]
 

@@ -36,7 +36,7 @@ def launch_kernel(kernel, blocks, threads, *arguments, order=None):
 
 @functools.cache
 def real_cuda():
-    """numba.cuda where it finds a GPU, else None. Without a driver to load, numba is not imported, which takes a while."""
+    """The module numba.cuda where it finds a GPU, else None. Without a driver numba is not imported, which takes a while."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "0":  # numba's own simulator needs no driver
         try:
             ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -59,7 +59,7 @@ def _compiled(kernel):
 
 @functools.cache
 def translated(function):
-    """A copy of a kernel in which `cuda` is numba's, and every function that it calls is compiled for the GPU too."""
+    """A copy of a kernel for numba: `cuda` in it is numba's, and every function that it calls is compiled for the GPU too."""
     names = {*function.__code__.co_names} & {*function.__globals__}
     scope = function.__globals__ | {name: _for_gpu(function.__globals__[name]) for name in names}
     cells = tuple(CellType(_for_gpu(cell.cell_contents)) for cell in function.__closure__ or ())

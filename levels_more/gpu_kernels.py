@@ -32,7 +32,7 @@ def thread(places, letters):
 
 
 def each_row(function):
-    """A kernel in which each thread calls the function on one row of every array."""
+    """A kernel in which thread i calls function(out[i : i + 1], x[i : i + 1], …): one row of every array."""
     names = list(inspect.signature(function).parameters)
     rows = ", ".join(f"{name}[i : i + 1]" for name in names)
     scope = {"__name__": "__main__", "cuda": cuda, "function": function}
@@ -86,7 +86,7 @@ ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
 
 
 def kernel_for(function, dtype):
-    """The kernel for arrays of that dtype, made once: a real GPU compiles it once."""
+    """The kernel for arrays of that dtype, its floats and what it calls included. Made once: a real GPU compiles it once."""
 
     def find(value):
         return inside(value, dtype, ON_GPU, lambda function: specialised(function, find))
@@ -99,7 +99,11 @@ def kernel_for(function, dtype):
 
 
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
-    """A program that launches this kernel, for arrays of that dtype. (Bounds are checked where the GPU is simulated.)"""
+    """A program(out, *arrays, *numbers) that launches this kernel, for arrays of that dtype.
+
+    A function that reads `cuda` is launched in its layout, any other one as a loop over rows. (`fastmath` and `boundscheck`
+    are a CPU's: bounds are checked where the GPU is simulated.)
+    """
     made, layout = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
     if "cuda" not in globals_read(function.__code__):
         made, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
@@ -163,7 +167,10 @@ LOOPS["gpu"] = reduce_block, reduce_thread
 
 
 def tiled(side, number, turned_x, turned_w):
-    """The kernel of a product in tiles of side x side; x, w or both may be given transposed."""
+    """The kernel of out[m, n] = x[m, k] @ w[k, n] in tiles of side x side, its sums of the type `number`.
+
+    x, w or both may be given transposed (NVIDIA, CUDA C++ programming guide, "Shared memory").
+    """
 
     def matmul_tiled(out, x, w):
         xs = cuda.shared.array((side, side), number)
@@ -199,7 +206,7 @@ def matmul_threads(out, x, w):
 
 
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul; the same sums in tiles, where the kernel is `matmul_threads`."""
+    """As plan_matmul, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
     made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
 
@@ -286,7 +293,10 @@ def scatter_threads(out, x, rows):
 
 
 def rows_checked(planner, count):
-    """The planner of an op whose last input holds numbers below count(spec of the result, first input)."""
+    """The planner of an op whose last input, int64, holds numbers below count(spec of the result, first input).
+
+    Its plans raise IndexError, before the launch, for a number that is not.
+    """
 
     @functools.wraps(planner)
     def plan_checked(op, function, *inputs, **attrs):

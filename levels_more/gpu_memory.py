@@ -45,7 +45,7 @@ class Dim3(NamedTuple):
 
 @functools.lru_cache(64)
 def every_place(size):
-    """Every place in a grid or block of that size, in order."""
+    """Every place in a grid or block of that size, a Dim3, in order: a list of Dim3, x running fastest."""
     return [Dim3(x, y, z) for z in range(size.z) for y in range(size.y) for x in range(size.x)]
 
 
@@ -68,7 +68,8 @@ class Thread:
     __slots__ = ("block", "index", "warp", "barrier")
 
     def __init__(self, block, index, warp):
-        self.block, self.index, self.warp, self.barrier = block, index, warp, None
+        self.block, self.index, self.warp = block, index, warp
+        self.barrier = None
 
     def __str__(self):
         return f"thread {_spot(self.index, cuda.blockDim)} of block {_spot(self.block.index, cuda.gridDim)}"
@@ -110,8 +111,10 @@ class View:
     __iter__ = None
 
     def __init__(self, data, name, cells, past, written=None, origin=None):
-        self.data, self.name, self.cells, self.past, self.written = data, name, cells, past, written
-        self.address, self.shape, self.ndim = data.__array_interface__["data"][0], data.shape, data.ndim
+        self.data, self.name = data, name
+        self.cells, self.past, self.written = cells, past, written
+        self.address = data.__array_interface__["data"][0]
+        self.shape, self.ndim = data.shape, data.ndim
         self.length, self.columns = (*self.shape, 1, 1)[:2]
         self.down, self.across = (*data.strides, 0, 0)[:2]
         self.origin = self.address if origin is None else origin
@@ -253,7 +256,10 @@ def _on_chip(name, shape, dtype, cells):
 
 
 def shared_array(shape, dtype):
-    """The array that this line of the kernel gives to all threads of the block."""
+    """The array that this line of the kernel gives to all threads of the block: a View[shape] of that dtype, not yet set.
+
+    Raises GpuError where a block asks for more than SHARED bytes.
+    """
     frame, arrays = sys._getframe(1), cuda.block.arrays
     line = frame.f_code, position(frame.f_code, frame.f_lasti)
     if line not in arrays:

@@ -68,7 +68,8 @@ class Run:
 
     def __init__(self, kernel, order):
         self.kernel, self.dice = kernel, order if order is None else random.Random(order)
-        self.cells, self.past, self.shared, self.unwritten, self.log = {}, {}, {}, [], []
+        self.cells, self.past, self.shared = {}, {}, {}  # who used what; see View
+        self.unwritten, self.log = [], []
         self.os_thread, self.deadline = threading.get_ident(), time.monotonic() + LIMITS["seconds"]
 
     def arranged(self, items):
@@ -145,7 +146,11 @@ def _seen_by(kernel, name, value, run, view):
 
 
 def simulate(kernel, grid, block, arguments, order=None, view=View):
-    """Run a kernel on NumPy arrays, one thread after the other, and check what it does. Returns the Run."""
+    """Run a kernel on NumPy arrays and numbers, one thread after the other, and check what it does. Returns the Run.
+
+    grid, block: Dim3. order: None, or a seed that shuffles blocks and threads. view: the View that the kernel is given.
+    Raises GpuError, or the kind of it that fits, with the thread and the line; also for any other error in the kernel.
+    """
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     if len(names) != len(arguments):
         raise GpuError(f"{kernel.__name__} takes {', '.join(names)}, and was given {len(arguments)} arguments")
@@ -236,7 +241,10 @@ SEGMENT = 128  # bytes that move together between a GPU and its memory
 
 
 def count_traffic(kernel, blocks, threads, *arguments):
-    """Simulate a launch and count: a Traffic for each line and array, in the order of their first use."""
+    """Simulate a launch on NumPy arrays and numbers, and count: a Traffic for each line and array, in order of first use.
+
+    Raises what `simulate` raises.
+    """
     run = simulate(
         kernel, as_size(kernel, "blocks", blocks), as_size(kernel, "threads", threads), arguments, view=_Counted
     )

@@ -10,7 +10,7 @@ from levels_more.measuring import amount
 
 
 def systolic(x, w):
-    """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n] that come out below.
+    """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n], float32, that come out below.
 
     In cycle r + i + j, cell (i, j) adds w[i, j] · x[r, i] to the sum of row r. So each sum runs over ascending i.
     """
@@ -25,7 +25,10 @@ def systolic(x, w):
 
 
 def bfloat16(x):
-    """float32 numbers rounded to bfloat16: to the nearest, in a tie to the one whose last bit is 0. Returned as float32."""
+    """float32 numbers rounded to bfloat16: to the nearest, in a tie to the one whose last bit is 0. Returned as float32.
+
+    Any shape; a NaN stays one. The format: Jouppi et al., 2020, https://doi.org/10.1145/3360307
+    """
     x = np.asarray(x, np.float32)
     bits = x.view(np.uint32)
     last = bits >> np.uint32(16) & np.uint32(1)  # the last bit that stays
@@ -50,9 +53,11 @@ class _Chip:
     """What a program finds: arrays by name, a tile of weights that waits, sums by column of tiles; and when each is ready."""
 
     def __init__(self, given):
-        self.given, self.made, self.written, self.waiting, self.sums = given, {}, {}, None, {}
+        self.given, self.made, self.written = given, {}, {}
+        self.waiting, self.sums = None, {}
         self.free, self.ready = Counter(), Counter()  # from which cycle on a unit is free, an array is there
-        self.busy, self.drained, self.products = 0, 0, 0  # of the array: its cycles so far, when it is empty, its work
+        self.busy, self.drained = 0, 0  # of the array: its cycles so far, and when it is empty
+        self.products = 0  # its work
 
     def array(self, name):
         """The array of that name. Raises LookupError if nothing has written it."""
@@ -68,7 +73,10 @@ class _Chip:
 
 
 class ReadWeights(NamedTuple):
-    """Slide a tile of w into the cells, from above, a row a cycle. `row` and `column` count tiles."""
+    """Slide a tile of w[inputs, units] into the cells, from above, a row a cycle. `row` and `column` count tiles.
+
+    Running it raises ValueError where another tile still waits, LookupError where w has no such tile.
+    """
 
     w: str
     row: int
@@ -86,7 +94,10 @@ class ReadWeights(NamedTuple):
 
 
 class Multiply(NamedTuple):
-    """Send the columns of x that meet the waiting tile through the array, and add to the sums of the tile's column."""
+    """Send the columns of x[rows, inputs] that meet the waiting tile through the array; add to the sums of its column.
+
+    Running it raises LookupError where no tile waits, ValueError for shapes that do not fit.
+    """
 
     x: str
 
@@ -103,8 +114,10 @@ class Multiply(NamedTuple):
         product = systolic(bfloat16(x[:, _span(row)]), tile)
         _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
         done = entered + 2 * SIDE - 2  # the rows that follow need not wait for that
-        chip.sums[column], chip.waiting, chip.free["weights"] = (sums + product, filled, done), None, start
-        chip.busy, chip.drained = chip.busy + done - max(start, chip.drained), done
+        chip.sums[column] = sums + product, filled, done
+        chip.waiting, chip.free["weights"] = None, start
+        chip.busy += done - max(start, chip.drained)
+        chip.drained = done
         chip.products += len(x) * tile.size
         return "array", start, done
 
@@ -117,7 +130,10 @@ _ACTIVATIONS = {
 
 
 class Activate(NamedTuple):
-    """Add the bias b[1, units] to the sums of a column of tiles and append function(sums) to the columns of y."""
+    """Add the bias b[1, units] to the sums of a column of tiles and append function(sums) to the columns of y.
+
+    Running it raises LookupError for an unknown function or sums that are not there, ValueError for shapes that do not fit.
+    """
 
     column: int
     function: str
@@ -145,7 +161,7 @@ class Activate(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Write an array to the host's memory, 128 numbers a cycle."""
+    """Write an array to the host's memory, 128 numbers a cycle. Running it raises LookupError where there is none."""
 
     y: str
 

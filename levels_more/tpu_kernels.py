@@ -24,7 +24,7 @@ def matmul_array(tpu, turned_x, turned_w, out, x, w):
 
 
 def plan_array(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul; by the device's array, where the kernel is `matmul_array`."""
+    """As plan_matmul, and raises what it raises; by the device's array, where the kernel is `matmul_array`."""
     made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
     if function is matmul_array:
         made.lower = lambda: functools.partial(matmul_array, x.device, transpose_x, transpose_w)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from course import tasks
+from levels.hardware import pool
 from levels.high_level import Sequential
 from levels.kernels import use
 from levels.low_level import GradientTape, Variable, constant, function, reduce_sum
@@ -126,6 +127,40 @@ def test_without_a_change_the_program_is_found():
     assert written(model) == both and len(both) == 2
     model.compile(SGD(0.5), "mse")
     assert not written(model)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_second_fit_traces_nothing(monkeypatch, optimizer):
+    """A model of our own layers is called in Python while its steps are traced, and never again; until something changes."""
+    called, call = [], Dense.call
+    monkeypatch.setattr(Dense, "call", lambda self, x: called.append(self) or call(self, x))
+    model = Sequential([Dense(4, "relu"), Dense(1, "sigmoid")])
+    model.compile(optimizer, "mse", ["mae"])
+
+    def calls():
+        called.clear()
+        losses(model), model.evaluate(X, Y), model.predict(X)
+        return len(called)
+
+    assert calls() > 0 and calls() == 0
+    model.training.optimizer.learning_rate = 0.25  # a variable: no trace has read its number
+    assert calls() == 0
+    model.layers[0].kernel.trainable = False
+    model.compile(optimizer, "mse", ["mae"])
+    assert calls() > 0 and calls() == 0
+
+
+def test_rows_go_to_the_device_once(monkeypatch):
+    shapes, device = [], type(pool()["cpu:0"])
+    put = device.put
+    monkeypatch.setattr(device, "put", lambda self, array, *how: shapes.append(array.shape) or put(self, array, *how))
+    for loss in ("mse", "binary_crossentropy"):
+        shapes.clear()
+        model = net()
+        model.compile(SGD(0.5), loss)
+        model.fit(X, Y, batch_size=50, epochs=3, verbose=0, validation_split=0.25)
+        for rows in (300, 100):
+            assert shapes.count((rows, 2)) == shapes.count((rows, 1)) == 1, (loss, shapes)
 
 
 def test_a_kernel_of_the_readers_is_used_and_given_back():

@@ -18,7 +18,6 @@ import pytest
 
 from course import build
 from course.practice import exercises, grading
-from course.practice.asking import CASES
 from course.practice.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
 from solutions.answers import ANSWERS
@@ -29,11 +28,17 @@ NAMES = [Path(name).name for name in build.all_in(build.ROOT)]
 
 
 def notebook(path, solved):
-    """A student's copy of a notebook. `solved` is what they wrote where an exercise had its stub: {"01-3": code}."""
+    """A student's copy of a notebook. `solved` is what they wrote where an exercise had its stub: {"01-3": code}.
+
+    An exercise of another notebook, in `more`, stands at its end.
+    """
     name = next(name for name in NAMES if name in path.stem)
     made = build.from_text(build.ROOT, build.named(build.ROOT, name))
+    others = [cell for other in build.more_in(build.ROOT) for cell in build.from_text(build.ROOT, other).cells]
     for key, code in solved.items():
         check = f'exercises.check("{key}"'
+        if not any(check in cell.source for cell in made.cells):
+            made.cells += [cell for cell in others if check in cell.source]
         (cell,) = (cell for cell in made.cells if check in cell.source)
         cell.source = code + "\n\n" + next(line for line in cell.source.splitlines() if check in line)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,9 +46,14 @@ def notebook(path, solved):
     return path
 
 
+def cells_of(path):
+    return nbformat.read(path, 4).cells
+
+
 def graded(path, student="bob", seconds=20, hidden=None):
     name = next(name for name in NAMES if name in path.stem)
-    keys = [key for key in exercises.EXERCISES if key in grading.CHECK.findall(grading.texts(build.ROOT)[name])]
+    asked = [*grading.keys_of(build.ROOT, name), *grading.CHECK.findall("\n".join(c.source for c in cells_of(path)))]
+    keys = [key for key in exercises.EXERCISES if key in asked]
     rows = grading.grade(student, name, path, keys, seconds, build.ROOT, hidden or path.parent)
     assert [row.exercise for row in rows] == keys and {row.student for row in rows} == {student}
     return {row.exercise: row for row in rows}
@@ -88,28 +98,27 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
     """A class of three, from the folder to the table."""
     folder, table = tmp_path / "handed in", tmp_path / "out.csv"
     solved = {
-        "01-1": "from course.practice import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
-        "01-2": inspect.getsource(hardware.centre),
-        "01-3": inspect.getsource(hardware.lines_touched),
+        "01-2": "from course.practice import exercises\n\n\n" + inspect.getsource(hardware.centre),
+        "01-5": inspect.getsource(hardware.highest_rate),
     }
     notebook(folder / "Änne Ö" / "course" / "notebooks" / "01_hardware.ipynb", solved)
     notebook(folder / "Änne Ö" / "02_kernels.ipynb", {"02-3": inspect.getsource(kernels.steps_of)})
-    notebook(folder / "carl_01_hardware.ipynb", {"01-3": recites_by_heart()})
+    notebook(folder / "carl_01_measuring.ipynb", {"01-3": recites_by_heart()})
     (folder / "dora").mkdir()
     (folder / "dora" / "01_hardware.ipynb").write_text('{"cells": [')
     assert grading.main([str(folder), "--csv", str(table)]) == 0
     with open(table, encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     states = {(row["student"], row["exercise"]): row["state"] for row in rows}
-    blanks = [key for key in CASES if key[:2] in ("01", "02")]
-    assert len(states) == len(rows) == 3 * (11 + len(blanks))  # notebooks 03 to 05 were handed in by nobody
+    keys = [key for name in ("01_hardware", "01_measuring", "02_kernels") for key in grading.keys_of(build.ROOT, name)]
+    assert len(states) == len(rows) == 3 * len(keys)  # the others were handed in by nobody
 
-    assert [states["Änne Ö", key] for key in ("01-1", "01-2", "01-3")] == ["right"] * 3
+    assert [states["Änne Ö", key] for key in ("01-2", "01-5")] == ["right"] * 2
     assert states["Änne Ö", "01-4"] == states["Änne Ö", "02-1"] == "still blank"
     assert states["Änne Ö", "02-3"] == "right"
     assert states["carl", "01-3"] == "not yet"
-    assert states["dora", "01-1"] == "unreadable" and states["dora", "02-1"] == "missing"
-    assert f"4 right of {11 + len(blanks)}" in capsys.readouterr().out
+    assert states["dora", "01-2"] == "unreadable" and states["dora", "02-1"] == "missing"
+    assert f"3 right of {len(keys)}" in capsys.readouterr().out
 
 
 def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
@@ -446,7 +455,8 @@ def test_no_answer_harms_who_asks(tmp_path):
     """Pickled, too deep, too long, none, the pipe closed, and one that a spreadsheet would compute."""
     solved = {}
     for key, code in HOSTILE.items():
-        solved[key] = code.replace("PLACE", tmp_path.as_posix()) + inspect.getsource(hardware.SOLUTIONS[key])
+        code = "import functools\n\nfrom course.practice import asking\n\n" + code.replace("PLACE", tmp_path.as_posix())
+        solved[key] = code + inspect.getsource(hardware.SOLUTIONS[key])
     rows = graded(notebook(tmp_path / "01_hardware.ipynb", solved), seconds=3)
     told = {key: (row.state, row.text) for key, row in rows.items()}
     assert not (tmp_path / "unpickled").exists()
@@ -498,7 +508,8 @@ def test_where_the_system_refuses_namespaces_the_rest_holds(tmp_path):
     )
     if done.returncode and "unshare" in done.stderr:
         pytest.skip(done.stderr)
-    assert "1 right of 5" in done.stdout and "cannot keep it from the network" in done.stdout, done
+    keys = grading.keys_of(build.ROOT, "01_hardware")
+    assert f"1 right of {len(keys)}" in done.stdout and "cannot keep it from the network" in done.stdout, done
     assert not [each for each in psutil.process_iter(["cmdline"]) if mark in str(each.info["cmdline"])]
 
 

@@ -11,7 +11,7 @@ from course.inspection import xray
 from levels.hardware import exp, log, pool
 from levels.high_level import Sequential
 from levels.kernels import counted
-from levels.low_level import ENGINES, VARIABLES, built, device, eager
+from levels.low_level import DOOR, RUN, Replay, constant, device, eager, function
 from levels.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
 
 pytestmark = pytest.mark.versions
@@ -98,44 +98,65 @@ def test_each_op_is_one_launch_of_its_own_kernel(net):
         assert (op.launches, op.nbytes) == (1, kernel.bytes) and kernel.place.level == "kernels"
 
 
-def test_a_compiled_step_is_traced_and_launched_once(net):
-    opened, compiled = net
+@pytest.mark.parametrize("which", ["line", "net"])
+def test_a_compiled_step_is_traced_and_launched_once(which, request):
+    opened, compiled = request.getfixturevalue(which)
     (program,) = rows_of(compiled, "kernel")
-    assert program.bytes == 100 * ((2 + 1) * 8 + 8)  # a hundred rows and their numbers, as `compare` counts
+    if which == "line":
+        assert program.name == "program by rows on cpu:0"
+        assert program.bytes == 10 * ((2 + 1) * 8 + 8)  # ten rows and their numbers, as `compare` counts
     (compiling,) = rows_of(compiled, "compile")
     traced = [row.name for row in compiling.walk() if row.kind == "op"]
     assert traced == [row.name for row in rows_of(opened, "train step")[0].walk() if row.kind == "op"]
     assert not compiling.launches
 
 
+def compiled_step(model, *rows):
+    """The program of a step, and the arguments that it is for. The model has taken it once."""
+    step, args = function(model.train_step), [*map(constant, rows)]
+    step(*args)
+    ((program, _),) = step.programs.values()
+    return program, args
+
+
 def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     opened, compiled = by_launches
-    (units,) = rows_of(compiled, "units")
-    assert all(row.kind != "launch" or len(row.rows) == 1 for row in units.walk())
-    done = [name for row in units.rows for name in row.name.split()]
+    (replay,) = rows_of(compiled, "replay")
+    launched = [row for row in replay.walk() if row.kind == "launch"]
+    assert all(len(row.rows) == 1 for row in launched)
+    done = [row.name for row in launched]
     (compiling,) = rows_of(compiled, "compile")
-    assert repr(compiling) == f"compile {compiling.ops} ops to {len(done)}" and {
-        "matmul",
-        "reduce_mean",
-        "random_uniform",
-    } < {*done}
-    assert units.launches < len(done) < opened.root.launches
-    assert units.nbytes < opened.root.nbytes  # what stays within a loop is neither written nor read
-    model = launched_model()
-    xray.compiled(model, *[array.astype("f4") for array in HUNDRED])  # which builds it
-    specs = [pool()["cpu:0"].spec(array.shape, "f4") for array in HUNDRED]
-    program = built(lambda x, y: model.train_step(x, y), specs, 100, {})[0]
-    assert (units.launches, units.nbytes) == (program.launches, program.nbytes)
+    assert (
+        repr(compiling) == f"compile {compiling.ops} ops to {len(done)}" and repr(replay) == f"replay {len(done)} ops"
+    )
+    assert {"matmul", "reduce_mean", "random_uniform"} < {*done}
+    assert replay.launches == len(done) < rows_of(opened, "train step")[0].launches  # what nobody needs is left out
+    assert replay.place.file == "levels/low_level/replay.py"
+    program, args = compiled_step(launched_model(), *[array.astype("f4") for array in HUNDRED])
+    assert type(program) is Replay
+    assert (replay.launches, sum(row.bytes for row in replay.walk() if row.kind == "kernel")) == counted(
+        lambda: program.run(args)
+    )
 
 
 def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
-    model = Sequential([Dense(16, "relu"), Dense(16, "relu"), Dense(1, "sigmoid")])
-    model.compile(Adam(0.01), "binary_crossentropy", ["accuracy"])
-    rows = [array.astype("f4") for array in HUNDRED]
-    (launched,) = rows_of(xray.compiled(model, *rows), "kernel")
-    specs = [pool()["cpu:0"].spec(array.shape, "f4") for array in HUNDRED]
-    program = built(lambda x, y: model.train_step(x, y), specs, 100, {})[0]
-    assert launched.name == "list of programs on cpu:0" and launched.bytes == program.nbytes
+    """Each loop, product or sum reads what comes from elsewhere, and writes what is read elsewhere."""
+
+    def model():
+        made = Sequential([Dense(16, "relu"), Dense(16, "relu"), Dense(1, "sigmoid")])
+        made.compile(Adam(0.01), "binary_crossentropy", ["accuracy"])
+        return made
+
+    picture = xray.compiled(model(), *HUNDRED)
+    (launched,) = rows_of(picture, "kernel")
+    program, _ = compiled_step(model(), *HUNDRED)
+    moved = 0
+    for unit in program.units:
+        inside = {*unit.nodes}
+        read = {x for node in inside for x in node.inputs} - inside
+        moved += sum(x.spec.nbytes for x in read | {node for node in inside if node in program.words})
+    assert (launched.name, launched.bytes) == ("list of programs on cpu:0", moved)
+    assert launched.place.file == "levels_more/fused.py" and "levels_more/fused.py" in repr(picture)
 
 
 def test_the_loss_is_that_of_record_opened_and_compiled(line, net):
@@ -149,7 +170,9 @@ def test_the_loss_is_that_of_record_opened_and_compiled(line, net):
 def test_an_xray_changes_nothing(look):
     model, other = (starting(Sequential([Dense(1)]), LINE, "mse", ["mae"]) for _ in range(2))
     model.training.optimizer, other.training.optimizer = Adam(0.1), Adam(0.1)
+    kept = dict(model.training.programs)
     look(model, *TEN)
+    assert model.training.programs == kept
     assert [w.tolist() for w in model.get_weights()] == [w.tolist() for w in LINE.weights] and model.history is None
     assert not model.training.optimizer.iterations.numpy()
     data = Dataset.from_batches(LINE.x, LINE.y, LINE.batches[:50])
@@ -175,7 +198,7 @@ def test_it_listens_no_longer_than_the_step():
         heard.append(event)
 
     broken = starting(Broken([Dense(1)]), LINE, "mse")
-    before = {variable: variable.value.numpy() for variable in VARIABLES.values()}
+    before = {variable: variable.numpy() for variable in (*model.variables, *broken.variables)}
     sys.setprofile(profiler)
     try:
         for patient in (model, broken):
@@ -183,7 +206,7 @@ def test_it_listens_no_longer_than_the_step():
                 xray.opened(patient, *TEN)
             except ArithmeticError:
                 heard.append("broken")
-            assert sys.getprofile() is profiler and len(ENGINES) == 1
+            assert sys.getprofile() is profiler and DOOR.stands is RUN
     finally:
         sys.setprofile(None)
     assert heard.count("broken") == 1
@@ -237,11 +260,11 @@ def test_it_prints_what_is_the_same_every_time(line):
     assert len(rest) == sum(row.kind not in ("fit", "launch", "kernel") for row in line[0].root.walk())
 
 
-def test_as_html_it_unfolds_and_names_files_and_sections(line):
-    for picture in line:
+def test_as_html_it_unfolds_and_names_files_and_sections(line, net, by_launches):
+    for picture in (*line, *net, *by_launches):
         page, rows = picture._repr_html_(), [*picture.root.walk()]
         assert page.count("<details") == page.count("</details>") == sum(bool(row.rows) for row in rows)
-        assert page.count("µs") == len(rows) and page.count("<a href=") == len(rows)
+        assert page.count("µs") == len(rows) and page.count("<a href=") == sum(bool(row.place.notebook) for row in rows)
         assert page.count("<span") == page.count("</span>") and page.count("<div") == page.count("</div>")
     assert 'href="04_mid_level.ipynb#A-part-owns-its-variables-' in line[0]._repr_html_()
 

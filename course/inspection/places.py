@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+import functools
 import html
 import importlib
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course.build import HOME, ROOT
+from course.figures import LEVELS
 
 CELL = re.compile(r"^# %%(.*)\n((?:(?!# %%).*\n?)*)", re.MULTILINE)
 HEADING = re.compile(r"^# (#{2,3}) (.*)$", re.MULTILINE)
@@ -35,7 +37,7 @@ NAMES = """
     sum = reduce_sum                            mean = reduce_mean
     amax = reduce_max                           argmax = arg_max
     clamp = clip                                clip_by_value = clip
-    TensorDataset = from_tensor_slices
+    TensorDataset = Dataset.from_tensor_slices
     Trainer.fit = Model.fit                     training_step = Model.train_step
     LightningModule = Model                     load = load_model
     Model.compile = Trainable.compile           KerasModel = Model
@@ -57,6 +59,7 @@ class Place(NamedTuple):
     source: str
     first: int  # its lines in the built file; 0 before the level is built
     last: int
+    adds_to: str = ""  # of levels_more: the level that it adds to
 
     file = property(lambda self: f"{'levels/' * (self.level != MORE)}{self.level}/{self.room}.py")
 
@@ -92,6 +95,8 @@ def places(root=ROOT):
                 built = home / "levels" / level / f"{marker[1]}.py"
                 text = built.read_text(encoding="utf-8") if built.exists() else ""
                 for name, around, start, end in named(source):
+                    if around not in text:  # a blank: its function stands in the built file, the reader's own maybe
+                        around, start, end = next((its for n, *its in named(text) if n == name), (around, start, end))
                     begin = text[: text.find(around)].count("\n") if around in text else None
                     lines = (0, 0) if begin is None else (begin + start + 1, begin + end)
                     what = "\n".join(around.split("\n")[start:end])
@@ -103,7 +108,10 @@ def places(root=ROOT):
 
 
 def places_of_more(root):
-    """The Place of every name in the modules of `levels_more`, with the notebook that shows it, if one does."""
+    """The Place of every name in the modules of `levels_more`, with the notebook that shows it, if one does.
+
+    A module adds to the highest level that it, or one that it imports, imports.
+    """
     found, shown = [], {}  # shown: (module, name) -> notebook, heading
     for path in sorted(root.glob("notebooks/more/text/*.py")):
         heading, text = "", path.read_text(encoding="utf-8")
@@ -116,13 +124,20 @@ def places_of_more(root):
             heading = title or heading
             for name in re.findall(r"\w+", names):
                 shown.setdefault((homes.get(name), name), (f"more/{path.stem}", heading))
-    for path in sorted(root.glob("levels_more/[a-z]*.py")):
-        text = path.read_text(encoding="utf-8")
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(root.glob("levels_more/[a-z]*.py"))}
+
+    @functools.cache
+    def height(module):
+        imported = re.findall(r"^from (?:levels|levels_more|)\.(\w+)", texts.get(module, ""), re.MULTILINE)
+        return max([LEVELS.index(name) if name in LEVELS else height(name) for name in imported], default=0)
+
+    for module, text in texts.items():
         for name, around, start, end in named(text):
             begin = text[: text.find(around)].count("\n")
-            notebook, heading = shown.get((path.stem, name.split(".")[0]), ("", ""))
+            notebook, heading = shown.get((module, name.split(".")[0]), ("", ""))
             what = "\n".join(around.split("\n")[start:end])
-            found.append(Place(name, MORE, path.stem, notebook, heading, "", what, begin + start + 1, begin + end))
+            lines = begin + start + 1, begin + end
+            found.append(Place(name, MORE, module, notebook, heading, "", what, *lines, LEVELS[height(module)]))
     return found
 
 
@@ -210,7 +225,9 @@ def where(name):
         )
         raise LookupError(f"where: nothing here is called {name!r}; {cure}")
     found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
-    found = found[::-1]
+    found = sorted(
+        found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level)
+    )  # of two, the core's first
     ops = next(filter(None, map(ops_of, found)), [])
     return Found(name, found, kernels_of(ops, index))
 
@@ -243,7 +260,7 @@ GIVEN = [  # and called on: x and w float32[3, 3], a mask like them, ids int64[3
     lambda x, mask, ids, w: (ids, 3),
 ]
 CALLED = {  # (level, room) -> how what is defined there is called
-    ("low_level", "tensors"): lambda thing, *given: thing(*given),
+    ("low_level", "ops"): lambda thing, *given: thing(*given),
     ("low_level", "nn"): lambda thing, *given: thing(*given),
     ("mid_level", "layers"): lambda part, *given: part(*given, **{"training": True} if hasattr(part, "call") else {}),
     ("mid_level", "losses"): lambda loss, *given: loss(*given),
@@ -251,7 +268,7 @@ CALLED = {  # (level, room) -> how what is defined there is called
     ("mid_level", "optimizers"): lambda optimizer, x, w: optimizer.apply_gradients([(x, w)]),
 }
 CALLED |= {(MORE, room): call for (level, room), call in CALLED.items() if level == "mid_level"}
-CALLED[MORE, "metrics"] = lambda metric, *given: metric.update_state(*given)
+CALLED[MORE, "tensor_ops"] = CALLED["low_level", "ops"]
 
 
 def ops_of(place):

@@ -1,7 +1,7 @@
 """One training step, opened: fit, train step, layer, op, launch, device event; how long each took, its bytes, whose code.
 
 No level is changed for it. Python calls a function of ours whenever one of its own is called or returns
-(`sys.setprofile`), and at the door one of ours stands as the engine. What they hear becomes rows within rows.
+(`sys.setprofile`), and one of ours stands at the door. What they hear becomes rows within rows.
 """
 
 import html
@@ -9,9 +9,8 @@ import itertools
 import json
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from types import CodeType
 
 from course.figures import HUES, LEVELS
 from course.inspection.places import place_of, places
@@ -25,6 +24,10 @@ class Row:
 
     def __init__(self, kind, code):
         self.kind, self.code, self.begin, self.end, self.rows = kind, code, now(), None, []
+        self.silence = (
+            self.begin,
+            self.begin,
+        )  # the longest time in which nothing was heard: a launch runs its program then
         self.name = self.shapes = ""
         self.device, self.bytes, self.place = None, 0, None  # a device: then this is an event on it
 
@@ -69,8 +72,8 @@ TELL = {  # kind -> what the arguments and the result of its function tell: a na
     "gradient": lambda f, y: (title(f["self"]), shapes_of(y)),
     "update": lambda f, y: (title(f["self"]), ""),
     "op": lambda f, y: (f["op"], flow(f["inputs"], y)),
-    "launch": lambda f, y: (f.get("op") or ("program by rows" if by_rows(f) else "list of programs"), ""),
-    "units": lambda f, y: ("program, launch by launch", ""),
+    "launch": lambda f, y: (f.get("op") or ("program by rows" if by_rows(f["self"]) else "list of programs"), ""),
+    "replay": lambda f, y: (f"{len(f['self'].plans)} ops", ""),
     "copy": lambda f, y: (f"to {title(f['self'])}" if "array" in f else f"from {title(f['self'].device)}", ""),
 }
 
@@ -78,8 +81,10 @@ TELL = {  # kind -> what the arguments and the result of its function tell: a na
 def watched(model):
     """{code: kind} of the functions that open a row while they run."""
     from levels import low_level as low
+    from levels import more
     from levels.hardware import Buffer, pool
 
+    more("back end", "all")
     training, devices = model.training, {type(device) for device in pool().values()}
     functions = {
         "fit": [type(model).fit],
@@ -87,22 +92,24 @@ def watched(model):
         "train step": [type(model).train_step],
         "layer": [type(model).__call__],
         "loss": [loss if hasattr(loss, "__code__") else type(loss).__call__ for loss in training.losses],
-        "metric": [type(metric).update_state for metric in training.metrics],
+        "metric": [type(metric).update_state for metric in metrics_of(training)],
         "gradient": [low.GradientTape.gradient],
         "update": [type(training.optimizer).apply_gradients],
         "op": [low.apply],
-        "launch": [low.at_once, low.Rows.launch],
-        "units": [low.Launches.compute],
+        "launch": [low.Run.do, *(back_end.launch for back_end, _ in low.BACK_ENDS)],
+        "replay": [low.Replay.run],
         "copy": [Buffer.numpy, *(kind.put for kind in devices)],
     }
-    codes = {function.__code__: kind for kind, several in functions.items() for function in several}
-    for made in (low.run_loop, low.run_launch):  # the functions that these return
-        codes |= {c: "launch" for c in made.__code__.co_consts if isinstance(c, CodeType) and "arrays" in c.co_varnames}
-    return codes
+    return {function.__code__: kind for kind, several in functions.items() for function in several}
+
+
+def metrics_of(training):
+    """The metrics that `compile` was given. (The core knows none.)"""
+    return getattr(training, "metrics", [])
 
 
 class Listener:
-    """Makes rows of what it hears. `hear` is called by Python, `run` by the door."""
+    """Makes rows of what it hears: Python calls `hear`; a clock at the door asks for plans that are `timed`."""
 
     def __init__(self, kinds):
         self.kinds, self.rows, self.open, self.heard = kinds, [], [], 0  # heard: when it heard something last
@@ -115,6 +122,8 @@ class Listener:
 
     def hear(self, frame, event, result):
         """Python's word that a function is called, or returns; of functions in C too, which only say what time it is."""
+        if self.open and now() - self.heard > self.open[-1].silence[1] - self.open[-1].silence[0]:
+            self.open[-1].silence = max(self.heard, self.open[-1].begin), now()
         kind = self.kinds.get(frame.f_code)
         if kind and event == "call":
             self.begin(kind, frame.f_code)
@@ -122,39 +131,29 @@ class Listener:
             row, known = self.open.pop(), frame.f_locals
             row.end = now()
             row.name, row.shapes = TELL[kind](known, result)
-            row.code = defining(kind, known) or row.code
+            row.code = defining(kind, known, result) or row.code
             if kind == "compile":
                 row.name = f"{row.ops} ops"
             if kind == "copy" and result is not None:  # None: an exception passes
                 row.device = known["self"] if "array" in known else known["self"].device
                 row.bytes = result.spec.nbytes if "array" in known else result.nbytes
-            if "call" in known and kind == "launch":  # its last line runs the program, since something was heard last
-                self.event(row, known["self"].one.device, bytes_of(known))
-            if kind == "units":
-                self.tell_units(row, known["self"])
+            if kind == "launch" and result is not None and not row.launches:  # no clock has heard of it
+                self.event(row, *device_and_bytes(known))
         self.heard = now()
 
-    def event(self, row, device, nbytes, begin=None):
-        """A device event at the end of a launch."""
+    def event(self, row, device, nbytes):
+        """A device event in a launch: the longest silence."""
         event = Row("kernel", row.code)
         event.name, event.device, event.bytes = f"{row.name} on {device.name}", device, nbytes
-        event.begin, event.end = self.heard if begin is None else begin, row.end
+        event.begin, event.end = row.silence
         row.rows.append(event)
 
-    def tell_units(self, row, program):
-        """The launches of a program that is none by rows: which ops each does, and what it reads and writes."""
-        outside = {*program.made, *program.fixed}
-        for launch, unit in zip([inner for inner in row.rows if inner.kind == "launch"], program.units, strict=True):
-            read = unit[0].inputs if len(unit) == 1 else {x for node in unit for x in node.inputs} - {*unit}
-            launch.name = " ".join(node.op for node in unit)
-            nbytes = sum(x.spec.nbytes for x in read) + sum(x.spec.nbytes for x in unit if x in outside)
-            self.event(launch, unit[0].spec.device, nbytes, launch.begin)
+    def timed(self, op, plan):
+        """The same plan, with a clock around the kernel's program. Nobody listens while it runs."""
+        if not self.open:
+            return plan
 
-    def run(self, op, plan, inputs, attrs):
-        """The engine on duty: the level's own, with a clock around the kernel's program. Nobody listens while it runs."""
-        from levels.low_level import at_once
-
-        def clocked(*arrays):
+        def by_the_clock(*arrays):
             sys.setprofile(None)
             row = self.begin("kernel", kernel_code(op, plan))
             row.device, row.bytes = plan.spec.device, plan.nbytes
@@ -166,12 +165,10 @@ class Listener:
                 self.open.pop()
                 sys.setprofile(self.hear)
 
-        heard = plan
-        if self.open:
-            plan.ready()  # to compile is no part of the kernel's time
-            heard = type(plan)(plan.spec, plan.nbytes, plan.lower, plan.numbers)
-            heard.run = clocked
-        return at_once(op, heard, inputs, attrs)
+        plan.ready()  # to compile is no part of the kernel's time
+        heard = type(plan)(plan.spec, plan.nbytes, plan.lower, plan.numbers)
+        heard.run = by_the_clock
+        return heard
 
 
 def kernel_code(op, result):
@@ -180,34 +177,40 @@ def kernel_code(op, result):
     return getattr(KERNELS[op, result.spec.device.kind], "__code__", None)
 
 
-def defining(kind, known):
+def defining(kind, known, result):
     """The code that a row is about, where that is not the function that was heard."""
     if kind == "layer":
         return type(known["self"]).call.__code__
-    if kind == "op" and "y" in known:
-        return kernel_code(known["op"], known["y"])
+    if kind == "op" and result is not None:
+        return kernel_code(known["op"], result)
     return None
 
 
-def by_rows(known):
+def by_rows(program):
     """Whether what is launched is one program by rows."""
-    return hasattr(known.get("self"), "split")
+    return hasattr(program, "split")
 
 
-def bytes_of(known):
+def device_and_bytes(known):
+    """Where a launch runs, and what it reads and writes: an op what its plan says, a program what `moved` says."""
+    if "plan" in known:
+        return known["plan"].spec.device, known["plan"].nbytes
+    program, sizes = known["self"], known["sizes"]
+    words = {name if isinstance(name, str) else name[-1]: size for name, size in sizes.items()}
+    return program.graph.nodes[0].spec.device, moved(program, words)
+
+
+def moved(program, words):
     """What a program by rows reads: the rows of each batch and their numbers, as in `compare`. The rest stays near.
 
     A list of programs reads and writes what each of them does.
     """
-    program, call = known["self"], known["call"]
-    words = {
-        name: call.block[at[0]] for name, at in call.places.items() if name in ("steps", "batch", "rows", "batches")
-    }
-    if not by_rows(known):
-        return words.get("steps", 1) * program.nbytes
+    if not by_rows(program):
+        each = sum(x.spec.nbytes for _, taken in program.programs for x in taken if hasattr(x, "op"))
+        return words.get("steps", 1) * each
     inputs = [x.spec for x in program.split.rows if x.op == "input"]
     row = sum(spec.nbytes // spec.shape[0] for spec in inputs) + 8 * ("batches" in words)
-    return words.get("steps", 1) * words.get("batch", words.get("rows", 0)) * row
+    return words.get("steps", 1) * words.get("batch", words["rows"]) * row
 
 
 # The step.
@@ -218,35 +221,37 @@ def opened(model, x, y=None):
 
     With a Dataset for x, the step on its first batch. What Python does takes longer than it would unheard.
     """
+    from levels.low_level import Passing
+
     listener = Listener(watched(model))
-    return observed(model, x, y, listener, listener.run)
+
+    class Clock(Passing):
+        """Stands at the door. Because it is not the level's own Run, what `function` decorates runs op by op."""
+
+        def do(self, op, plan, inputs, attrs):
+            return super().do(op, listener.timed(op, plan), inputs, attrs)
+
+    return observed(model, x, y, listener, Clock())
 
 
 def compiled(model, x, y=None):
     """The X-ray of the same step as `fit` takes it: traced, compiled, and run as one program."""
-    from levels.low_level import at_once
-
-    return observed(model, x, y, Listener(watched(model)), at_once)
+    return observed(model, x, y, Listener(watched(model)), nullcontext())
 
 
-def observed(model, x, y, listener, engine):
+def observed(model, x, y, listener, guest):
     """Take the step once unheard, so that kernels are compiled, then five times heard: the quickest is shown."""
-    from levels.low_level import ENGINES
-
     rows = x[0] if isinstance(x, (list, tuple)) else x
     data = model.batches(x, y, len(rows)).take(1)
     build(model, *next(iter(data)))
     for hear in (None, *[listener.hear] * 5):
-        with unchanged(model):
-            getattr(model.training, "programs", {}).clear()  # a step that is kept would not be traced again
-            ENGINES.append(engine)
+        with unchanged(model), guest:
             before = sys.getprofile()
             sys.setprofile(hear)
             try:
                 losses = model.fit(data, verbose=0).losses
             finally:
                 sys.setprofile(before)
-                ENGINES.pop()
     return Xray(min(listener.rows, key=lambda row: row.microseconds), float(losses[0]))
 
 
@@ -265,13 +270,15 @@ def build(model, x, y):
 
 @contextmanager
 def unchanged(model):
-    """Give every variable its value back afterwards, and the model its history."""
-    from levels.low_level import VARIABLES
-
-    before, history = [(variable, variable.value) for variable in VARIABLES.values()], model.history
+    """A model that has compiled nothing yet; afterwards all its variables, programs and its history are as before."""
+    training, history = model.training, model.history
+    parts = [model, training.optimizer, *metrics_of(training)]
+    before, kept = [(v, v.value) for part in parts for v in part.variables], dict(vars(training))
+    vars(training).update({name: {} for name in ("programs", "read") if name in kept})
     try:
         yield
     finally:
+        vars(training).update(kept)
         model.history = history
         for variable, value in before:
             variable.assign(value)
@@ -335,7 +342,7 @@ class Xray:
 def defined(row):
     """The file and the section of what a row is about."""
     place = row.place
-    return f"{place.level}/{place.room}.py, {place.part or place.title}" if place else "your own code"
+    return f"{place.file.removeprefix('levels/')}, {place.part or place.title}" if place else "your own code"
 
 
 def unfolded(row, whole):
@@ -346,7 +353,7 @@ def unfolded(row, whole):
     told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs", f"<small>{where}</small>")))
     share = WIDTH / (whole.end - whole.begin)
     left, width = (row.begin - whole.begin) * share, max(1, (row.end - row.begin) * share)
-    color = HUES[LEVELS.index(row.place.level)] if row.place else "#888"
+    color = HUES[LEVELS.index(row.place.adds_to or row.place.level)] if row.place else "#888"
     bar = f"margin-left:{left:.1f}px;width:{width:.1f}px;height:0.9em;background:{color}"
     line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"
     if not row.rows:

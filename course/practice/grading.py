@@ -260,6 +260,13 @@ def texts(root: Path) -> dict[str, str]:
     return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
 
 
+def keys_of(root: Path, name: str) -> list[str]:
+    """The blanks and the exercises of a notebook."""
+    asked = CHECK.findall(texts(root)[name])
+    blank = [key for key in CASES if key.startswith(name[:2]) and name in names_in(root)]
+    return blank + [key for key in EXERCISES if key in asked]
+
+
 def stubs(root: Path, name: str) -> set[str]:
     """The cells of the course's own notebook."""
     return {cell.strip() for cell in re.split(r"^# %%.*$", texts(root)[name], flags=re.MULTILINE)}
@@ -373,8 +380,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     """`python3 -m course grade`: try the exercises of every student in a folder."""
     options = parser("grade").parse_args(argv)
     options.folder = Path(options.folder)
-    asked = {name: CHECK.findall(text) for name, text in texts(root).items()}
-    names = list(asked)
+    names = list(texts(root))
     try:
         if not options.folder.is_dir():
             raise BuildError(f"there is no folder {options.folder}")
@@ -395,9 +401,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 unknown = [f"{name}: which notebook is it?" for name in theirs if name not in names]
                 rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
-                    blank = [key for key in CASES if key.startswith(name[:2]) and name in names_in(root)]
-                    keys = blank + [key for key in EXERCISES if key in asked[name]]
-                    rows += grade(student, name, theirs.get(name), keys, options.seconds, root, options.folder)
+                    rows += grade(student, name, theirs.get(name), keys_of(root, name), options.seconds, root, options.folder)
                 writer.writerows(rows)
                 table.flush()
                 right = sum(row.state == "right" for row in rows)

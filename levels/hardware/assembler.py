@@ -49,19 +49,6 @@ class _Whole:
         return self.write("mul", other)
 
 
-def _place(a, array, indices):
-    """Where array[indices] lies: the register of its place, how many places that holds, and the lanes."""
-    indices = _indices(a, array, indices)
-    side_by_side = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])  # one place is enough
-    lanes = max(i.lanes for i in indices)
-    places = 1 if side_by_side else lanes
-    registers = [i.first if side_by_side else _spread(a, "i64", i.register, i.lanes, places) for i in indices]
-    here, *columns = [_Whole(a, register, places) for register in registers]
-    for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, _Whole(a, _spread(a, "i64", a.size(size), 1, places), places), column)
-    return here.register, places, lanes
-
-
 def _index(a, i):
     """A whole number as an Index; an Index as it is."""
     if isinstance(i, Index):
@@ -84,6 +71,19 @@ def _indices(a, array, indices):
             if not isinstance(i.extent, str) and not isinstance(size, str):
                 _check_reach(a.name, *a.reaches[-1], {})
     return indices
+
+
+def _place(a, array, indices):
+    """Where array[indices] lies: the register of its place, how many places that holds, and the lanes."""
+    indices = _indices(a, array, indices)
+    side_by_side = indices[-1].first and all(i.lanes == 1 for i in indices[:-1])  # one place is enough
+    lanes = max(i.lanes for i in indices)
+    places = 1 if side_by_side else lanes
+    registers = [i.first if side_by_side else _spread(a, "i64", i.register, i.lanes, places) for i in indices]
+    here, *columns = [_Whole(a, register, places) for register in registers]
+    for column, size in zip(columns, array.shape[1:]):
+        here = flat(here, _Whole(a, _spread(a, "i64", a.size(size), 1, places), places), column)
+    return here.register, places, lanes
 
 
 _FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)

@@ -6,33 +6,27 @@
 
 from levels import plugged
 
-from .cache import (
-    PLAIN, PROGRAMS, STANDS, compile_cpu, compiled_for, described, globals_read, inside, rebound, specialised, watched
-)
+from .cache import PLAIN, PROGRAMS, STANDS, compile_cpu, compiled_for, described, globals_read, inside, specialised
 from .elementwise import (
     AROUND, ELEMENTWISE, loop_source, lowered_loop, merged_axes, nest, plan_elementwise, relu_grad, scalar
 )
 from .matmul import matmul_ikj, plan_matmul
-from .reduce import (
-    LONG, LOOPS, REDUCTIONS, START, combine, lowered_reduction, plan_mean, plan_reduce, reduce_columns, reduce_rows,
-    reduced
-)
+from .reduce import LOOPS, REDUCTIONS, START, combine, plan_reduce, reduce_columns, reduce_rows, reduced
 from .registry import (
-    COMPILERS, FLAT, KERNELS, KIND_PLANNERS, NUMBERS, PLANNERS, PLANS, UPDATES, Kernels, Plan, counted, data_of,
-    kernel, kernel_of, key_of, launch, lowered, make, plan, planned, same_dtype, spec_of, use
+    COMPILERS, FLAT, KERNELS, KIND_PLANNERS, NUMBERS, PLANNERS, PLANS, UPDATES, Plan, counted, kernel, kernel_of,
+    launch, lowered, make, plan, planned, same_dtype, use
 )
 from .rows import gather, plan_gather
 from .tasks import CLIP, dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 
 __all__ = [
-    "AROUND", "CLIP", "COMPILERS", "ELEMENTWISE", "FLAT", "KERNELS", "KIND_PLANNERS", "LONG", "LOOPS", "NUMBERS",
-    "PLAIN", "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "STANDS", "START", "UPDATES", "Kernels", "Plan", "combine",
-    "compile_cpu", "compiled_for", "counted", "data_of", "described", "dnn_backward", "dnn_classifier", "dnn_forward",
-    "gather", "globals_read", "inside", "kernel", "kernel_of", "key_of", "launch", "linear_forward",
-    "linear_regression", "loop_source", "lowered", "lowered_loop", "lowered_reduction", "make", "matmul_ikj",
-    "merged_axes", "nest", "plan", "plan_elementwise", "plan_gather", "plan_matmul", "plan_mean", "plan_reduce",
-    "planned", "rebound", "reduce_columns", "reduce_rows", "reduced", "relu_grad", "same_dtype", "scalar", "spec_of",
-    "specialised", "use", "watched"
+    "AROUND", "CLIP", "COMPILERS", "ELEMENTWISE", "FLAT", "KERNELS", "KIND_PLANNERS", "LOOPS", "NUMBERS", "PLAIN",
+    "PLANNERS", "PLANS", "PROGRAMS", "REDUCTIONS", "STANDS", "START", "UPDATES", "Plan", "combine", "compile_cpu",
+    "compiled_for", "counted", "described", "dnn_backward", "dnn_classifier", "dnn_forward", "gather", "globals_read",
+    "inside", "kernel", "kernel_of", "launch", "linear_forward", "linear_regression", "loop_source", "lowered",
+    "lowered_loop", "make", "matmul_ikj", "merged_axes", "nest", "plan", "plan_elementwise", "plan_gather",
+    "plan_matmul", "plan_reduce", "planned", "reduce_columns", "reduce_rows", "reduced", "relu_grad", "same_dtype",
+    "scalar", "specialised", "use"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -141,23 +141,3 @@ def compiled_for(program, *arguments):
     import numba
 
     return program.compile(tuple(map(numba.typeof, arguments)))
-
-
-def watched(function, seen=()):
-    """((scope, name, value), …): the globals that a kernel was compiled from, those of what it calls first."""
-    found = ()
-    for name in sorted(globals_read(function.__code__) & function.__globals__.keys()):
-        value = function.__globals__[name]
-        inner = getattr(value, "py_func", value)
-        if isinstance(inner, types.FunctionType) and inner not in (*seen, *STANDS):
-            found += watched(inner, (*seen, function))
-        found += ((function.__globals__, name, value),)
-    return found
-
-
-def rebound(names):
-    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
-    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
-        if scope.get(name) is not value:
-            return True
-    return False

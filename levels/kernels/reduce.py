@@ -19,7 +19,6 @@ def combine(total, x):
     return total + x
 
 
-# blank: sum-of-a-row
 def reduce_rows(out, x):
     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
     for i in range(x.shape[0]):
@@ -38,6 +37,11 @@ def reduce_columns(out, x):
                 out[i, j] = combine(out[i, j], x[i, k, j])
 
 
+_LONG = 1024  # numbers in a row, from which on a float32 sum is split
+REDUCTIONS = {}  # op -> the number that its loops start at
+LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
+
+
 def reduced(op, shape, axis):
     """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -50,12 +54,7 @@ def reduced(op, shape, axis):
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
-LONG = 1024  # numbers in a row, from which on a float32 sum is split
-REDUCTIONS = {}  # op -> the number that its loops start at
-LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
-
-
-def lowered_reduction(kind, function, dtype, start, loop, fast):
+def _lowered_reduction(kind, function, dtype, start, loop, fast):
     """What compiles one of these loops, with this function and start in the places of `combine` and `START`, for that dtype."""
     compiler = COMPILERS[kind]
 
@@ -80,12 +79,12 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     views, loop = [(before, after), (before, within, after)], by_columns
     if after == 1:
         views, loop = [(before,), (before, within)], by_rows
-    fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
-    lower = lowered_reduction(x.device.kind, function, dtype, start, loop, fast)
+    fast = ("reassoc",) if after == 1 and within >= _LONG and dtype == np.float32 else ()
+    lower = _lowered_reduction(x.device.kind, function, dtype, start, loop, fast)
     return make(op, shape, dtype, [x], lower, views)
 
 
-def plan_mean(op, function, x, axis=None, keepdims=False):
+def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
     loop = lowered_loop(x.device.kind, function, same_dtype(op, x), ((True,),), ("count",))
@@ -101,4 +100,4 @@ def plan_mean(op, function, x, axis=None, keepdims=False):
 
 REDUCTIONS["reduce_sum"] = 0.0
 kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
-kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
+kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)

@@ -14,10 +14,10 @@ import numpy as np
 
 from levels import more
 
-from .cache import compile_cpu, compiled_for, rebound, watched
+from .cache import compile_cpu, compiled_for
 
 
-class Kernels(dict):
+class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
 
     version = 0  # grows with every change
@@ -32,7 +32,7 @@ class Kernels(dict):
         return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
 
 
-KERNELS = Kernels()
+KERNELS = _Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 
 
@@ -42,13 +42,12 @@ class Plan:
     The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "watched")
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "launches", "stale")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower = spec, nbytes, lower
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
-        self.plain = not numbers
-        self.run, self.launches, self.watched = self.first_run, 0, ()
+        self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
 
     def ready(self):
         """This plan, its program made if that was not done yet."""
@@ -123,7 +122,8 @@ def plan(op, inputs, attrs):
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
     made = planner(*given, **attrs)
-    made.watched = watched(function)
+    if guard := more("guard", "kernel"):
+        made.stale = guard.staleness(function)
     return made
 
 
@@ -142,10 +142,10 @@ def same_dtype(op, *inputs, kinds="f"):
 
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
-spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
+_spec_of, _data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 
 
-def key_of(op, reads, attrs):
+def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
         if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
@@ -153,7 +153,7 @@ def key_of(op, reads, attrs):
         elif len(reads) == 2:
             key = op, reads[0].spec, reads[1].spec
         else:
-            key = (op, *map(spec_of, reads))
+            key = (op, *map(_spec_of, reads))
     except AttributeError:
         raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
@@ -170,9 +170,9 @@ def key_of(op, reads, attrs):
 # blank: look-up
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
-    key = key_of(op, reads, attrs)
+    key = _key_of(op, reads, attrs)
     found = PLANS.get(key)
-    if found is None or rebound(found.watched):
+    if found is None or found.stale():
         found = PLANS[key] = plan(op, reads, attrs)
     return found
 
@@ -192,7 +192,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *map(data_of, inputs), *map(attrs.get, found.numbers))
+    found.run(out.data, *map(_data_of, inputs), *map(attrs.get, found.numbers))
     return out
 
 

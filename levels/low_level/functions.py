@@ -48,9 +48,7 @@ def eager():
 
 
 def _cache_key(x):
-    """What a trace depends on: of a tensor its Spec, of anything else the value. (0.0 == -0.0, NaN != NaN; their texts tell.)"""
-    if type(x) is Tensor:
-        return x.spec
+    """What a trace depends on, of an argument that is no tensor: its value. (0.0 == -0.0 and NaN != NaN; their texts tell.)"""
     return type(x), repr(x) if isinstance(x, (float, complex)) else x
 
 
@@ -64,7 +62,10 @@ class _Compiled:
 
     def compiled(self, args, key, over):
         """The program for arguments like these, and what puts its results together."""
-        if self.version != KERNELS.version or any(stale() for stale in self.stale):
+        for stale in self.stale:
+            if stale():
+                self.version = None
+        if self.version != KERNELS.version:
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
         if found is None:
@@ -94,7 +95,8 @@ class Function(_Compiled):
         if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
             return self.python(*args)
         args = [x if type(x) is Tensor else _argument(x) for x in args]
-        program, pack = self.compiled(args, tuple(map(_cache_key, args)), False)
+        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
+        program, pack = self.compiled(args, key, False)
         return pack(program.run(args))
 
     def over(self, *args):

@@ -99,8 +99,9 @@ class _RowLoop:
             for node in sums:
                 for total, term in _terms(node, [here[x] for x in node.inputs], totals[node]):
                     total += term
-            for node in ends:
-                self.store(here[node], self.outs[self.graph.outputs.index(node)], r)
+            for node, out in zip(self.graph.outputs, self.outs):
+                if node in ends:
+                    self.store(here[node], out, r)
         return {node: self.ended(node, totals[node]) for node in sums}
 
 
@@ -185,12 +186,21 @@ def _terms(node, inputs, totals):
     return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
 
 
+_byte = (ctypes.c_char * 0).from_buffer
+
+
+def address(array):
+    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
+    return ctypes.addressof(_byte(array))
+
+
 class Home:
     """Where programs keep a variable's numbers, and overwrite them. No tensor shares this memory."""
 
     def __init__(self, variable):
         tensor = variable.held
         self.buffer = variable.device.alloc(variable.shape, variable.dtype)
+        self.address = address(self.buffer.data)
         self.writing, self.held, self.at_home = 0, (0, tensor), -1  # held: of which writing, and the tensor
 
     def replace(self, tensor):
@@ -207,24 +217,27 @@ class Home:
         return tensor
 
     def settle(self):
-        """Bring the newest numbers here. Returns the buffer."""
-        if self.at_home != self.writing:
-            writing, tensor = self.held
-            self.buffer.device.write(self.buffer.data, tensor.data)
-            self.at_home = writing
-        return self.buffer
+        """Bring the newest numbers here."""
+        writing, tensor = self.held
+        self.buffer.device.write(self.buffer.data, tensor.data)
+        self.at_home = writing
 
 
 def home_of(variable):
-    """The memory in which programs keep a variable, with its newest numbers."""
-    if variable.home is None:
-        variable.home = Home(variable)
-    return variable.home.settle()
+    """The address at which programs find a variable: its home, with the newest numbers in it."""
+    home = variable.home
+    if home is None or home.at_home != home.writing:
+        with variable.turn:
+            home = variable.home = variable.home or Home(variable)
+            home.settle()
+    return home.address
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    variable.home.at_home = variable.home.writing = variable.home.writing + 1
+    with variable.turn:
+        home = variable.home
+        home.at_home = home.writing = home.writing + 1
 
 
 class RowProgram:
@@ -237,17 +250,22 @@ class RowProgram:
         writer = Writer(self.split, over)
         self.program, self.changed = writer.program, list(graph.updates)
         self.places = {word: place for place, word in enumerate(self.program.words)}  # (sort, name) -> place in a block
-        self.leaves = {self.places["array", array.name]: node for node, array in writer.arrays.items()}
+        self.block = ctypes.c_int64 * len(self.places)
+        leaves = [(self.places["array", array.name], node) for node, array in writer.arrays.items()]
+        self.inputs = [(place, node.attrs["of"]) for place, node in leaves if node.op == "input"]
+        self.variables = [(place, node.attrs["of"]) for place, node in leaves if node.op == "variable"]
+        self.outs = [self.places["array", array.name] for array in writer.outs]
         self.first = next(node.attrs["of"] for node in graph.nodes if node.op == "input" and node in self.split.rows)
 
     def launch(self, args, outs, sizes):
         """Fill in a block of words and run. Variables are read, and overwritten, at home."""
-        block = (ctypes.c_int64 * len(self.places))()  # a new one: threads may call at once
-        for place, node in self.leaves.items():
-            of = node.attrs["of"]
-            block[place] = address((args[of] if node.op == "input" else home_of(of)).data)
-        for k, out in enumerate(outs):
-            block[self.places["array", f"out{k}"]] = address(out.data)
+        block = self.block()  # a new one for each call: threads may call at once
+        for place, k in self.inputs:
+            block[place] = address(args[k].data)
+        for place, variable in self.variables:
+            block[place] = home_of(variable)
+        for place, out in zip(self.outs, outs):
+            block[place] = address(out.data)
         for word, number in sizes.items():
             if word in self.places:
                 block[self.places[word]] = number
@@ -274,11 +292,3 @@ class RowProgram:
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"
-
-
-_byte = (ctypes.c_char * 0).from_buffer
-
-
-def address(array):
-    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
-    return ctypes.addressof(_byte(array))

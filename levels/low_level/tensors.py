@@ -110,7 +110,10 @@ class Run:
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
-            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
+            if not plan.numbers:
+                plan.run(y.data, *[x.data for x in inputs])
+            else:
+                plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
         except (TypeError, AttributeError):
             _check_live(op, inputs)
             raise
@@ -136,7 +139,10 @@ RUN = DOOR.stands
 
 def apply(op, *inputs, **attrs):
     """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
-    inputs = as_tensors(inputs)
+    for x in inputs:
+        if type(x) is not Tensor:
+            inputs = as_tensors(inputs)
+            break
     return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
@@ -213,8 +219,10 @@ def as_tensor(value, like=None):
 
 def as_tensors(values):
     """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
-    like = next((x for x in values if isinstance(x, Operators)), None)
-    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
+    for like in values:
+        if isinstance(like, Operators):
+            return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
+    return [*map(as_tensor, values)]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -243,7 +251,7 @@ class Variable(Operators):
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.home = renamed(tensor), None
-        self.born = next(BIRTHS)
+        self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
     shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
@@ -261,14 +269,18 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        if self.home is None:
-            self.held = renamed(tensor)
-        else:
-            self.home.replace(renamed(tensor))
+        with self.turn:
+            if self.home is None:
+                self.held = renamed(tensor)
+            else:
+                self.home.replace(renamed(tensor))
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
-        return self.held if self.home is None else self.home.newest()
+        if self.home is None:
+            return self.held
+        with self.turn:
+            return self.home.newest()
 
 
 def renamed(x):

@@ -15,7 +15,7 @@ build.watch("02_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (2 min)
 #
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
@@ -42,7 +42,7 @@ print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {tho
 # finds the function; NumPy checks the arrays and allocates the result; only then does a loop run. This level is about both: the
 # loop, and what it costs to call one.
 #
-# ## A first kernel (5 min)
+# ## A first kernel (3 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
 # instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a
@@ -79,15 +79,6 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 #
 # Ours keeps each program under a **hash**: a short fingerprint of a text, another one whenever the text differs. The text is
 # everything that the program was made from: the function's code, its constants, and the same of every function it calls.
-
-# %% tags=["hide-input"]
-checks.predict(
-    "`four_times` calls `double`, and was compiled. Now we change `double` and leave `four_times` as it is. Which program "
-    "does `four_times` run?",
-    choices=["the kept one, for its own code is the same", "a new one"],
-    answer="a new one",
-    because="The text goes down through everything that is called. So the hash is another, and `four_times` is compiled again.",
-)
 
 # %% [markdown]
 # You need one name from the folded cells below: `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or
@@ -239,51 +230,8 @@ def compiled_for(program, *arguments):
     return program.compile(tuple(map(numba.typeof, arguments)))
 
 
-def watched(function, seen=()):
-    """((scope, name, value), …): the globals that a kernel was compiled from, those of what it calls first."""
-    found = ()
-    for name in sorted(globals_read(function.__code__) & function.__globals__.keys()):
-        value = function.__globals__[name]
-        inner = getattr(value, "py_func", value)
-        if isinstance(inner, types.FunctionType) and inner not in (*seen, *STANDS):
-            found += watched(inner, (*seen, function))
-        found += ((function.__globals__, name, value),)
-    return found
-
-
-def rebound(names):
-    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
-    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
-        if scope.get(name) is not value:
-            return True
-    return False
-
-
 # %% [markdown]
-# Here is the question from above. The first `double` is replaced by a second; `four_times` stays:
-
-
-# %%
-def double(x):
-    return 2.0 * x
-
-
-def four_times(x):
-    return double(double(x))
-
-
-before = described(four_times)
-
-
-def double(x):  # noqa: F811
-    return 2.5 * x
-
-
-print("another text:", described(four_times) != before)
-print("and another program:", compile_cpu(four_times, np.dtype("f8"))(1.0))
-
-# %% [markdown]
-# ## A name and a table (5 min)
+# ## A name and a table (6 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`. It is a `dict` that
 # prints as a table.
@@ -293,7 +241,7 @@ print("and another program:", compile_cpu(four_times, np.dtype("f8"))(1.0))
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
 
-class Kernels(dict):
+class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
 
     version = 0  # grows with every change
@@ -308,7 +256,7 @@ class Kernels(dict):
         return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
 
 
-KERNELS = Kernels()
+KERNELS = _Kernels()
 COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
 
 # %% [markdown]
@@ -361,7 +309,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers this kernel would write three. What the right `out` is, and which program runs, depends on
 # the inputs' shapes and dtypes alone. So it can be settled once.
 #
-# ## A plan, made once (8 min)
+# ## A plan, made once (14 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program to run.
 # The Spec is known at once. The program is *lowered*, as compilers say, when the plan first runs. So whoever only wants to know
@@ -376,13 +324,12 @@ class Plan:
     The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "watched")
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "launches", "stale")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower = spec, nbytes, lower
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
-        self.plain = not numbers
-        self.run, self.launches, self.watched = self.first_run, 0, ()
+        self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
 
     def ready(self):
         """This plan, its program made if that was not done yet."""
@@ -491,7 +438,8 @@ def plan(op, inputs, attrs):
     except TypeError as error:
         raise TypeError(f"{op}: {error}") from None
     made = planner(*given, **attrs)
-    made.watched = watched(function)
+    if guard := more("guard", "kernel"):
+        made.stale = guard.staleness(function)
     return made
 
 
@@ -508,25 +456,19 @@ def same_dtype(op, *inputs, kinds="f"):
     return inputs[0].dtype
 
 
-# %%
-for name, buffers in (("twise", [three]), ("twice", [])):
-    try:
-        plan(name, buffers, {})
-    except (LookupError, TypeError) as error:
-        print(error)
-
 # %% [markdown]
 # Plans are kept under the op, the Specs of its inputs and its **attributes**. An attribute such as an axis is part of the plan.
-# One such as a rate may change from call to call: it is a number for the kernel, and any rates share a plan.
+# One such as a rate may change from call to call: it is a number for the kernel, and any rates share a plan. `_key_of(op, reads,
+# attrs)`, folded, gives this key.
 
-# %%
+# %% tags=["hide-input"]
 #| export registry
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
-spec_of, data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
+_spec_of, _data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 
 
-def key_of(op, reads, attrs):
+def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
         if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
@@ -534,7 +476,7 @@ def key_of(op, reads, attrs):
         elif len(reads) == 2:
             key = op, reads[0].spec, reads[1].spec
         else:
-            key = (op, *map(spec_of, reads))
+            key = (op, *map(_spec_of, reads))
     except AttributeError:
         raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
@@ -550,8 +492,8 @@ def key_of(op, reads, attrs):
 
 # %% [markdown]
 # Now the look-up, which is yours. The first call with a key makes a plan, `plan(op, reads, attrs)`, and puts it into `PLANS`. Every
-# later call with an equal key gets that very plan. One thing more: where a function that the kernel calls was defined again,
-# `rebound(found.watched)` is true, the plan is stale, and a new one takes its place.
+# later call with an equal key gets that very plan. One thing more: where `found.stale()` is true, a new plan takes its place.
+# (`levels_more` says so, when a function that the kernel calls was defined again.)
 
 
 # %%
@@ -559,15 +501,15 @@ def key_of(op, reads, attrs):
 # blank: look-up
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
-    key = key_of(op, reads, attrs)
+    key = _key_of(op, reads, attrs)
     found = PLANS.get(key)
-    if found is None or rebound(found.watched):
+    if found is None or found.stale():
         found = PLANS[key] = plan(op, reads, attrs)
     return found
 
 
 # %% [markdown]
-# <!-- blank look-up: the stub is the docstring, `key = key_of(op, reads, attrs)` and `...`. First failing case: two launches of
+# <!-- blank look-up: the stub is the docstring, `key = _key_of(op, reads, attrs)` and `...`. First failing case: two launches of
 # "add" on one Spec make 1 plan, yours 2. -->
 #
 # And `launch` again, with a plan. It knows what the result must be, so a wrong `out` is refused. An op that overwrites, such as
@@ -591,7 +533,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *map(data_of, inputs), *map(attrs.get, found.numbers))
+    found.run(out.data, *map(_data_of, inputs), *map(attrs.get, found.numbers))
     return out
 
 
@@ -649,7 +591,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (9 min)
+# ## One scalar function, one loop (14 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -905,10 +847,10 @@ scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x,
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# ## Many numbers become one (7 min)
+# ## Many numbers become one (5 min)
 #
 # A sum is not elementwise: many numbers become one. We write how *one* more number is taken in, `combine`, and it is put into a
-# loop. Along a row the sum starts at 0.0 and runs upwards, as the record says. **Yours**: the loop.
+# loop. Along a row the sum starts at 0.0 and runs upwards, as the record says.
 
 # %%
 #| export reduce
@@ -924,7 +866,6 @@ def combine(total, x):
 
 # %%
 #| export reduce
-# blank: sum-of-a-row
 def reduce_rows(out, x):
     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
     for i in range(x.shape[0]):
@@ -935,9 +876,6 @@ def reduce_rows(out, x):
 
 
 # %% [markdown]
-# <!-- blank sum-of-a-row: the stub is the docstring and `...`. First failing case: rows [1, 2] and [3, 4]: 3 and 7, yours 3 and 10
-# (the total is not set back to START). -->
-#
 # Down the columns it is the same, and neighbours `j` stand side by side. Any array can be seen as `[before, within, after]` the
 # axis that is summed, so these two loops serve all.
 
@@ -953,6 +891,19 @@ def reduce_columns(out, x):
                 out[i, j] = combine(out[i, j], x[i, k, j])
 
 
+# %% [markdown]
+# One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of 1,024
+# float32 or more the compiler may split a sum over its lanes (`reassoc`, for reassociate): many sums, each of fewer numbers. In
+# float64 nothing is reordered, ever. In the folded cell `reduced` sees an array as `[before, within, after]`, and the planner takes the loop that fits, with the op's own `combine` and `START` in
+# their places. A mean is a sum, and one division more.
+
+# %% tags=["hide-input"]
+#| export reduce
+_LONG = 1024  # numbers in a row, from which on a float32 sum is split
+REDUCTIONS = {}  # op -> the number that its loops start at
+LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
+
+
 def reduced(op, shape, axis):
     """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -965,25 +916,7 @@ def reduced(op, shape, axis):
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
-# %%
-reduced("reduce_sum", (2, 3, 4), axis=1)
-
-# %% [markdown]
-# In shape (2, 3, 4) the axis 1 has 2 before it, 3 within and 4 after.
-#
-# One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of 1,024
-# float32 or more the compiler may split a sum over its lanes (`reassoc`, for reassociate): many sums, each of fewer numbers. In
-# float64 nothing is reordered, ever. The folded planner takes the loop that fits, with the op's own `combine` and `START` in
-# their places. A mean is a sum, and one division more.
-
-# %% tags=["hide-input"]
-#| export reduce
-LONG = 1024  # numbers in a row, from which on a float32 sum is split
-REDUCTIONS = {}  # op -> the number that its loops start at
-LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
-
-
-def lowered_reduction(kind, function, dtype, start, loop, fast):
+def _lowered_reduction(kind, function, dtype, start, loop, fast):
     """What compiles one of these loops, with this function and start in the places of `combine` and `START`, for that dtype."""
     compiler = COMPILERS[kind]
 
@@ -1008,12 +941,12 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     views, loop = [(before, after), (before, within, after)], by_columns
     if after == 1:
         views, loop = [(before,), (before, within)], by_rows
-    fast = ("reassoc",) if after == 1 and within >= LONG and dtype == np.float32 else ()
-    lower = lowered_reduction(x.device.kind, function, dtype, start, loop, fast)
+    fast = ("reassoc",) if after == 1 and within >= _LONG and dtype == np.float32 else ()
+    lower = _lowered_reduction(x.device.kind, function, dtype, start, loop, fast)
     return make(op, shape, dtype, [x], lower, views)
 
 
-def plan_mean(op, function, x, axis=None, keepdims=False):
+def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
     loop = lowered_loop(x.device.kind, function, same_dtype(op, x), ((True,),), ("count",))
@@ -1031,7 +964,7 @@ def plan_mean(op, function, x, axis=None, keepdims=False):
 #| export reduce
 REDUCTIONS["reduce_sum"] = 0.0
 kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
-kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
+kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1046,7 +979,7 @@ checks.predict(
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (11 min)
+# ## The product, and the order of its loops (10 min)
 #
 # The workhorse of deep learning is the matrix product. Its planner first. The inner sizes must agree, and a transposed
 # operand is only read in another order:
@@ -1161,7 +1094,7 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 
 # %% [markdown]
-# ## Rows by number (3 min)
+# ## Rows by number (5 min)
 #
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory.
 
@@ -1295,7 +1228,7 @@ checks.predict(
 )
 
 # %% [markdown]
-# ## The two tasks on this level (6 min)
+# ## The two tasks on this level (14 min)
 #
 # ### Data
 #
@@ -1432,10 +1365,10 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# And the training loop around them. `CLIP` keeps a probability away from 0 and 1, where its log would be infinite. With `None`
+# And the training loop around them, folded: it is `linear_regression` again, with these two calls and the loss between them. `CLIP` keeps a probability away from 0 and 1, where its log would be infinite. With `None`
 # for `out` there are no buffers to name, and the lines read like the formulas: `hit` is y·log c, `miss` is (1 − y)·log(1 − c). The sigmoid's and the loss's gradients stand in it, in the order of the record.
 
-# %%
+# %% tags=["hide-input"]
 #| export tasks
 CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
 
@@ -1501,7 +1434,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (3 min)
+# ## What this level cost (5 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 

@@ -121,12 +121,14 @@ notes
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
+import copy
 import copyreg
 import functools
 import itertools
 import operator
 import reprlib
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -247,7 +249,10 @@ class Run:
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
-            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
+            if not plan.numbers:
+                plan.run(y.data, *[x.data for x in inputs])
+            else:
+                plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
         except (TypeError, AttributeError):
             _check_live(op, inputs)
             raise
@@ -280,7 +285,10 @@ RUN = DOOR.stands
 
 def apply(op, *inputs, **attrs):
     """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
-    inputs = as_tensors(inputs)
+    for x in inputs:
+        if type(x) is not Tensor:
+            inputs = as_tensors(inputs)
+            break
     return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
@@ -372,8 +380,10 @@ def as_tensor(value, like=None):
 
 def as_tensors(values):
     """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
-    like = next((x for x in values if isinstance(x, Operators)), None)
-    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
+    for like in values:
+        if isinstance(like, Operators):
+            return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
+    return [*map(as_tensor, values)]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -410,7 +420,7 @@ class Variable(Operators):
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.home = renamed(tensor), None
-        self.born = next(BIRTHS)
+        self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
     shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
@@ -428,14 +438,18 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        if self.home is None:
-            self.held = renamed(tensor)
-        else:
-            self.home.replace(renamed(tensor))
+        with self.turn:
+            if self.home is None:
+                self.held = renamed(tensor)
+            else:
+                self.home.replace(renamed(tensor))
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
-        return self.held if self.home is None else self.home.newest()
+        if self.home is None:
+            return self.held
+        with self.turn:
+            return self.home.newest()
 
 
 # %% tags=["hide-input"]
@@ -1139,6 +1153,10 @@ class Module(Extended):
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
 
+    def __copy__(self):
+        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
+        return copy.deepcopy(self)
+
     def get_weights(self):
         """The values of all variables, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
@@ -1519,11 +1537,15 @@ class Replay:
     """A graph that runs op by op: what eager does, without the Python of the function around it."""
 
     def __init__(self, graph):
-        self.graph, self.why = graph, ""  # why: what kept it from being a program
+        self.graph, self.why, self.lock = graph, "", threading.Lock()  # why: what kept it from being a program
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
+        with self.lock if self.graph.updates else nullcontext():  # what one thread reads, none changes meanwhile
+            return self.step(args)
+
+    def step(self, args):
         values = {}
         for node in self.graph.nodes:
             if not node.inputs:
@@ -1710,7 +1732,6 @@ def form_of(op):
 """A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
 import ctypes
-from contextlib import nullcontext
 
 from levels.hardware import REAL, Assembler
 
@@ -1811,8 +1832,9 @@ class _RowLoop:
             for node in sums:
                 for total, term in _terms(node, [here[x] for x in node.inputs], totals[node]):
                     total += term
-            for node in ends:
-                self.store(here[node], self.outs[self.graph.outputs.index(node)], r)
+            for node, out in zip(self.graph.outputs, self.outs):
+                if node in ends:
+                    self.store(here[node], out, r)
         return {node: self.ended(node, totals[node]) for node in sums}
 
 
@@ -1918,12 +1940,21 @@ def _terms(node, inputs, totals):
 
 # %%
 #| export row_program
+_byte = (ctypes.c_char * 0).from_buffer
+
+
+def address(array):
+    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
+    return ctypes.addressof(_byte(array))
+
+
 class Home:
     """Where programs keep a variable's numbers, and overwrite them. No tensor shares this memory."""
 
     def __init__(self, variable):
         tensor = variable.held
         self.buffer = variable.device.alloc(variable.shape, variable.dtype)
+        self.address = address(self.buffer.data)
         self.writing, self.held, self.at_home = 0, (0, tensor), -1  # held: of which writing, and the tensor
 
     def replace(self, tensor):
@@ -1940,26 +1971,29 @@ class Home:
         return tensor
 
     def settle(self):
-        """Bring the newest numbers here. Returns the buffer."""
-        if self.at_home != self.writing:
-            writing, tensor = self.held
-            self.buffer.device.write(self.buffer.data, tensor.data)
-            self.at_home = writing
-        return self.buffer
+        """Bring the newest numbers here."""
+        writing, tensor = self.held
+        self.buffer.device.write(self.buffer.data, tensor.data)
+        self.at_home = writing
 
 
 # %%
 #| export row_program
 def home_of(variable):
-    """The memory in which programs keep a variable, with its newest numbers."""
-    if variable.home is None:
-        variable.home = Home(variable)
-    return variable.home.settle()
+    """The address at which programs find a variable: its home, with the newest numbers in it."""
+    home = variable.home
+    if home is None or home.at_home != home.writing:
+        with variable.turn:
+            home = variable.home = variable.home or Home(variable)
+            home.settle()
+    return home.address
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    variable.home.at_home = variable.home.writing = variable.home.writing + 1
+    with variable.turn:
+        home = variable.home
+        home.at_home = home.writing = home.writing + 1
 
 
 # %% tags=["hide-input"]
@@ -1974,17 +2008,22 @@ class RowProgram:
         writer = Writer(self.split, over)
         self.program, self.changed = writer.program, list(graph.updates)
         self.places = {word: place for place, word in enumerate(self.program.words)}  # (sort, name) -> place in a block
-        self.leaves = {self.places["array", array.name]: node for node, array in writer.arrays.items()}
+        self.block = ctypes.c_int64 * len(self.places)
+        leaves = [(self.places["array", array.name], node) for node, array in writer.arrays.items()]
+        self.inputs = [(place, node.attrs["of"]) for place, node in leaves if node.op == "input"]
+        self.variables = [(place, node.attrs["of"]) for place, node in leaves if node.op == "variable"]
+        self.outs = [self.places["array", array.name] for array in writer.outs]
         self.first = next(node.attrs["of"] for node in graph.nodes if node.op == "input" and node in self.split.rows)
 
     def launch(self, args, outs, sizes):
         """Fill in a block of words and run. Variables are read, and overwritten, at home."""
-        block = (ctypes.c_int64 * len(self.places))()  # a new one: threads may call at once
-        for place, node in self.leaves.items():
-            of = node.attrs["of"]
-            block[place] = address((args[of] if node.op == "input" else home_of(of)).data)
-        for k, out in enumerate(outs):
-            block[self.places["array", f"out{k}"]] = address(out.data)
+        block = self.block()  # a new one for each call: threads may call at once
+        for place, k in self.inputs:
+            block[place] = address(args[k].data)
+        for place, variable in self.variables:
+            block[place] = home_of(variable)
+        for place, out in zip(self.outs, outs):
+            block[place] = address(out.data)
         for word, number in sizes.items():
             if word in self.places:
                 block[self.places[word]] = number
@@ -2011,14 +2050,6 @@ class RowProgram:
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"
-
-
-_byte = (ctypes.c_char * 0).from_buffer
-
-
-def address(array):
-    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
-    return ctypes.addressof(_byte(array))
 
 
 # %%
@@ -2082,9 +2113,7 @@ def eager():
 
 
 def _cache_key(x):
-    """What a trace depends on: of a tensor its Spec, of anything else the value. (0.0 == -0.0, NaN != NaN; their texts tell.)"""
-    if type(x) is Tensor:
-        return x.spec
+    """What a trace depends on, of an argument that is no tensor: its value. (0.0 == -0.0 and NaN != NaN; their texts tell.)"""
     return type(x), repr(x) if isinstance(x, (float, complex)) else x
 
 
@@ -2104,7 +2133,10 @@ class _Compiled:
 
     def compiled(self, args, key, over):
         """The program for arguments like these, and what puts its results together."""
-        if self.version != KERNELS.version or any(stale() for stale in self.stale):
+        for stale in self.stale:
+            if stale():
+                self.version = None
+        if self.version != KERNELS.version:
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
         if found is None:
@@ -2141,7 +2173,8 @@ class Function(_Compiled):
         if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
             return self.python(*args)
         args = [x if type(x) is Tensor else _argument(x) for x in args]
-        program, pack = self.compiled(args, tuple(map(_cache_key, args)), False)
+        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
+        program, pack = self.compiled(args, key, False)
         return pack(program.run(args))
 
     def over(self, *args):

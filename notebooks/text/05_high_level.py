@@ -90,13 +90,14 @@ print(f"fit                last loss {float(loss).hex()}")
 # %% [markdown]
 # The same number a fifth time. So this class is a `fit` already, and all of it fits on a screen. What does it lack?
 #
-# 1. **Speed.** It took a second or more. The four levels before it, all together, took less.
+# 1. **Speed.** It took more than a second, nearly all of it in Python, on the way to the kernels.
 # 2. **A memory.** Of 8,000 losses it gives the last.
 # 3. **Epochs.** And somebody who says when it is enough.
 # 4. **Company.** Nobody can listen, to stop it, to save, to draw.
 # 5. **Ease.** Keras takes arrays, and names such as "mse".
 #
-# Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model.
+# Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. Three of the
+# pieces are yours to write.
 #
 # ## The loop, taken apart (22 min)
 #

@@ -3,7 +3,7 @@
 #
 # **In this notebook a compiled program gets a name that differs whenever the program could.**
 #
-# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` apart.
+# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/stale.py` apart.
 
 # %%
 from course import build
@@ -16,6 +16,7 @@ import numpy as np
 
 from course.practice import exercises
 from levels.kernels import cache, compile_cpu, described, globals_read
+from levels_more import stale
 
 w1 = 2.0
 
@@ -104,7 +105,7 @@ print(halved(np.float32(3.0)), again is halved)
 # number that it reads:
 
 # %%
-page.source(cache.watched, cache.rebound)
+page.source(stale.watched, stale.rebound)
 
 # %% [markdown]
 # ## Exercises (optional)

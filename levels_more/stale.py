@@ -1,0 +1,33 @@
+"""A plan notices that Python changed what its kernel was compiled from: a function that it calls, a number that it reads."""
+
+import functools
+import types
+
+from levels.kernels import STANDS
+from levels.kernels.cache import globals_read
+
+
+def watched(function, seen=()):
+    """((scope, name, value), …): the globals that a kernel was compiled from, those of what it calls first."""
+    found = ()
+    for name in sorted(globals_read(function.__code__) & function.__globals__.keys()):
+        value = function.__globals__[name]
+        inner = getattr(value, "py_func", value)
+        if isinstance(inner, types.FunctionType) and inner not in (*seen, *STANDS):
+            found += watched(inner, (*seen, function))
+        found += ((function.__globals__, name, value),)
+    return found
+
+
+def rebound(names):
+    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
+    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
+        if scope.get(name) is not value:
+            return True
+    return False
+
+
+def staleness(function):
+    """What says whether a plan for this kernel is stale: a function that is called before each launch."""
+    names = watched(function)
+    return functools.partial(rebound, names) if names else bool

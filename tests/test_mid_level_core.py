@@ -1,0 +1,114 @@
+"""Level 4's core alone: right for all it accepts, and the rest is refused in a sentence. With `levels_more` the rest works."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from course import build
+from levels import mid_level
+from levels.mid_level import SGD, Adam, BinaryCrossentropy, Dataset, Dense, Layer, Loss, known
+
+X = np.arange(8.0).reshape(4, 2)
+BEYOND = {  # what the core does not know, and what it says
+    "mid_level.Dense(8, 'tanh')": "no activation is called 'tanh'; there are linear, relu, sigmoid",
+    "mid_level.Dense(8, 'rleu')": "no activation is called 'rleu'; did you mean 'relu'?",
+    "mid_level.Dense(8, kernel_initializer='ones')(X)": "no initializer is called 'ones'; there are zeros, glorot_uniform",
+    "mid_level.known('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; did you mean 'mse'?",
+    "mid_level.known('optimizer', mid_level.OPTIMIZERS, 'rmsprop')": "no optimizer is called 'rmsprop'; there are sgd, adam",
+    "mid_level.Dense(8, use_bias=False)": "Dense: got an unexpected keyword argument 'use_bias'",
+    "mid_level.SGD(0.1, momentum=0.9)": "SGD: got an unexpected keyword argument 'momentum'",
+    "mid_level.SGD(0.1, 0.9)": "SGD: too many positional arguments",
+    "mid_level.Adam(clipnorm=1.0)": "Adam: got an unexpected keyword argument 'clipnorm'",
+    "mid_level.BinaryCrossentropy(from_logits=True)": "BinaryCrossentropy: got an unexpected keyword argument 'from_logits'",
+    "mid_level.MeanSquaredError()(X, X, np.ones(4))": "Loss: sample_weight is not known here",
+    "mid_level.Dense(1)([X, X])": "Layer: expected an array or a tensor, got [array(",
+    "mid_level.Dataset.from_tensor_slices({'x': X})": "Dataset: expected an array of numbers, or a tuple of arrays",
+    "mid_level.Dataset.from_batches(X, X, [[0, 1], [2]])": "Dataset: expected batches of one size",
+    "mid_level.Dataset.from_tensor_slices(X).shuffle(2)": "Dataset: 4 rows do not fit into a buffer of 2",
+    "mid_level.Dataset.from_tensor_slices(X).batch(2).batch(2)": "Dataset: these are batches already",
+    "mid_level.Dataset.from_tensor_slices(X).map(abs)": "Dataset has no attribute 'map'",
+    "mid_level.Dataset.from_csv": "Dataset has no attribute 'from_csv'",
+    "mid_level.RMSprop": "module 'levels.mid_level' has no attribute 'RMSprop'",
+    "mid_level.metrics": "module 'levels.mid_level' has no attribute 'metrics'",
+}
+NOWHERE = ("mid_level.Dense(8, 'rleu')", "mid_level.Dense(1)([X, X])")  # a mistake, with `levels_more` as well
+
+
+@pytest.fixture(scope="module")
+def said():
+    """{what is asked of the core alone: the error}, from a process that has no `levels_more`."""
+    code = """
+import json, sys
+import numpy as np
+from levels import mid_level
+X, said = np.arange(8.0).reshape(4, 2), {}
+for asked in json.load(sys.stdin):
+    try:
+        said[asked] = "no error: " + repr(eval(asked))
+    except (AttributeError, TypeError, ValueError) as error:
+        said[asked] = str(error)
+print(json.dumps(said))
+"""
+    env = os.environ | {"PYTHONPATH": str(build.ROOT), "LEVELS_CORE": "yes"}
+    options = dict(input=json.dumps([*BEYOND]), capture_output=True, text=True, env=env, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], **options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("asked", BEYOND)
+def test_the_core_alone_refuses_in_a_sentence(asked, said):
+    assert said[asked].startswith(BEYOND[asked])
+
+
+@pytest.mark.parametrize("asked", [asked for asked in BEYOND if asked not in NOWHERE])
+def test_with_levels_more_it_works(asked):
+    assert eval(asked, {"mid_level": mid_level, "np": np, "X": X}) is not None
+
+
+def test_a_class_that_stands_in_is_one_of_the_core_and_says_so():
+    for made, kind in (
+        (SGD(0.1, momentum=0.9), SGD),
+        (Adam(clipnorm=1.0), Adam),
+        (Dense(2, use_bias=False), Dense),
+        (BinaryCrossentropy(from_logits=True), BinaryCrossentropy),
+    ):
+        assert isinstance(made, kind) and type(made) is not kind
+        assert type(made).__name__ == kind.__name__ and made.again.func is kind
+        assert type(made.again()) is type(made)
+    assert type(SGD(0.1)) is SGD and type(Dense(2, "tanh")) is Dense
+
+
+def test_what_nobody_knows_is_refused_with_levels_more_too():
+    for make in (lambda: SGD(0.1, momentun=0.9), lambda: Dense(units=2, biases=False), lambda: Loss(1)):
+        with pytest.raises(TypeError):
+            make()
+    with pytest.raises(AttributeError, match="Dataset has no attribute 'mapp'"):
+        Dataset.from_tensor_slices(X).mapp(abs)
+
+
+def test_a_part_can_be_copied():
+    dense = Dense(2, use_bias=False)
+    dense(X)
+    twin = copy.deepcopy(dense)
+    assert twin is not dense and (twin.kernel.numpy() == dense.kernel.numpy()).all()
+
+
+def test_a_class_of_the_readers_is_never_replaced():
+    class Dense(Layer):
+        def __init__(self, size):
+            super().__init__()
+            self.size = size
+
+    assert Dense(3).size == 3
+    with pytest.raises(TypeError, match="Dense: got an unexpected keyword argument 'use_bias'"):
+        Dense(3, use_bias=False)
+
+
+def test_a_function_is_no_name():
+    assert known("activation", mid_level.ACTIVATIONS, abs) is abs
