@@ -390,7 +390,7 @@ run(x, y, z)
 z  # by hand: 5 - 3
 
 # %% [markdown]
-# ## A loop (7 min)
+# ## A loop (8 min)
 #
 # Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
 # block begins with a name that one can jump to:
