@@ -460,11 +460,10 @@ def flat(row, width, column):
 # ```
 # </details>
 #
-# Try the last of the six, and one of our 400 points beside NumPy's answer:
+# Try the last of the six:
 
 # %%
 print(flat(1, 3, 2))  # x[1, 2]: the last of the six
-print(bool(np.arange(400 * 2).reshape(400, 2)[123, 1] == flat(123, 2, 1)))
 
 # %% [markdown]
 # Now the trouble. Two arrays of five lie in one block of memory, `y` before `x`. A loop that is told 6 instead of 5 writes one
@@ -1275,12 +1274,6 @@ first(x=here, y=out)
 out.numpy()
 
 # %% [markdown]
-# Four lines wrote it. Its text is that from above, with numbered blocks and one argument; here are its innermost lines:
-
-# %%
-print("\n".join(first.text.splitlines()[-14:-5]))
-
-# %% [markdown]
 # And what could go wrong is an error now, when the program is written or when it is called. Here are a column that is not
 # there, a value whose loop has ended, and an array too short:
 
@@ -1794,9 +1787,6 @@ figures.regression(penguins, penguin_fit)
 # takes all there are. The dtype decides.
 
 # %%
-lanes = {dtype: Assembler("lanes", dtype).lanes for dtype in ("f8", "f4")}
-print("float64: 1 lane:", lanes["f8"] == 1, "  float32: as many as there are:", lanes["f4"] == host_lanes())
-
 single_task = task.x.astype("f4"), task.y.astype("f4"), [v.astype("f4") for v in task.weights], task.batches
 single = linear_regression(*single_task, task.learning_rate)
 print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
