@@ -390,7 +390,7 @@ run(x, y, z)
 z  # by hand: 5 - 3
 
 # %% [markdown]
-# ## A loop (8 min)
+# ## A loop (7 min)
 #
 # Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
 # block begins with a name that one can jump to:
@@ -483,7 +483,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (17 min)
+# ## Buffers that know their end (16 min)
 #
 # A machine is a **pool** of devices: CPUs, GPUs, TPUs. Each has memory of its own, and a program on a device reads and writes
 # only there. A **buffer** is a stretch of that memory with a shape and a dtype. `device.put(array)` gives a new buffer with the
@@ -1771,7 +1771,7 @@ penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
 figures.regression(penguins, penguin_fit)
 
 # %% [markdown]
-# ## Lanes (2 min)
+# ## Lanes (1 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
 # register is a **lane**.
