@@ -46,8 +46,8 @@ def test_a_week_is_a_double_lesson_and_a_day_is_a_day():
 
 
 def test_a_day_cannot_leave_out_what_is_not_there(monkeypatch):
-    monkeypatch.setattr(teaching, "DAY", [("01_hardware", ("Measure your machine", "Measure your car"))])
-    with pytest.raises(ValueError, match="Measure your car.*Measure your machine"):
+    monkeypatch.setattr(teaching, "DAY", [("01_hardware", ("Lanes", "Measure your car"))])
+    with pytest.raises(ValueError, match="Measure your car.*What a step costs"):
         teaching.one_day()
 
 
