@@ -75,14 +75,26 @@ print(three > 15, three[three > 15], three[[2, 0]])
 
 # %%
 #| export layers
-# blank: affine
 """A part owns its variables: layers."""
 
-
+# %%
+#| export layers blank affine
 def affine(x, kernel, bias):
-    """x[batch, inputs] @ kernel[inputs, units] + bias[1, units]"""
-    return x @ kernel + bias
+    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Rows times columns: one operator of Python stands for the matrix product.</details>
+# <details><summary>Second hint</summary><code>x @ kernel</code>, and the bias last: it is repeated for each row.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def affine(x, kernel, bias):
+#     """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+#     return x @ kernel + bias
+# ```
+# </details>
 
 # %%
 two_rows, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
@@ -392,15 +404,28 @@ twice
 
 # %%
 #| export losses
-# blank: squared_error
 """Losses: one number that says how wrong a prediction is."""
 
-
+# %%
+#| export losses blank squared_error
 def squared_error(y_true, y_pred):
     """(y_pred - y_true)², number by number."""
-    error = y_pred - y_true
-    return error * error
+    ...  # 1 to 2 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>First the difference, number by number.</details>
+# <details><summary>Second hint</summary>Times itself. (<code>error * error</code> is an op of level 3; a power is
+# not.)</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def squared_error(y_true, y_pred):
+#     """(y_pred - y_true)², number by number."""
+#     error = y_pred - y_true
+#     return error * error
+# ```
+# </details>
 
 # %%
 truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
@@ -502,15 +527,28 @@ except ValueError as error:
 # to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
 
 # %%
-#| export losses
-# blank: cross_entropy
-from levels.low_level import log
+from levels.low_level import log  # noqa: F401 (for the blank)
 
 
+# %%
+#| export losses blank cross_entropy
 def cross_entropy(y_true, p):
     """-log of p where y_true is 1, -log of 1 - p where it is 0, number by number."""
-    return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>y_true is 0 or 1: multiply by it, and one of two terms vanishes.</details>
+# <details><summary>Second hint</summary>The terms are log(p) and log(1 - p), each times the share of its answer; the whole is
+# negative.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def cross_entropy(y_true, p):
+#     """-log of p where y_true is 1, -log of 1 - p where it is 0, number by number."""
+#     return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+# ```
+# </details>
 
 # %%
 print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1]))).numpy().round(4))
@@ -568,14 +606,26 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 
 # %%
 #| export optimizers
-# blank: descend
 """Optimizers: how a variable changes, given its gradient."""
 
-
+# %%
+#| export optimizers blank descend
 def descend(rate, dw, w):
     """Where w is after one step against its gradient dw."""
-    return w - rate * dw
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>As on level 1: against the slope.</details>
+# <details><summary>Second hint</summary><code>rate * dw</code> is how far.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def descend(rate, dw, w):
+#     """Where w is after one step against its gradient dw."""
+#     return w - rate * dw
+# ```
+# </details>
 
 # %%
 w = 1.0

@@ -194,12 +194,24 @@ checks.predict(
 
 
 # %%
-#| export loops
-# blank: epoch_loss
+#| export loops blank epoch_loss
 def epoch_loss(losses, rows):
     """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
-    return float(np.dot(losses, rows)) / sum(rows)
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>A batch of 30 rows counts three times as much as one of 10.</details>
+# <details><summary>Second hint</summary>Add up losses[k] · rows[k], which is <code>np.dot</code>, and divide by the number of
+# all rows.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def epoch_loss(losses, rows):
+#     """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
+#     return float(np.dot(losses, rows)) / sum(rows)
+# ```
+# </details>
 
 # %%
 print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
@@ -217,19 +229,31 @@ print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 
 
 # %%
-#| export loops
-# blank: run_epochs
+#| export loops blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
     """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
-    for epoch in range(epochs):
-        tell("on_epoch_begin", epoch)
-        logs = one_pass()
-        tell("on_epoch_end", epoch, logs)
-        if ended(epoch, logs):
-            break
+    ...  # 6 lines
 
 
 # %% [markdown]
+# <details><summary>Hint</summary>One <code>for</code> over <code>range(epochs)</code>, and the lines above in their
+# order.</details>
+# <details><summary>Second hint</summary>What <code>one_pass()</code> returns goes to <code>tell</code>, then to
+# <code>ended</code>; <code>break</code> leaves the loop.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def run_epochs(epochs, tell, one_pass, ended):
+#     """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
+#     for epoch in range(epochs):
+#         tell("on_epoch_begin", epoch)
+#         logs = one_pass()
+#         tell("on_epoch_end", epoch, logs)
+#         if ended(epoch, logs):
+#             break
+# ```
+# </details>
+#
 # `print` can be told anything. So we can watch the bare loop, with a pass that does nothing and an end after the second epoch:
 
 # %%
@@ -244,15 +268,28 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 
 
 # %%
-#| export loops
-# blank: ended
+#| export loops blank ended
 def ended(model, epoch, logs):
     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
-    if not model.stop_training and not math.isfinite(logs["loss"]):
-        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
-        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
-    return model.stop_training
+    ...  # 4 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Two questions: is the loss finite, and has somebody set
+# <code>model.stop_training</code>?</details>
+# <details><summary>Second hint</summary><code>math.isfinite(logs["loss"])</code> tells; if it is not, and nobody has stopped
+# the training, <code>raise FloatingPointError(…)</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def ended(model, epoch, logs):
+#     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
+#     if not model.stop_training and not math.isfinite(logs["loss"]):
+#         told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
+#         raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
+#     return model.stop_training
+# ```
+# </details>
 
 # %%
 from types import SimpleNamespace
