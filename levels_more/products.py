@@ -1,6 +1,7 @@
 """The matrix product at the machine's peak: the sums of the plain loops, in the same order, kept in registers and shared by threads."""
 
 import functools
+import os
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -222,6 +223,16 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
 
 WORTH = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
 WORKERS = ThreadPoolExecutor()
+
+
+def _renew_workers():
+    """A process that was forked has none of its parent's threads."""
+    global WORKERS
+    WORKERS = ThreadPoolExecutor()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_workers)
 
 
 def matmul_tiles(program, turned_x, turned_w, out, x, w):

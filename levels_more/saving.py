@@ -178,7 +178,7 @@ def save(model, path):
     if model.chosen is not None:
         config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
         if optimizer.owners is not None:  # it has been used
-            names = {id(v): name for name, v in variables.items()}
+            names = {v: name for name, v in variables.items()}
             if not names.keys() >= {*optimizer.owners}:
                 raise ValueError("save: the optimizer trains a variable that is in no part of the model")
             config["trained"] = [names[owner] for owner in optimizer.owners]

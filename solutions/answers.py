@@ -16,11 +16,10 @@ ANSWERS = {
     "01-line_slopes": Answers(
         right=[
             """
-de = 2.0 * (1.0 / n * error)
+de = 2.0 * (g * error)
 return [de * value for value in row], de
 """,
             """
-g = 1.0 / n
 de = error * g + error * g
 dw = []
 for value in row:
@@ -28,15 +27,15 @@ for value in row:
 return dw, de
 """,
         ],
-        other_bits=["de = 2.0 * error / n\nreturn [value * de for value in row], de"],
+        other_bits=["return [value * error * 2.0 * g for value in row], 2.0 * error * g"],
         wrong={
-            "de = error / n\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours 0.2",
-            "de = 2.0 * error\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours 4",
-            "de = error * error / n\nreturn [value * de for value in row], de": "yours",
-            "de = -2.0 * error / n\nreturn [value * de for value in row], de": "n = 10: de 0.4, yours -0.4",
-            "de = 2.0 * error / n\nreturn row, de": "n = 10: dw",
-            "de = 2.0 * error / n\nreturn [value * error for value in row], de": "n = 10: dw",
-            "de = 2.0 * float(error) / n\nreturn [value * de for value in row], de": "on registers",
+            "de = error * g\nreturn [value * de for value in row], de": "g = 0.1: de 0.4, yours 0.2",
+            "de = 2.0 * error\nreturn [value * de for value in row], de": "g = 0.1: de 0.4, yours 4",
+            "de = error * error * error * g\nreturn [value * de for value in row], de": "yours",
+            "de = -2.0 * error * g\nreturn [value * de for value in row], de": "g = 0.1: de 0.4, yours -0.4",
+            "de = g * error + g * error\nreturn row, de": "g = 0.1: dw",
+            "de = g * error + g * error\nreturn [value * error for value in row], de": "g = 0.1: dw",
+            "de = 2.0 * float(error) * g\nreturn [value * de for value in row], de": "on registers",
         },
     ),
     "01-subtract": Answers(

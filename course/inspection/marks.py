@@ -139,14 +139,16 @@ class Reader:
 
 
 def functions_of(task):
-    """The source of a task function, and of the functions of its room that it names, as {name: source}."""
+    """The source of a task function, and of those it names in its room, and among its level's formulas: {name: source}."""
     module, sources, waiting = inspect.getmodule(task), {}, [task.__name__]
+    room = room_of(task)
+    formulas = re.sub(r"\w+$", "formulas", room or "")
     while waiting:
         name = waiting.pop()
         if name not in sources:
             sources[name] = inspect.getsource(getattr(module, name))
             named = {n: inspect.unwrap(getattr(module, n, print)) for n in sorted(names_read(sources[name]))}
-            waiting += [n for n, f in named.items() if inspect.isfunction(f) and room_of(f) == room_of(task)]
+            waiting += [n for n, f in named.items() if inspect.isfunction(f) and room_of(f) in (room, formulas)]
     return sources
 
 

@@ -118,7 +118,12 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+
+
+@scalar("sgd", updates=True, rate=0.1)
+def sgd(w, dw, rate):
+    """w ← w - rate·dw"""
+    return w - rate * dw
 
 
 def _scaled_bits(dtype):
@@ -160,4 +165,9 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+
+
+@scalar("clip_grad", low=-0.5, high=0.5)
+def clip_grad(dy, x, low, high):
+    """dy where x lies strictly between low and high, else 0"""
+    return select(low < x, select(x < high, dy, 0.0), 0.0)

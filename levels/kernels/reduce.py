@@ -19,6 +19,7 @@ def combine(total, x):
     return total + x
 
 
+# blank: sum-of-a-row
 def reduce_rows(out, x):
     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
     for i in range(x.shape[0]):
@@ -98,6 +99,6 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
     return make(op, total.spec.shape, x.dtype, [x], lambda: run, [total.spec.shape, x.shape])
 
 
-REDUCTIONS["reduce_sum"] = 0.0
 kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
+REDUCTIONS["reduce_sum"] = START

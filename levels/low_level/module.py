@@ -2,6 +2,7 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import copy
 import math
 import reprlib
 
@@ -35,6 +36,10 @@ class Module(Extended):
 
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
+
+    def __copy__(self):
+        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
+        return copy.deepcopy(self)
 
     def get_weights(self):
         """The values of all variables, as NumPy arrays."""

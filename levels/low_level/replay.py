@@ -2,6 +2,9 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import threading
+from contextlib import nullcontext
+
 import numpy as np
 
 from levels.kernels import planned
@@ -15,11 +18,15 @@ class Replay:
     """A graph that runs op by op: what eager does, without the Python of the function around it."""
 
     def __init__(self, graph):
-        self.graph, self.why = graph, ""  # why: what kept it from being a program
+        self.graph, self.why, self.lock = graph, "", threading.Lock()  # why: what kept it from being a program
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
+        with self.lock if self.graph.updates else nullcontext():  # what one thread reads, none changes meanwhile
+            return self.step(args)
+
+    def step(self, args):
         values = {}
         for node in self.graph.nodes:
             if not node.inputs:

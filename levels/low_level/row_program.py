@@ -99,8 +99,9 @@ class _RowLoop:
             for node in sums:
                 for total, term in _terms(node, [here[x] for x in node.inputs], totals[node]):
                     total += term
-            for node in ends:
-                self.store(here[node], self.outs[self.graph.outputs.index(node)], r)
+            for node, out in zip(self.graph.outputs, self.outs):
+                if node in ends:
+                    self.store(here[node], out, r)
         return {node: self.ended(node, totals[node]) for node in sums}
 
 
@@ -225,17 +226,18 @@ class Home:
 def home_of(variable):
     """The address at which programs find a variable: its home, with the newest numbers in it."""
     home = variable.home
-    if home is None:
-        home = variable.home = Home(variable)
-    if home.at_home != home.writing:
-        home.settle()
+    if home is None or home.at_home != home.writing:
+        with variable.turn:
+            home = variable.home = variable.home or Home(variable)
+            home.settle()
     return home.address
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    home = variable.home
-    home.at_home = home.writing = home.writing + 1
+    with variable.turn:
+        home = variable.home
+        home.at_home = home.writing = home.writing + 1
 
 
 class RowProgram:

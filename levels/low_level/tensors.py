@@ -110,7 +110,7 @@ class Run:
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
-            if plan.plain:  # no numbers among its arguments
+            if not plan.numbers:
                 plan.run(y.data, *[x.data for x in inputs])
             else:
                 plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
@@ -251,7 +251,7 @@ class Variable(Operators):
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.home = renamed(tensor), None
-        self.born = next(BIRTHS)
+        self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
     shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
@@ -269,14 +269,18 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        if self.home is None:
-            self.held = renamed(tensor)
-        else:
-            self.home.replace(renamed(tensor))
+        with self.turn:
+            if self.home is None:
+                self.held = renamed(tensor)
+            else:
+                self.home.replace(renamed(tensor))
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
-        return self.held if self.home is None else self.home.newest()
+        if self.home is None:
+            return self.held
+        with self.turn:
+            return self.home.newest()
 
 
 def renamed(x):

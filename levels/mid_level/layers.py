@@ -110,7 +110,7 @@ class Part(Made, Module):
             raise ValueError(f"{self.name}: built for {self.width} inputs, got {x.spec}")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this part."""
+        """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(self.dtype or "float32"), trainable=trainable)

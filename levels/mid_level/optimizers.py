@@ -23,7 +23,7 @@ class _Rated(Made, Module):
     """Has a learning rate."""
 
     def __init__(self, learning_rate=0.01):
-        self.owners = self.rate = None  # owners: the ids of the variables it was built for
+        self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate
 
     @property
@@ -42,7 +42,7 @@ class _Rated(Made, Module):
 
     def check_owners(self, variables):
         """Raise ValueError where these are not the variables it was built for."""
-        if self.owners != [*map(id, variables)]:
+        if [*map(id, self.owners)] != [*map(id, variables)]:
             kind = type(self).__name__
             raise ValueError(f"{kind}: built for other variables, or another order; make a new one")
 
@@ -54,7 +54,7 @@ class Optimizer(_Rated):
 
     def build(self, variables):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
-        dtype, self.owners = variables[0].dtype, [*map(id, variables)]
+        dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         if not callable(self.rate):
             self.rate = Variable(np.array(self.rate, dtype), trainable=False)

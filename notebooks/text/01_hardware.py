@@ -109,20 +109,19 @@ print(f"the loss of ten rows: {loss_of(0.5, 0.5, 0.0, ten):.6g}")
 
 # %%
 #| export formulas blank line_slopes
-def line_slopes(error, row, n):
-    """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
+def line_slopes(error, row, g):
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
     ...  # a list, one number for each number of the row, and `de`
 
 
 # %% [markdown]
 # <details><summary>Hint</summary>First <code>de</code>, from g and the error. What a weight gets is its input times <code>de</code>.</details>
-# <details><summary>Second hint</summary><code>g = 1.0 / n</code>, <code>de = g * error + g * error</code>, and then a list of <code>value * de</code>.</details>
+# <details><summary>Second hint</summary><code>de = g * error + g * error</code>, and then a list of <code>value * de</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
-# def line_slopes(error, row, n):
-#     """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
-#     g = 1.0 / n
+# def line_slopes(error, row, g):
+#     """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
 #     de = g * error + g * error
 #     return [value * de for value in row], de
 # ```
@@ -131,7 +130,7 @@ def line_slopes(error, row, n):
 # By hand, for an error of 2 among ten rows: `de` is 0.4. And with inputs 1 and 5:
 
 # %%
-print(line_slopes(2.0, [1.0, 5.0], 10))
+print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
 # Is it right? Nudge a weight up and down a little, and see how much the loss moves. This check needs no calculus, and we shall
@@ -141,7 +140,7 @@ print(line_slopes(2.0, [1.0, 5.0], 10))
 slope = 0.0
 for i in ten:
     row = task.x[i].tolist()
-    dw, _ = line_slopes(dot(row, [0.5, 0.5]) + 0.0 - task.y[i, 0], row, len(ten))
+    dw, _ = line_slopes(dot(row, [0.5, 0.5]) + 0.0 - task.y[i, 0], row, 1.0 / len(ten))
     slope = slope + dw[0]
 up, down = loss_of(0.5 + 1e-6, 0.5, 0.0, ten), loss_of(0.5 - 1e-6, 0.5, 0.0, ten)
 print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
@@ -1565,16 +1564,17 @@ def dense(inputs, w, b):
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
 
-def _line_row(row, target, weights, sums, n):
+def _line_row(row, target, weights, sums, g):
     """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
     (w, b), (dw, db) = weights, sums
     (prediction,) = dense(row, w, b)  # forward
     error = prediction - target
     loss = error * error  # loss
-    slopes, de = line_slopes(error, row, n)  # backward
+    slopes, de = line_slopes(error, row, g)  # backward
     db[0][0] += de
     for k, slope in enumerate(slopes):
         dw[k][0] += slope
+
     return loss
 
 
@@ -1616,13 +1616,14 @@ def _train_program(name, dtype, shapes, row_step, lanes=None):
     arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
     batches = a.array("batches", "steps", "batch", rows_of="rows")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
+    g = 1.0 / n
     with a.loop("steps") as step:
         weights = _load_weights(a, arrays)  # model
         loss, sums = a.sum(), [_each_of(array, lambda k, j: a.sum()) for array in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
-            loss += row_step(row, a.load(y, i, 0), weights, sums, n)
+            loss += row_step(row, a.load(y, i, 0), weights, sums, g)
         a.store(loss.total() / n, losses, step)
         for array, w, dw in zip(arrays, weights, sums):  # update
             for k, j in np.ndindex(*array.shape):
@@ -1931,12 +1932,13 @@ print(f"gradient {sums[2][0][1]:.6f}   nudged {(loss_of_point(1e-6) - loss_of_po
 
 # %%
 #| export tasks
-def _net_row(row, target, weights, sums, n):
+def _net_row(row, target, weights, sums, g):
     """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
     h1, h2, prediction = forward(row, *weights)  # forward
     c = clipped(prediction)
-    loss = 0.0 - (target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
-    backward(sums, row, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
+    loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
+    backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
+
     return loss
 
 
@@ -2287,8 +2289,8 @@ exercises.check("01-5", highest_rate)
 #
 # ### Without a check
 #
-# - Let `line_slopes` compute `de = 2.0 * error / n`. Are the losses still equal to the record? At
-#   which step do they part, and why?
+# - Let `line_slopes` compute `de = 2.0 * error * g`. Are the losses still equal to the record? And with `error / (1.0 / g) * 2.0`?
+#   At which step do they part, and why?
 # - Write `dot` with Python's `sum`, and run `forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
 #   (Since 3.12 `sum` corrects its own rounding.)
 # - Copy `reference.linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?

@@ -121,12 +121,14 @@ notes
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
+import copy
 import copyreg
 import functools
 import itertools
 import operator
 import reprlib
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -247,7 +249,7 @@ class Run:
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
         try:
-            if plan.plain:  # no numbers among its arguments
+            if not plan.numbers:
                 plan.run(y.data, *[x.data for x in inputs])
             else:
                 plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
@@ -418,7 +420,7 @@ class Variable(Operators):
         _check_live("Variable", [tensor])
         self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
         self.held, self.home = renamed(tensor), None
-        self.born = next(BIRTHS)
+        self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
     shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
@@ -436,14 +438,18 @@ class Variable(Operators):
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        if self.home is None:
-            self.held = renamed(tensor)
-        else:
-            self.home.replace(renamed(tensor))
+        with self.turn:
+            if self.home is None:
+                self.held = renamed(tensor)
+            else:
+                self.home.replace(renamed(tensor))
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
-        return self.held if self.home is None else self.home.newest()
+        if self.home is None:
+            return self.held
+        with self.turn:
+            return self.home.newest()
 
 
 # %% tags=["hide-input"]
@@ -1147,6 +1153,10 @@ class Module(Extended):
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
 
+    def __copy__(self):
+        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
+        return copy.deepcopy(self)
+
     def get_weights(self):
         """The values of all variables, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
@@ -1527,11 +1537,15 @@ class Replay:
     """A graph that runs op by op: what eager does, without the Python of the function around it."""
 
     def __init__(self, graph):
-        self.graph, self.why = graph, ""  # why: what kept it from being a program
+        self.graph, self.why, self.lock = graph, "", threading.Lock()  # why: what kept it from being a program
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
+        with self.lock if self.graph.updates else nullcontext():  # what one thread reads, none changes meanwhile
+            return self.step(args)
+
+    def step(self, args):
         values = {}
         for node in self.graph.nodes:
             if not node.inputs:
@@ -1718,7 +1732,6 @@ def form_of(op):
 """A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
 import ctypes
-from contextlib import nullcontext
 
 from levels.hardware import REAL, Assembler
 
@@ -1819,8 +1832,9 @@ class _RowLoop:
             for node in sums:
                 for total, term in _terms(node, [here[x] for x in node.inputs], totals[node]):
                     total += term
-            for node in ends:
-                self.store(here[node], self.outs[self.graph.outputs.index(node)], r)
+            for node, out in zip(self.graph.outputs, self.outs):
+                if node in ends:
+                    self.store(here[node], out, r)
         return {node: self.ended(node, totals[node]) for node in sums}
 
 
@@ -1968,17 +1982,18 @@ class Home:
 def home_of(variable):
     """The address at which programs find a variable: its home, with the newest numbers in it."""
     home = variable.home
-    if home is None:
-        home = variable.home = Home(variable)
-    if home.at_home != home.writing:
-        home.settle()
+    if home is None or home.at_home != home.writing:
+        with variable.turn:
+            home = variable.home = variable.home or Home(variable)
+            home.settle()
     return home.address
 
 
 def written_at_home(variable):
     """A program has written new numbers: whoever reads the variable next copies them."""
-    home = variable.home
-    home.at_home = home.writing = home.writing + 1
+    with variable.turn:
+        home = variable.home
+        home.at_home = home.writing = home.writing + 1
 
 
 # %% tags=["hide-input"]

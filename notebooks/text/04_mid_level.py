@@ -126,8 +126,8 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. Three outputs ask for
-# more. Here is the first: two units, one step down a loss that wants different things of them.
+# That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. But see what becomes of
+# two units side by side, and one on top of them, after two steps down a loss:
 
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
@@ -279,7 +279,7 @@ class Part(Made, Module):
             raise ValueError(f"{self.name}: built for {self.width} inputs, got {x.spec}")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this part."""
+        """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(self.dtype or "float32"), trainable=trainable)
@@ -583,11 +583,7 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "binary_crossentropy": BinaryCrossentropy,
-}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
 
 # %%
 wrong = Variable(np.array([[0.0]]))
@@ -599,7 +595,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (13 min)
+# ## What to do about it: optimizers (14 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -635,7 +631,10 @@ for _ in range(3):
 
 # %% [markdown]
 # Each step takes a fifth of w away, and w² falls. Now all variables of a model at once: the line of notebooks 1 to 3, 400 points,
-# ten in each step.
+# ten in each step. Which ten, a table of row numbers says, a line of it for each step:
+
+# %%
+print(line.batches.shape, "the first step takes rows", *line.batches[0])
 
 # %%
 from levels.low_level import function
@@ -672,7 +671,7 @@ class _Rated(Made, Module):
     """Has a learning rate."""
 
     def __init__(self, learning_rate=0.01):
-        self.owners = self.rate = None  # owners: the ids of the variables it was built for
+        self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate
 
     @property
@@ -691,7 +690,7 @@ class _Rated(Made, Module):
 
     def check_owners(self, variables):
         """Raise ValueError where these are not the variables it was built for."""
-        if self.owners != [*map(id, variables)]:
+        if [*map(id, self.owners)] != [*map(id, variables)]:
             kind = type(self).__name__
             raise ValueError(f"{kind}: built for other variables, or another order; make a new one")
 
@@ -710,7 +709,7 @@ class Optimizer(_Rated):
 
     def build(self, variables):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
-        dtype, self.owners = variables[0].dtype, [*map(id, variables)]
+        dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         if not callable(self.rate):
             self.rate = Variable(np.array(self.rate, dtype), trainable=False)
@@ -994,18 +993,13 @@ print(batched(np.arange(6), 3).tolist(), batched(np.arange(7), 3))
 
 # %% tags=["hide-input"]
 #| export data
-def _further(name):
-    """A method of `levels_more`, such as `map`. Raises AttributeError where there is none of that name."""
-    if name.startswith("_") or more("method", f"Dataset.{name}") is None:
-        raise AttributeError(f"Dataset has no attribute {name!r}")
-    return getattr(WIDER[Dataset], name)
-
-
 class _Plugged(type):
     """The type of a class that looks up what it lacks, such as `Dataset.from_csv`."""
 
     def __getattr__(cls, name):
-        return _further(name)
+        if name.startswith("_") or more("method", f"Dataset.{name}") is None:
+            raise AttributeError(f"Dataset has no attribute {name!r}")
+        return getattr(WIDER[Dataset], name)
 
 
 # %%
@@ -1025,7 +1019,7 @@ class _Rows(metaclass=_Plugged):
         self.stages = [*before, self]  # the way from the source to here
 
     def __getattr__(self, name):
-        return functools.partial(_further(name), self)
+        return functools.partial(_Plugged.__getattr__(Dataset, name), self)  # such as `map`
 
     def __len__(self):
         return self.length
@@ -1092,10 +1086,6 @@ class Dataset(_Rows):
             raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
         return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
 
-    def then(self, stage, make, length, batches=False):
-        """One stage more."""
-        return type(self)(stage, make, length, self.arrays, self.batches or batches, self.stages)
-
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, another one in each pass; a seed repeats them, pass by pass."""
         n = at_least(1, "shuffle: buffer_size", buffer_size)
@@ -1110,17 +1100,17 @@ class Dataset(_Rows):
             order = np.random.RandomState(np.random.PCG64([seed, number])).permutation(len(rows))
             return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
 
-        return self.then(f"shuffle({n})", make, len(self))
+        return type(self)(f"shuffle({n})", make, len(self), self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size, drop_remainder=False):
-        """So many rows at a time. The last batch may be shorter, or is dropped."""
+        """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
         n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
         if self.batches:
             return wider(Dataset, "these are batches already").batch(self, n, drop)
         if drop and len(self) < n:
             raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
         length = len(self) // n if drop else -(-len(self) // n)
-        return self.then(f"batch({n})", lambda: batched(self.make(), n, drop), length, True)
+        return type(self)(f"batch({n})", lambda: batched(self.make(), n, drop), length, self.arrays, True, self.stages)
 
 
 # %% [markdown]
@@ -1366,7 +1356,7 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Ten lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
+# Nine lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
 #
 # One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
 # are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.

@@ -1,9 +1,8 @@
 """The blanks of notebook 01."""
 
 
-def line_slopes(error, row, n):
-    """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
-    g = 1.0 / n
+def line_slopes(error, row, g):
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
     de = g * error + g * error
     return [value * de for value in row], de
 

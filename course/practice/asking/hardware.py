@@ -79,12 +79,14 @@ def number_of(value):
 @cases("01-line_slopes")
 def line_slopes(mine, draw):
     """On floats, and on registers."""
-    drawn = [(float(draw.normal()), draw.normal(size=k).tolist(), n) for k, n in ((1, 3), (2, 7), (3, 10), (2, 49))]
-    for error, row, n in [(2.0, [3.0, 5.0], 10), *drawn]:
-        said, (dw, de) = mine.on(error=error, row=row, n=n)
+    drawn = [
+        (float(draw.normal()), draw.normal(size=k).tolist(), 1.0 / n) for k, n in ((1, 3), (2, 7), (3, 10), (2, 49))
+    ]
+    for error, row, g in [(2.0, [1.0, 5.0], 0.1), *drawn]:
+        said, (dw, de) = mine.on(error=error, row=row, g=g)
         yield said, {"de": de, "dw": list(dw)}
-    error, row, n = (Register(0.3), [Register(0.7), Register(-1.1)], Register(7.0))
-    said, (dw, de) = mine.on("on registers", error, row, n)
+    error, row, g = (Register(0.3), [Register(0.7), Register(-1.1)], Register(0.7))
+    said, (dw, de) = mine.on("on registers", error, row, g)
     yield said, {"de": number_of(de), "dw": list(map(number_of, dw))}
 
 
