@@ -42,11 +42,12 @@ class Plan:
     The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "launches", "stale")
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "stale")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower = spec, nbytes, lower
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
+        self.plain = not numbers  # it takes nothing but arrays
         self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
 
     def ready(self):

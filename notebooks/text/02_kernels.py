@@ -324,11 +324,12 @@ class Plan:
     The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "launches", "stale")
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "stale")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower = spec, nbytes, lower
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
+        self.plain = not numbers  # it takes nothing but arrays
         self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
 
     def ready(self):
@@ -876,7 +877,7 @@ def clip_grad(dy, x, low, high):
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# ## Many numbers become one (5 min)
+# ## Many numbers become one (7 min)
 #
 # A sum is not elementwise: many numbers become one. We write how *one* more number is taken in, `combine`, and it is put into a
 # loop. Along a row the sum starts at 0.0 and runs upwards, as the record says. **Yours**: the loop.
@@ -1012,7 +1013,7 @@ checks.predict(
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (8 min)
+# ## The product, and the order of its loops (10 min)
 #
 # The workhorse of deep learning is the matrix product. Its planner, folded, refuses inner sizes that differ; a transposed operand is
 # only read in another order.
