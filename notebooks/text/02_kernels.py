@@ -600,7 +600,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (16 min)
+# ## One scalar function, one loop (17 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -877,7 +877,7 @@ def clip_grad(dy, x, low, high):
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# ## Many numbers become one (7 min)
+# ## Many numbers become one (5 min)
 #
 # A sum is not elementwise: many numbers become one. We write how *one* more number is taken in, `combine`, and it is put into a
 # loop. Along a row the sum starts at 0.0 and runs upwards, as the record says. **Yours**: the loop.

@@ -77,6 +77,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 #| export layers
 """A part owns its variables: layers."""
 
+
 # %%
 #| export layers blank affine
 def affine(x, kernel, bias):
@@ -397,7 +398,7 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (15 min)
+# ## What is wrong: losses (14 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -405,6 +406,7 @@ twice
 # %%
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
+
 
 # %%
 #| export losses blank squared_error
@@ -595,7 +597,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (14 min)
+# ## What to do about it: optimizers (16 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -603,6 +605,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # %%
 #| export optimizers
 """Optimizers: how a variable changes, given its gradient."""
+
 
 # %%
 #| export optimizers blank descend
