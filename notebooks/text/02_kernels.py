@@ -599,7 +599,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (16 min)
+# ## One scalar function, one loop (17 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -1012,7 +1012,7 @@ checks.predict(
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (8 min)
+# ## The product, and the order of its loops (10 min)
 #
 # The workhorse of deep learning is the matrix product. Its planner, folded, refuses inner sizes that differ; a transposed operand is
 # only read in another order.

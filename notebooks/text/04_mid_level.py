@@ -397,7 +397,7 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (15 min)
+# ## What is wrong: losses (14 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -595,7 +595,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (14 min)
+# ## What to do about it: optimizers (16 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
