@@ -141,6 +141,7 @@ class Reader:
         files = sorted(folder.glob("*.py"))  # a front may hand on what stands in any of them
         if path and folder / f"{path[0]}.py" in files:
             files = [folder / f"{path.pop(0)}.py"]
+        files += sorted((self.root / "levels_more").glob("*.py"))  # which adds names to the fronts of `levels`
         for file in files:
             if lines := lines_of(file.read_text(encoding="utf-8"), path):
                 return length(lines)
