@@ -13,7 +13,7 @@ CONTENTS = {
         "layers": "softmax tanh",
     },
     "back end": {
-        "fused": "all",
+        "fused_replay": "all",
     },
     "class": {
         "functional": "Model",

@@ -20,7 +20,7 @@ from course import tasks
 from course.build import ROOT, environment
 from levels import low_level
 from levels.hardware import machine, pool
-from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, TRIALS, scalar, use
+from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, scalar, use
 from levels.low_level import (
     BACK_ENDS,
     DOOR,
@@ -53,12 +53,14 @@ from levels.low_level import (
 )
 from levels_more import fused_parts
 from levels_more.fused import FusedProgram
+from levels_more.fused_replay import FusedReplay
 
 # What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
 CHOICES = {
     "": list(BACK_ENDS),
     "RowProgram": [(RowProgram, lambda graph: 0)],
     "FusedProgram": [(FusedProgram, lambda graph: 0)],
+    "FusedReplay": [(FusedReplay, lambda graph: 0)],
     "Replay": [],
 }
 
@@ -68,7 +70,7 @@ def choose(monkeypatch, name):
     monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", CHOICES[name])
 
 
-@pytest.fixture(params=[name for name in CHOICES if name])
+@pytest.fixture(params=["RowProgram", "FusedProgram", "Replay"])
 def back_end(request, monkeypatch):
     choose(monkeypatch, request.param)
     return request.param
@@ -1416,6 +1418,32 @@ def test_random_numbers_differ_from_step_to_step():
         assert len({*sums}) == 5
         ends.append((sums, [n.numpy().tolist() for _, n in results], state.numpy().tolist(), w.numpy().tolist()))
     assert ends[0] == ends[1] and ends[0][2] == [7, 30]
+
+
+def test_loops_between_kernels_are_fused():
+    """Dropout: random numbers have no program, but all ops around them share loops. Results are new in each step."""
+    ends = []
+    for decorate in (lambda step: step, function):
+        draw, state = np.random.default_rng(4), Variable(np.array([7, 0]))
+        w, v = Variable(draw.standard_normal((2, 8))), Variable(draw.standard_normal((8, 1)))
+
+        @decorate
+        def step(x, y, w=w, v=v, state=state):
+            noise = apply("random_uniform", state, shape=(x.shape[0], 8), dtype=np.dtype("f8"))
+            state.assign(state + constant([0, 24]))
+            with GradientTape() as tape:
+                hidden = where(noise < 0.5, relu(x @ w) * 2.0, 0.0)
+                error = tanh(hidden @ v) - y
+                loss = reduce_mean(error * error)
+            for variable, change in zip((w, v), tape.gradient(loss, [w, v]), strict=True):
+                variable.assign(variable - 0.1 * change)
+            return loss, error
+
+        results = [step(constant(X), constant(Y)) for _ in range(4)]
+        assert len({id(error.data) for _, error in results}) == 4
+        numbers = [[float(loss), error.numpy().tolist()] for loss, error in results]
+        ends.append((numbers, w.numpy().tolist(), v.numpy().tolist(), state.numpy().tolist()))
+    assert ends[0] == ends[1] and kinds(step) == {"FusedReplay"}
 
 
 def test_compiled_tasks_need_no_numba():
