@@ -50,7 +50,7 @@ def backward(loss):
     variables = [v for x, v in tape.variables.items() if x in used and v.trainable and v.dtype.kind == "f"]
     if not variables:
         raise ValueError("backward: the loss was made from no variable while the tape was open")
-    for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+    for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
         variable.grad = gradient if variable.grad is None else variable.grad + gradient
 
 

@@ -1826,7 +1826,7 @@ class _RowLoop:
         a, totals = self.a, {node: each(lambda _: self.a.sum(), np.zeros(node.spec.shape)) for node in sums}
         with a.loop("batch" if self.over else "rows", a.lanes) as r:
             row, here = a.load(self.batches, step, r) if self.over else r, dict(known)
-            for node in needed_by(self.graph.nodes, [*ends, *(x for node in sums for x in node.inputs)]):
+            for node in needed_by(self.graph.nodes, [*ends, *(x for total in sums for x in total.inputs)]):
                 if node in self.split.rows:
                     here[node] = self.value(node, here, 1, row)
             for node in sums:
