@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from levels.hardware import Assembler, exp, host_lanes, log, pool
-from levels.kernels import compile_cpu, elementwise, launch
+from levels.hardware import scaled as scaled_
+from levels.kernels import STANDS, compile_cpu, elementwise, launch
+from levels_more import intrinsics
 
 CPU = pool()["cpu:0"]
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 5e-324, -5e-324, 1e-310, 2.0**-1022, 1.3e308]
@@ -59,10 +61,11 @@ def test_the_same_bits_in_any_number_of_lanes(function):
     assert all(same(in_program(function, x, 1), in_program(function, x, lanes)).all() for lanes in (4, 8))
 
 
-@pytest.mark.parametrize("lanes", sorted({8, host_lanes()}))
-def test_scaling_rounds_once_with_and_without_an_instruction_for_it(monkeypatch, lanes):
-    monkeypatch.setattr(elementwise, "host_lanes", lambda: lanes)
-    scaled = compile_cpu(elementwise.scaled_bits(np.dtype("f4")), np.dtype("f4"))
+@pytest.mark.parametrize("way", ["in steps", *["at once"] * (host_lanes() == 16)])
+def test_scaling_rounds_once_with_and_without_an_instruction_for_it(way):
+    stands = STANDS[scaled_] if way == "at once" else elementwise._scaled_bits
+    assert way == "in steps" or stands is intrinsics.scaled_at_once
+    scaled = compile_cpu(stands(np.dtype("f4")), np.dtype("f4"))
     rng = np.random.default_rng(2)
     for x, n in zip(rng.uniform(0.7, 1.42, 5000).astype("f4"), rng.integers(-151, 130, 5000).astype("f4"), strict=True):
         with np.errstate(all="ignore"):

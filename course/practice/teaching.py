@@ -44,6 +44,7 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
             "Nothing that nobody needs",
             "Replay",
             "The program by rows",
+            "`function`",
         ),
     ),
     ("Pause", 15),
@@ -59,7 +60,7 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
     ),
     ("Pause", 15),
     ("05_high_level", ("A surprise to begin with", "A model", "A callback", "The same in two frameworks")),
-    ("Questions, and the cards of all machines side by side", 25),
+    ("Questions, and the cards of all machines side by side", 20),
 ]
 
 

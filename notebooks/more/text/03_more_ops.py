@@ -198,6 +198,8 @@ print("without a gradient:", *sorted(op for op, rules in VJPS.items() if type(ru
 # number to ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("03-2")
 
 

@@ -176,6 +176,8 @@ for _ in range(2):
 # (About 4 lines. Hint: `y[k]` is an op as well. Who has to hear of it? And how often will the tape be read?)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("03-3")
 
 
@@ -193,6 +195,8 @@ exercises.check("03-3", jacobian)
 # loss by 0.64:
 
 # %%
+from course.practice import exercises
+
 exercises.begin("03-6")
 
 w = Variable(np.array(1.0))
@@ -219,6 +223,8 @@ for _ in range(20):
 # (About 8 lines. Each loss is a function without arguments, to be called while a tape is open.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("03-6")
 
 
