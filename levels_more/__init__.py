@@ -185,6 +185,7 @@ CONTENTS = {
         ),
     },
 }
+WORDS = "activation", "initializer", "loss", "optimizer"  # tables whose rows are words that a reader writes
 
 
 @functools.cache
@@ -194,6 +195,12 @@ def _modules(what):
 
 
 def enter(what, name):
-    """The module that has entered the row `name` in the table `what`, or that adds this name to a front; else None."""
-    module = _modules(what).get(name)
-    return module and importlib.import_module(f"levels_more.{module}")
+    """The module that has entered the row `name` in the table `what`, or that adds this name to a front; else None.
+
+    A misspelt word fetches all rows of its table: the core then says which of them is the nearest.
+    """
+    rows = _modules(what)
+    if name not in rows and what in WORDS:
+        for module in {*rows.values()}:
+            importlib.import_module(f"levels_more.{module}")
+    return importlib.import_module(f"levels_more.{rows[name]}") if name in rows else None

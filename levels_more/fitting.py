@@ -1,18 +1,17 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
-import functools
 import math
 import signal
 import threading
 import time
 from contextlib import contextmanager
-from types import FunctionType, MethodType
 
 import numpy as np
 
 from levels.high_level import Callback, epoch_loss, loops
-from levels.low_level import Module, Operators, Variable, constant, function
-from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, Dataset, Layer, Loss, Made, known
+from levels.low_level import Operators, constant, function
+from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, Dataset, Layer, Loss, known
+from levels_more.reading import seen
 
 PIECE = 0.05  # seconds
 
@@ -194,44 +193,6 @@ def progress(data, epochs, verbose):
     from tqdm.auto import tqdm  # here, because it takes its time to load
 
     return tqdm(total=epochs * len(data) if data.in_memory else None, unit=" steps", disable=not verbose)
-
-
-# Steps that stay compiled.
-
-# attributes that change while what a trace reads does not
-PASSING = {"again", "input_specs", "output_shape", "history", "stop_training", "predictor"}
-PASSING |= {"programs", "read", "pace", "watch"}
-
-
-def seen(value, above=()):
-    """What a trace may read of a part, to be compared with `==` later. What runs Python of the reader equals nothing.
-
-    Numbers and texts count by what they say, variables by who they are and whether they are trained, functions and
-    classes of `levels` by who they are. Parts are looked into.
-    """
-    if isinstance(value, Variable):
-        return id(value), value.trainable
-    if id(value) in above:
-        return "a part around this one"
-    above = (*above, id(value))
-    if value is None or isinstance(value, (bool, int, float, str, np.generic, np.dtype)):
-        return type(value), repr(value)
-    if isinstance(value, (list, tuple)):
-        return type(value), [seen(part, above) for part in value]
-    if isinstance(value, dict):
-        return [(name, seen(part, above)) for name, part in value.items()]
-    if isinstance(value, MethodType):
-        return seen(value.__self__, above), seen(value.__func__, above)
-    if isinstance(value, functools.partial):
-        return [seen(part, above) for part in (value.func, value.args, value.keywords)]
-    if isinstance(value, (Module, Made)) and of_levels(type(value)):
-        return type(value), [(name, seen(x, above)) for name, x in vars(value).items() if name not in PASSING]
-    return value if isinstance(value, (FunctionType, type)) and of_levels(value) else object()
-
-
-def of_levels(value):
-    """Whether a class or a function stands in a room of ours, which nobody changes while it runs."""
-    return value.__module__.partition(".")[0] in ("levels", "levels_more")
 
 
 # Methods of a model: arrays in, several of them too.

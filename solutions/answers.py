@@ -100,6 +100,133 @@ return slopes
             "[select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]": "yours None (is there a `return`",
         },
     ),
+    "02-planned": Answers(
+        right=[
+            """
+key = _key_of(op, reads, attrs)
+if key not in PLANS or PLANS[key].stale():
+    PLANS[key] = plan(op, reads, attrs)
+return PLANS[key]
+""",
+            """
+key = _key_of(op, reads, attrs)
+found = PLANS.get(key)
+if found is not None and not found.stale():
+    return found
+found = plan(op, reads, attrs)
+PLANS[key] = found
+return found
+""",
+        ],
+        wrong={
+            "return plan(op, reads, attrs)": 'two launches of "add" on one Spec: plans made 1, yours 2',
+            """
+key = _key_of(op, reads, attrs)
+if key not in PLANS:
+    PLANS[key] = plan(op, reads, attrs)
+return PLANS[key]
+""": "after a function was defined again: plans made 2, yours 1",
+            """
+key = _key_of(op, reads, attrs)
+found = PLANS.get(key)
+if found is None or found.stale():
+    found = plan(op, reads, attrs)
+return found
+""": "plans made 1, yours 2",
+            "return PLANS[_key_of(op, reads, attrs)]": "raises KeyError",
+            """
+if op not in PLANS or PLANS[op].stale():
+    PLANS[op] = plan(op, reads, attrs)
+return PLANS[op]
+""": "two Specs: plans made 2, yours 1",
+            """
+key = _key_of(op, reads, attrs)
+if key not in PLANS or not PLANS[key].stale():
+    PLANS[key] = plan(op, reads, attrs)
+return PLANS[key]
+""": "plans made 1, yours 2",
+        },
+    ),
+    "02-relu_grad": Answers(
+        right=["return select(y <= 0.0, 0.0 * 1.0, dy)", "cut = y <= 0.0\nreturn select(cut, 0.0, dy)"],
+        other_bits=["return select(y <= 0.0, -0.0, dy)"],
+        wrong={
+            "return dy": "dy = 3, y = 0: 0, yours 3",
+            "return select(y < 0.0, 0.0, dy)": "dy = 3, y = 0: 0, yours 3",
+            "return select(y <= 0.0, dy, 0.0)": "dy = 3, y = 0: 0, yours 3",
+            "return select(dy <= 0.0, 0.0, dy)": "dy = 3, y = 0: 0, yours 3",
+            "return select(y > 0.0, dy, 0.0)": "dy = 3, y = nan: 3, yours 0",
+            "return select(y <= 0.0, 0.0, 1.0)": "dy = 3, y = 2: 3, yours 1",
+            "return 0.0 if y <= 0.0 else dy": "in a program, which knows no numbers yet raises TypeError",
+            "return dy * select(y <= 0.0, 0.0, 1.0)": "dy = nan, y = 0: 0, yours nan",
+        },
+    ),
+    "02-matmul_ikj": Answers(
+        right=[
+            """
+for i in range(out.shape[0]):
+    for j in range(out.shape[1]):
+        total = 0.0
+        for k in range(x.shape[1]):
+            total += x[i, k] * w[k, j]
+        out[i, j] = total
+""",
+            """
+for i in range(out.shape[0]):
+    for j in range(out.shape[1]):
+        out[i, j] = 0.0
+    for k in range(x.shape[1]):
+        for j in range(out.shape[1]):
+            out[i, j] = out[i, j] + x[i, k] * w[k, j]
+""",
+        ],
+        other_bits=[
+            """
+out[:] = 0.0
+for i in range(out.shape[0]):
+    for k in range(x.shape[1] - 1, -1, -1):
+        for j in range(out.shape[1]):
+            out[i, j] += x[i, k] * w[k, j]
+"""
+        ],
+        wrong={
+            """
+for i in range(out.shape[0]):
+    for k in range(x.shape[1]):
+        for j in range(out.shape[1]):
+            out[i, j] += x[i, k] * w[k, j]
+""": "and out holds a 4: at [0, 0]: 11, yours 15",
+            """
+out[:] = 0.0
+for i in range(out.shape[0]):
+    for k in range(x.shape[1]):
+        for j in range(out.shape[1]):
+            out[i, j] = x[i, k] * w[k, j]
+""": "11, yours 8",
+            """
+out[:] = 0.0
+for i in range(out.shape[0]):
+    for k in range(out.shape[1]):
+        for j in range(out.shape[1]):
+            out[i, j] += x[i, k] * w[k, j]
+""": "11, yours 3",
+            """
+out[:] = 0.0
+for i in range(out.shape[0]):
+    for k in range(x.shape[1]):
+        for j in range(out.shape[1]):
+            out[i, j] += x[i, k] * w[j, k]
+""": "raises IndexError",
+            "out = x @ w": "11, yours 4",
+            """
+out[:] = 0.0
+for i in range(out.shape[0]):
+    for k in range(x.shape[1]):
+        for j in range(out.shape[1]):
+            out[i, j] += x[i, k] + w[k, j]
+""": "11, yours 10",
+        },
+    ),
     "03-unbroadcast": Answers(
         right=[
             """
@@ -226,6 +353,172 @@ for node in reversed(nodes):
 return needed
 """: "expected a list of nodes",
             "return [node for node in nodes if node.inputs or node in wanted]": "yours",
+        },
+    ),
+    "04-affine": Answers(
+        right=["return bias + x @ kernel", "product = x.__matmul__(kernel)\nreturn product + bias"],
+        wrong={
+            "return x @ kernel": "at [0, 0]: 3.5, yours 3",
+            "return x * kernel + bias": "raises",
+            "return kernel @ x + bias": "raises",
+            "return x @ (kernel + bias)": "3.5, yours 4.5",
+            "return x @ kernel - bias": "3.5, yours 2.5",
+            "return x @ kernel + bias[0, 0]": "at [0, 1]",
+        },
+    ),
+    "04-squared_error": Answers(
+        right=["error = y_true - y_pred\nreturn error * error", "return (y_pred - y_true) * (y_pred - y_true)"],
+        other_bits=["return y_pred * y_pred - 2.0 * y_pred * y_true + y_true * y_true"],
+        wrong={
+            "return y_pred - y_true": "truth [1, 2], guess [1.5, 4]: at [0]: 0.25, yours 0.5",
+            "error = y_pred - y_true\nreturn (error * error) / 2.0": "0.25, yours 0.125",
+            "return y_pred * y_pred - y_true * y_true": "0.25, yours 1.25",
+            "error = y_pred + y_true\nreturn error * error": "0.25, yours 6.25",
+            "error = y_pred - y_true\nreturn (error * error).mean()": "yours",
+            "return abs(y_pred - y_true)": "0.25, yours 0.5",
+        },
+    ),
+    "04-cross_entropy": Answers(
+        right=[
+            "return -((1.0 - y_true) * log(1.0 - p) + y_true * log(p))",
+            "right, wrong = y_true * log(p), (1.0 - y_true) * log(1.0 - p)\nreturn -(right + wrong)",
+        ],
+        other_bits=["return 0.0 - y_true * log(p) / 3.0 * 3.0 - (1.0 - y_true) * log(1.0 - p)"],
+        wrong={
+            "return y_true * log(p) + (1.0 - y_true) * log(1.0 - p)": "truth 1, p = 0.9: at [0, 0]: 0.105361, yours -0.105361",
+            "return -(y_true * log(p))": "truth 0, p = 0.9",
+            "return -log(p)": "truth 0, p = 0.9",
+            "return -(y_true * log(1.0 - p) + (1.0 - y_true) * log(p))": "0.105361, yours 2.30259",
+            "return -(log(p) + log(1.0 - p))": "truth 1, p = 0.9",
+            "return -(y_true * p + (1.0 - y_true) * (1.0 - p))": "0.105361, yours -0.9",
+            "return -log(p) if float(y_true) else -log(1.0 - p)": "20 drawn rows raises",
+        },
+    ),
+    "04-descend": Answers(
+        right=["return w - dw * rate", "step = rate * dw\nreturn w - step"],
+        wrong={
+            "return w + rate * dw": "rate = 0.5, dw = 2, w = 1: 0, yours 2",
+            "return w - dw": "0, yours -1",
+            "return rate * dw": "0, yours 1",
+            "return w - rate": "0, yours 0.5",
+            "w = w - rate * dw": "yours None",
+            "return dw - rate * w": "0, yours 1.5",
+        },
+    ),
+    "05-epoch_loss": Answers(
+        right=[
+            "return float(np.dot(losses, rows) / sum(rows))",
+            "total = np.dot(losses, rows)\nreturn float(total) / float(sum(rows))",
+        ],
+        other_bits=["return sum(loss / sum(rows) * n for loss, n in zip(losses.tolist(), rows))"],
+        wrong={
+            "return float(np.mean(losses))": "losses [1, 4] over 30 and 10 rows: 1.75, yours 2.5",
+            "return float(np.dot(losses, rows))": "1.75, yours 70",
+            "return float(losses[-1])": "1.75, yours 4",
+            "return float(np.dot(losses, rows)) / len(rows)": "1.75, yours 35",
+            "return float(np.sum(losses)) / sum(rows)": "1.75, yours 0.125",
+            "return float(np.dot(losses, rows)) / max(rows)": "1.75, yours 2.33333",
+        },
+    ),
+    "05-run_epochs": Answers(
+        right=[
+            """
+for epoch in range(epochs):
+    tell("on_epoch_begin", epoch)
+    logs = one_pass()
+    tell("on_epoch_end", epoch, logs)
+    if ended(epoch, logs):
+        return
+""",
+            """
+epoch, going = 0, True
+while going and epoch < epochs:
+    tell("on_epoch_begin", epoch)
+    logs = one_pass()
+    tell("on_epoch_end", epoch, logs)
+    going = not ended(epoch, logs)
+    epoch += 1
+""",
+        ],
+        wrong={
+            """
+for epoch in range(epochs):
+    one_pass()
+""": "2 epochs: what is heard:",
+            """
+for epoch in range(1, epochs + 1):
+    tell("on_epoch_begin", epoch)
+    logs = one_pass()
+    tell("on_epoch_end", epoch, logs)
+    if ended(epoch, logs):
+        break
+""": "yours 'on_epoch_begin 1",
+            """
+for epoch in range(epochs):
+    tell("on_epoch_begin", epoch)
+    logs = one_pass()
+    tell("on_epoch_end", epoch, logs)
+""": "2 epochs: what is heard:",
+            """
+for epoch in range(epochs):
+    tell("on_epoch_begin", epoch)
+    logs = one_pass()
+    tell("on_epoch_end", epoch, logs)
+    ended(epoch, logs)
+""": "5 epochs, ended after epoch 1: what is heard:",
+            """
+for epoch in range(epochs):
+    tell("on_epoch_begin", epoch)
+    logs = one_pass()
+    if ended(epoch, logs):
+        break
+    tell("on_epoch_end", epoch, logs)
+""": "2 epochs: what is heard:",
+            """
+for epoch in range(epochs):
+    tell("on_epoch_begin", epoch)
+    tell("on_epoch_end", epoch, one_pass())
+    if ended(epoch, one_pass()):
+        break
+""": "2 epochs: what is heard:",
+        },
+    ),
+    "05-ended": Answers(
+        right=[
+            """
+if model.stop_training:
+    return model.stop_training
+if not math.isfinite(logs["loss"]):
+    raise FloatingPointError(f"the loss is {logs['loss']} after epoch {epoch}")
+return False
+""",
+            """
+loss = logs["loss"]
+lost = loss != loss or abs(loss) == math.inf
+if lost and not model.stop_training:
+    raise FloatingPointError("lost")
+return model.stop_training
+""",
+        ],
+        wrong={
+            "return model.stop_training": "stop_training False, a loss of inf: 'raises FloatingPointError', yours False",
+            "return False": "stop_training False, a loss of inf",
+            "return not math.isfinite(logs['loss'])": "stop_training False, a loss of inf: 'raises FloatingPointError', yours True",
+            """
+if not math.isfinite(logs["loss"]):
+    raise FloatingPointError("lost")
+return model.stop_training
+""": "stop_training True, a loss of inf: True, yours 'raises FloatingPointError'",
+            """
+if math.isnan(logs["loss"]) and not model.stop_training:
+    raise FloatingPointError("lost")
+return model.stop_training
+""": "stop_training False, a loss of inf",
+            """
+if not model.stop_training and not math.isfinite(logs["loss"]):
+    raise ValueError("lost")
+return model.stop_training
+""": "raises ValueError",
         },
     ),
 }

@@ -1,11 +1,13 @@
 """Levels 4 and 5: parts that own their variables, models that own their loop."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from course import tasks
+from course import build, tasks
 from levels.high_level import Callback, EarlyStopping, Input, Model, Sequential
 from levels.low_level import GradientTape, Variable, constant, maximum, reduce_max
 from levels.mid_level import (
@@ -396,3 +398,61 @@ def test_fit_takes_a_pipeline_and_asks_no_logits():
     net.compile("sgd", BinaryCrossentropy(from_logits=True))
     assert len(net.fit(Pipeline.from_tensor_slices((x, y)).batch(4), verbose=0).losses) == 2
     assert len(net.fit(x, y, 4, verbose=0).losses) == 2
+
+
+ALONE = """
+import numpy as np
+from levels.high_level import Callback, Sequential
+from levels.mid_level import Dense
+
+class EachStep(Callback):
+    def on_train_batch_end(self, step, logs): ...
+
+x, y = np.full((8, 3), 2.0), np.arange(8.0)[:, None] % 2
+
+def compiled(loss="mse", **options):
+    net = Sequential([Dense(1, kernel_initializer="glorot_uniform")])
+    net.compile("sgd", loss, **options)
+    net.build((None, 3), "f8")
+    net.set_weights([np.ones((3, 1)), np.ones((1, 1))])
+    return net
+
+for wrong in (
+    lambda: compiled("binary_crossentropy").fit(x, y),
+    lambda: compiled().fit(x, -y * np.nan),
+    lambda: compiled().fit(x, y, callbacks=[EachStep()]),
+    lambda: compiled().fit(x, y, validation_split=0.5),
+    lambda: compiled(metrics=["accuracy"]),
+    lambda: compiled("mae"),
+    lambda: compiled().save("net"),
+    lambda: Sequential([Dense]),
+):
+    try:
+        wrong()
+    except Exception as error:
+        print(type(error).__name__, str(error).splitlines()[0], len(str(error).splitlines()))
+    else:
+        print("nothing is said")
+"""
+
+
+def test_the_core_alone_refuses_what_it_cannot_do():
+    env = build.environment(build.ROOT) | {"LEVELS_CORE": "yes"}
+    done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    for line, words in zip(
+        told,
+        (
+            "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
+            "FloatingPointError fit: the loss is nan",
+            "NotImplementedError on_train_batch_end is told by levels_more",
+            "AttributeError there is no Model.parted",
+            "NotImplementedError compile: metrics are in levels_more",
+            "ValueError no loss is called 'mae'",
+            "AttributeError there is no Model.save",
+            "AttributeError there is no Model.begin",
+        ),
+        strict=True,
+    ):
+        assert line.startswith(words) and line.endswith(" 1"), line

@@ -16,13 +16,14 @@ from levels.low_level import (
     GradientTape,
     Module,
     Variable,
-    compiler,
     constant,
     eager,
     function,
+    functions,
     reduce_mean,
     reduce_sum,
 )
+from levels.low_level.row_program import RowProgram
 from levels.mid_level import (
     ACTIVATIONS,
     AUC,
@@ -63,16 +64,21 @@ from levels.mid_level import (
     known,
     metrics,
 )
+from levels_more.fused import FusedProgram
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-BACK_ENDS = {"Rows": compiler.BACK_ENDS, "Loops": [compiler.Loops], "Launches": []}  # what a graph may become
+BACK_ENDS = {  # what a graph may become, with a rank each
+    "any": [(RowProgram, lambda graph: 1), (FusedProgram, lambda graph: 2)],
+    "fused": [(FusedProgram, lambda graph: 1)],
+    "replay": [],
+}
 
 
 @pytest.fixture(params=BACK_ENDS)
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(compiler, "BACK_ENDS", BACK_ENDS[request.param])
+    monkeypatch.setattr(functions, "BACK_ENDS", BACK_ENDS[request.param])
     return request.param
 
 
@@ -301,7 +307,8 @@ BY_ROWS = {
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", BY_ROWS)
-def test_metrics_leave_a_step_by_rows_what_it_is(name, dtype):
+def test_metrics_leave_a_step_by_rows_what_it_is(name, dtype, monkeypatch):
+    monkeypatch.setattr(functions, "BACK_ENDS", BACK_ENDS["any"])
     dense, metric, adam = Dense(1, "sigmoid"), BY_ROWS[name](), Adam()
     x = np.random.default_rng(0).uniform(size=(20, 2)).astype(dtype)
     y = (x[:, :1] > 0.5).astype(dtype)
@@ -317,7 +324,7 @@ def test_metrics_leave_a_step_by_rows_what_it_is(name, dtype):
         return loss
 
     losses = step.over(x, y, np.arange(20).reshape(4, 5)).numpy()
-    assert {type(program) for program, _ in step.programs.values()} == {compiler.Rows}
+    assert {type(program) for program, _ in step.programs.values()} == {RowProgram}
     assert step.traces == 1
     assert {v.dtype for v in metric.state} == {np.dtype(dtype)}
     assert math.isfinite(metric.result())
@@ -491,7 +498,11 @@ def test_starting_weights_have_their_range_and_their_variance(name):
         (lambda: Dense(2, kernel_initializer="he_norm")(np.ones((1, 1))), ValueError, "did you mean 'he_normal'"),
         (lambda: known("loss", LOSSES, "msq"), ValueError, "no loss is called 'msq'; did you mean 'mse'"),
         (lambda: known("metric", METRICS, "acuracy"), ValueError, "did you mean 'accuracy'"),
-        (lambda: known("metric", METRICS, "qqqq"), ValueError, "there are mse, mean_squared_error, binary_crossentropy, mae"),
+        (
+            lambda: known("metric", METRICS, "qqqq"),
+            ValueError,
+            "there are mse, mean_squared_error, binary_crossentropy, mae",
+        ),
         (lambda: Dropout(1.0), ValueError, "rate is 1.0; expected a positive number below 1"),
         (lambda: Concatenate()([np.ones((2, 3)), np.ones((3, 3))]), ValueError, r"\(2, 3\) and \(3, 3\) do not join"),
         (lambda: SGD(-0.1), ValueError, "SGD: learning_rate is -0.1; expected a positive number"),

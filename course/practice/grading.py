@@ -401,7 +401,9 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 unknown = [f"{name}: which notebook is it?" for name in theirs if name not in names]
                 rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
-                    rows += grade(student, name, theirs.get(name), keys_of(root, name), options.seconds, root, options.folder)
+                    rows += grade(
+                        student, name, theirs.get(name), keys_of(root, name), options.seconds, root, options.folder
+                    )
                 writer.writerows(rows)
                 table.flush()
                 right = sum(row.state == "right" for row in rows)

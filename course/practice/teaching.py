@@ -17,15 +17,19 @@ HEADING = re.compile(r"^# ## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?$", 
 START = 9 * 60  # of the one day, in minutes
 AIR = 1.25  # what a section takes with its questions, for each minute of reading
 DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
-    ("01_hardware", ("Measure your machine", "exp and log, by hand")),
+    (
+        "01_hardware",
+        ("Buffers that know their end", "A net", "What a step costs", "The level below | here"),
+    ),
     ("Pause", 15),
     (
         "02_kernels",
         (
+            "A plan, made once",
+            "One scalar function, one loop",
             "Many numbers become one",
-            "Products and rows",
-            "A matrix product at the machine's peak",
-            "The same bits on any number of threads",
+            "The product, and the order of its loops",
+            "Rows by number",
         ),
     ),
     ("One exercise of notebook 01 or 02, each at their own", 30),
@@ -33,10 +37,13 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
     (
         "03_low_level",
         (
-            "A part that owns variables",
-            "An op of your own, on every level",
-            "Making it smaller",
-            "One program for the whole step",
+            "Numbers come in, variables stay",
+            "The chain rule, drawn",
+            "Ten rows",
+            "Every rule meets a nudge",
+            "Nothing that nobody needs",
+            "Replay",
+            "The program by rows",
         ),
     ),
     ("Pause", 15),
@@ -44,12 +51,14 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
         "04_mid_level",
         (
             "A surprise to begin with",
+            "The race",
             "Data that arrives in batches",
             "The surprise, explained",
+            "The same in TensorFlow and PyTorch",
         ),
     ),
     ("Pause", 15),
-    ("05_high_level", ("A callback",)),
+    ("05_high_level", ("A surprise to begin with", "A model", "A callback", "The same in two frameworks")),
     ("Questions, and the cards of all machines side by side", 25),
 ]
 

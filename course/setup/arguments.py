@@ -40,6 +40,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
         [
             argument("names", metavar="NOTEBOOK", nargs="*", help=NOTEBOOK + " (default: all)"),
             argument("--check", action="store_true", help="only compare; exit 1 naming file and cell"),
+            argument("--minutes", action="store_true", help="write the minutes that are counted beside the headings"),
         ],
     ),
     "run": ("run all notebooks from top to bottom, into a temporary folder", []),

@@ -55,9 +55,7 @@ class Buffer:
 
 
 LINE = 64  # bytes that move together between memory and caches, on most processors
-_GAP = (
-    8 * LINE
-)  # bytes left free behind an array: where two lie 2ᵏ bytes apart, a load may wait for a store to the other
+_GAP = 8 * LINE  # bytes left free behind an array: of two that lie 2ᵏ bytes apart, one may wait for the other
 PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
 
 

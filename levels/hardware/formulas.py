@@ -11,9 +11,8 @@ def dot(p, q):
     return total
 
 
-def line_slopes(error, row, n):
-    """What one row adds to the slopes of (Σ error·error) / n: a list for the weights, and one for the bias."""
-    g = 1.0 / n
+def line_slopes(error, row, g):
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
     de = g * error + g * error
     return [value * de for value in row], de
 

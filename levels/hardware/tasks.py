@@ -20,16 +20,17 @@ def dense(inputs, w, b):
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
 
-def _line_row(row, target, weights, sums, n):
+def _line_row(row, target, weights, sums, g):
     """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
     (w, b), (dw, db) = weights, sums
     (prediction,) = dense(row, w, b)  # forward
     error = prediction - target
     loss = error * error  # loss
-    slopes, de = line_slopes(error, row, n)  # backward
+    slopes, de = line_slopes(error, row, g)  # backward
     db[0][0] += de
     for k, slope in enumerate(slopes):
         dw[k][0] += slope
+
     return loss
 
 
@@ -61,13 +62,14 @@ def _train_program(name, dtype, shapes, row_step, lanes=None):
     arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
     batches = a.array("batches", "steps", "batch", rows_of="rows")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
+    g = 1.0 / n
     with a.loop("steps") as step:
         weights = _load_weights(a, arrays)  # model
         loss, sums = a.sum(), [_each_of(array, lambda k, j: a.sum()) for array in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
-            loss += row_step(row, a.load(y, i, 0), weights, sums, n)
+            loss += row_step(row, a.load(y, i, 0), weights, sums, g)
         a.store(loss.total() / n, losses, step)
         for array, w, dw in zip(arrays, weights, sums):  # update
             for k, j in np.ndindex(*array.shape):
@@ -212,12 +214,13 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
                 dw[k][j] += value * dj
 
 
-def _net_row(row, target, weights, sums, n):
+def _net_row(row, target, weights, sums, g):
     """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
     h1, h2, prediction = forward(row, *weights)  # forward
     c = clipped(prediction)
-    loss = 0.0 - (target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
-    backward(sums, row, target, h1, h2, prediction, c, weights, -1.0 / n)  # backward
+    loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
+    backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
+
     return loss
 
 

@@ -29,13 +29,11 @@ class History:
         return f"History of {len(self.losses):,} steps: {last}"
 
 
-# blank: epoch_loss
 def epoch_loss(losses, rows):
     """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
     return float(np.dot(losses, rows)) / sum(rows)
 
 
-# blank: run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
     """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
     for epoch in range(epochs):
@@ -46,7 +44,6 @@ def run_epochs(epochs, tell, one_pass, ended):
             break
 
 
-# blank: ended
 def ended(model, epoch, logs):
     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
     if not model.stop_training and not math.isfinite(logs["loss"]):
@@ -95,6 +92,8 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     history = model.history = History()
     training, model.stop_training = model.training, False
     train, test = function(model.train_step), function(model.test_step)  # each is traced once
+    if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
+        raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
 
     def tell(event, *args):
         for callback in callbacks:

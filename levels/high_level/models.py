@@ -8,7 +8,7 @@ import numpy as np
 
 from levels import more
 from levels.low_level import GradientTape, constant, function
-from levels.mid_level import Dataset, Layer, at_least
+from levels.mid_level import Dataset, Layer, Loss, at_least
 
 from .loops import Training, run_training
 
@@ -49,9 +49,12 @@ class Trainable(Layer):
 
 def _rows_of(model, x, y):
     """The rows of arrays x and y as a Dataset, y in the dtype of x. Both go to the device here, once."""
-    x = constant(x)
-    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
-    model.training.losses[0].check(y, y)
+    first, x = (np.asarray(x)[:32], np.asarray(y)[:32]), constant(x)
+    dtype, loss = x.dtype if x.dtype.kind == "f" else np.float32, model.training.losses[0]
+    y = constant(y, dtype)
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(first[1], dtype), model(first[0].astype(x.dtype)))
     return Dataset.from_tensor_slices((x, y))
 
 

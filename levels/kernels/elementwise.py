@@ -151,7 +151,6 @@ STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: l
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
-# blank: relu-grad
 def relu_grad(dy, y):
     """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
     return select(y <= 0.0, 0.0, dy)

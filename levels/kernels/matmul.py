@@ -22,7 +22,6 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     return make(op, (m, n), dtype, [x, w], lower, [(m, n), x.shape, w.shape])
 
 
-# blank: product
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
     out[:] = 0.0

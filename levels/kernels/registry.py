@@ -42,11 +42,12 @@ class Plan:
     The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "launches", "stale")
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "stale")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower = spec, nbytes, lower
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
+        self.plain = not numbers  # it takes nothing but arrays
         self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
 
     def ready(self):
@@ -167,7 +168,6 @@ def _key_of(op, reads, attrs):
     return key
 
 
-# blank: look-up
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
     key = _key_of(op, reads, attrs)

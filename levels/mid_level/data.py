@@ -21,18 +21,13 @@ def batched(rows, size, drop_remainder=False):
     return batches if drop_remainder or full == len(rows) else [*batches, rows[full:]]
 
 
-def _further(name):
-    """A method of `levels_more`, such as `map`. Raises AttributeError where there is none of that name."""
-    if name.startswith("_") or more("method", f"Dataset.{name}") is None:
-        raise AttributeError(f"Dataset has no attribute {name!r}")
-    return getattr(WIDER[Dataset], name)
-
-
 class _Plugged(type):
     """The type of a class that looks up what it lacks, such as `Dataset.from_csv`."""
 
     def __getattr__(cls, name):
-        return _further(name)
+        if name.startswith("_") or more("method", f"Dataset.{name}") is None:
+            raise AttributeError(f"Dataset has no attribute {name!r}")
+        return getattr(WIDER[Dataset], name)
 
 
 class _Rows(metaclass=_Plugged):
@@ -47,7 +42,7 @@ class _Rows(metaclass=_Plugged):
         self.stages = [*before, self]  # the way from the source to here
 
     def __getattr__(self, name):
-        return functools.partial(_further(name), self)
+        return functools.partial(_Plugged.__getattr__(Dataset, name), self)  # such as `map`
 
     def __len__(self):
         return self.length
@@ -98,10 +93,6 @@ class Dataset(_Rows):
             raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
         return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
 
-    def then(self, stage, make, length, batches=False):
-        """One stage more."""
-        return type(self)(stage, make, length, self.arrays, self.batches or batches, self.stages)
-
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, another one in each pass; a seed repeats them, pass by pass."""
         n = at_least(1, "shuffle: buffer_size", buffer_size)
@@ -116,17 +107,17 @@ class Dataset(_Rows):
             order = np.random.RandomState(np.random.PCG64([seed, number])).permutation(len(rows))
             return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
 
-        return self.then(f"shuffle({n})", make, len(self))
+        return type(self)(f"shuffle({n})", make, len(self), self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size, drop_remainder=False):
-        """So many rows at a time. The last batch may be shorter, or is dropped."""
+        """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
         n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
         if self.batches:
             return wider(Dataset, "these are batches already").batch(self, n, drop)
         if drop and len(self) < n:
             raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
         length = len(self) // n if drop else -(-len(self) // n)
-        return self.then(f"batch({n})", lambda: batched(self.make(), n, drop), length, True)
+        return type(self)(f"batch({n})", lambda: batched(self.make(), n, drop), length, self.arrays, True, self.stages)
 
 
 __getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -13,11 +13,9 @@ import numpy as np
 from levels import more, plugged
 from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
-# blank: affine
-
 
 def affine(x, kernel, bias):
-    """x[batch, inputs] @ kernel[inputs, units] + bias[1, units]"""
+    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
     return x @ kernel + bias
 
 
@@ -110,7 +108,7 @@ class Part(Made, Module):
             raise ValueError(f"{self.name}: built for {self.width} inputs, got {x.spec}")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this part."""
+        """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(self.dtype or "float32"), trainable=trainable)

@@ -7,8 +7,6 @@ from levels.low_level import Tensor, apply, as_tensor, clip, log, reduce_mean
 
 from .layers import Made, wider
 
-# blank: squared_error
-
 
 def squared_error(y_true, y_pred):
     """(y_pred - y_true)², number by number."""
@@ -72,9 +70,6 @@ class MeanSquaredError(Loss):
         return squared_error(y_true, y_pred)
 
 
-# blank: cross_entropy
-
-
 def cross_entropy(y_true, p):
     """-log of p where y_true is 1, -log of 1 - p where it is 0, number by number."""
     return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
@@ -89,11 +84,7 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "binary_crossentropy": BinaryCrossentropy,
-}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
 
 
 __getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -11,8 +11,6 @@ from levels.low_level import Module, Variable, exp, sqrt
 
 from .layers import Made, positive
 
-# blank: descend
-
 
 def descend(rate, dw, w):
     """Where w is after one step against its gradient dw."""

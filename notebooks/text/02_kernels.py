@@ -309,7 +309,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers this kernel would write three. What the right `out` is, and which program runs, depends on
 # the inputs' shapes and dtypes alone. So it can be settled once.
 #
-# ## A plan, made once (14 min)
+# ## A plan, made once (16 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program to run.
 # The Spec is known at once. The program is *lowered*, as compilers say, when the plan first runs. So whoever only wants to know
@@ -324,11 +324,12 @@ class Plan:
     The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "launches", "stale")
+    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "stale")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower = spec, nbytes, lower
         self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
+        self.plain = not numbers  # it takes nothing but arrays
         self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
 
     def ready(self):
@@ -497,20 +498,28 @@ def _key_of(op, reads, attrs):
 
 
 # %%
-#| export registry
-# blank: look-up
+#| export registry blank planned
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, unless it is stale."""
-    key = _key_of(op, reads, attrs)
-    found = PLANS.get(key)
-    if found is None or found.stale():
-        found = PLANS[key] = plan(op, reads, attrs)
-    return found
+    ...  # 5 lines, the first of them: key = _key_of(op, reads, attrs)
 
 
 # %% [markdown]
-# <!-- blank look-up: the stub is the docstring, `key = _key_of(op, reads, attrs)` and `...`. First failing case: two launches of
-# "add" on one Spec make 1 plan, yours 2. -->
+# <details><summary>Hint</summary><code>PLANS.get(key)</code> is None where there is no plan yet.</details>
+# <details><summary>Second hint</summary><code>found.stale()</code> says whether a plan is out of date; a new one is made by
+# <code>plan(op, reads, attrs)</code>, and kept.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def planned(op, reads, attrs):
+#     """The plan for this op on these buffers: the one made before, unless it is stale."""
+#     key = _key_of(op, reads, attrs)
+#     found = PLANS.get(key)
+#     if found is None or found.stale():
+#         found = PLANS[key] = plan(op, reads, attrs)
+#     return found
+# ```
+# </details>
 #
 # And `launch` again, with a plan. It knows what the result must be, so a wrong `out` is refused. An op that overwrites, such as
 # an update, reads its `out` as its first input.
@@ -591,7 +600,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (14 min)
+# ## One scalar function, one loop (16 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -823,15 +832,24 @@ STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
 # %%
-#| export elementwise
-# blank: relu-grad
+#| export elementwise blank relu_grad
 def relu_grad(dy, y):
     """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
-    return select(y <= 0.0, 0.0, dy)
+    ...  # 1 line
 
 
 # %% [markdown]
-# <!-- blank relu-grad: the stub is the docstring and `...`. First failing case: dy = 3, y = 0: slope 0.0, yours 3.0. -->
+# <details><summary>Hint</summary>Where relu gave 0, moving its input changes nothing.</details>
+# <details><summary>Second hint</summary><code>select(y &lt;= 0.0, …, …)</code>: a kernel for numbers has no arrays to
+# mask.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def relu_grad(dy, y):
+#     """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
+#     return select(y <= 0.0, 0.0, dy)
+# ```
+# </details>
 #
 # relu asks for `<= 0` and not for `> 0`, because NaN is neither: a row that is no number shows in the loss, and does not vanish
 # as a 0. Sigmoid makes a probability of any number; clip keeps it away from 0 and 1, where log would be infinite.
@@ -859,7 +877,7 @@ def clip_grad(dy, x, low, high):
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# ## Many numbers become one (5 min)
+# ## Many numbers become one (7 min)
 #
 # A sum is not elementwise: many numbers become one. We write how *one* more number is taken in, `combine`, and it is put into a
 # loop. Along a row the sum starts at 0.0 and runs upwards, as the record says. **Yours**: the loop.
@@ -995,7 +1013,7 @@ checks.predict(
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (8 min)
+# ## The product, and the order of its loops (10 min)
 #
 # The workhorse of deep learning is the matrix product. Its planner, folded, refuses inner sizes that differ; a transposed operand is
 # only read in another order.
@@ -1063,21 +1081,29 @@ widgets.explore(
 
 
 # %%
-#| export matmul
-# blank: product
+#| export matmul blank matmul_ikj
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
-    out[:] = 0.0
-    for i in range(out.shape[0]):
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] += x[i, k] * w[k, j]
+    ...  # 5 lines
 
 
 # %% [markdown]
-# <!-- blank product: the stub is the docstring and `...`. First failing case: [[1, 2]] @ [[3], [4]]: 11.0, yours 15.0 (`out` held a
-# 4 before). `matmul_ijk` is right, and has the record's bits. -->
-
+# <details><summary>Hint</summary>Three loops, i, k, j, and one line within. What does <code>out</code> hold when you
+# begin?</details>
+# <details><summary>Second hint</summary><code>out[:] = 0.0</code> first; then <code>out[i, j] += x[i, k] * w[k,
+# j]</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def matmul_ikj(out, x, w):
+#     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+#     out[:] = 0.0
+#     for i in range(out.shape[0]):
+#         for k in range(x.shape[1]):
+#             for j in range(out.shape[1]):
+#                 out[i, j] += x[i, k] * w[k, j]
+# ```
+# </details>
 
 # %%
 #| export matmul

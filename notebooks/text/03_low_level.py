@@ -57,7 +57,7 @@ f(2 + 1e-20j).imag / 1e-20
 # dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
-# ## The door (10 min)
+# ## The door (11 min)
 #
 # On level 2 we launched kernels by name and found a place for every result by hand. Let a type of our own do that. Python
 # hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function. (`None`: launch finds the place.)
@@ -319,7 +319,7 @@ class Passing(Run):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (7 min)
+# ## Numbers come in, variables stay (8 min)
 #
 # Four ways in are folded: `constant` makes a tensor of numbers, `as_tensor` and `as_tensors` of whatever stands in an
 # expression, and `_number` of a single Python number, which takes the dtype of the tensor beside it. They refuse in words
@@ -1595,7 +1595,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
 #
-# ## The program by rows (21 min)
+# ## The program by rows (22 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program

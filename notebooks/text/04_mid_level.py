@@ -65,7 +65,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
 # inside it; `x.spec` is all that is known of x without its numbers.
 #
-# ## A part owns its variables (19 min)
+# ## A part owns its variables (22 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -75,14 +75,26 @@ print(three > 15, three[three > 15], three[[2, 0]])
 
 # %%
 #| export layers
-# blank: affine
 """A part owns its variables: layers."""
 
-
+# %%
+#| export layers blank affine
 def affine(x, kernel, bias):
-    """x[batch, inputs] @ kernel[inputs, units] + bias[1, units]"""
-    return x @ kernel + bias
+    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Rows times columns: one operator of Python stands for the matrix product.</details>
+# <details><summary>Second hint</summary><code>x @ kernel</code>, and the bias last: it is repeated for each row.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def affine(x, kernel, bias):
+#     """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+#     return x @ kernel + bias
+# ```
+# </details>
 
 # %%
 two_rows, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
@@ -114,8 +126,8 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. Three outputs ask for
-# more. Here is the first: two units, one step down a loss that wants different things of them.
+# That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. But see what becomes of
+# two units side by side, and one on top of them, after two steps down a loss:
 
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
@@ -267,7 +279,7 @@ class Part(Made, Module):
             raise ValueError(f"{self.name}: built for {self.width} inputs, got {x.spec}")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this part."""
+        """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(self.dtype or "float32"), trainable=trainable)
@@ -385,22 +397,35 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (9 min)
+# ## What is wrong: losses (15 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
 
 # %%
 #| export losses
-# blank: squared_error
 """Losses: one number that says how wrong a prediction is."""
 
-
+# %%
+#| export losses blank squared_error
 def squared_error(y_true, y_pred):
     """(y_pred - y_true)², number by number."""
-    error = y_pred - y_true
-    return error * error
+    ...  # 1 to 2 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>First the difference, number by number.</details>
+# <details><summary>Second hint</summary>Times itself. (<code>error * error</code> is an op of level 3; a power is
+# not.)</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def squared_error(y_true, y_pred):
+#     """(y_pred - y_true)², number by number."""
+#     error = y_pred - y_true
+#     return error * error
+# ```
+# </details>
 
 # %%
 truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
@@ -502,15 +527,28 @@ except ValueError as error:
 # to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
 
 # %%
-#| export losses
-# blank: cross_entropy
-from levels.low_level import log
+from levels.low_level import log  # noqa: F401 (for the blank)
 
 
+# %%
+#| export losses blank cross_entropy
 def cross_entropy(y_true, p):
     """-log of p where y_true is 1, -log of 1 - p where it is 0, number by number."""
-    return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>y_true is 0 or 1: multiply by it, and one of two terms vanishes.</details>
+# <details><summary>Second hint</summary>The terms are log(p) and log(1 - p), each times the share of its answer; the whole is
+# negative.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def cross_entropy(y_true, p):
+#     """-log of p where y_true is 1, -log of 1 - p where it is 0, number by number."""
+#     return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+# ```
+# </details>
 
 # %%
 print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1]))).numpy().round(4))
@@ -545,11 +583,7 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "binary_crossentropy": BinaryCrossentropy,
-}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
 
 # %%
 wrong = Variable(np.array([[0.0]]))
@@ -561,21 +595,33 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (13 min)
+# ## What to do about it: optimizers (14 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
 
 # %%
 #| export optimizers
-# blank: descend
 """Optimizers: how a variable changes, given its gradient."""
 
-
+# %%
+#| export optimizers blank descend
 def descend(rate, dw, w):
     """Where w is after one step against its gradient dw."""
-    return w - rate * dw
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>As on level 1: against the slope.</details>
+# <details><summary>Second hint</summary><code>rate * dw</code> is how far.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def descend(rate, dw, w):
+#     """Where w is after one step against its gradient dw."""
+#     return w - rate * dw
+# ```
+# </details>
 
 # %%
 w = 1.0
@@ -585,7 +631,10 @@ for _ in range(3):
 
 # %% [markdown]
 # Each step takes a fifth of w away, and w² falls. Now all variables of a model at once: the line of notebooks 1 to 3, 400 points,
-# ten in each step.
+# ten in each step. Which ten, a table of row numbers says, a line of it for each step:
+
+# %%
+print(line.batches.shape, "the first step takes rows", *line.batches[0])
 
 # %%
 from levels.low_level import function
@@ -944,18 +993,13 @@ print(batched(np.arange(6), 3).tolist(), batched(np.arange(7), 3))
 
 # %% tags=["hide-input"]
 #| export data
-def _further(name):
-    """A method of `levels_more`, such as `map`. Raises AttributeError where there is none of that name."""
-    if name.startswith("_") or more("method", f"Dataset.{name}") is None:
-        raise AttributeError(f"Dataset has no attribute {name!r}")
-    return getattr(WIDER[Dataset], name)
-
-
 class _Plugged(type):
     """The type of a class that looks up what it lacks, such as `Dataset.from_csv`."""
 
     def __getattr__(cls, name):
-        return _further(name)
+        if name.startswith("_") or more("method", f"Dataset.{name}") is None:
+            raise AttributeError(f"Dataset has no attribute {name!r}")
+        return getattr(WIDER[Dataset], name)
 
 
 # %%
@@ -975,7 +1019,7 @@ class _Rows(metaclass=_Plugged):
         self.stages = [*before, self]  # the way from the source to here
 
     def __getattr__(self, name):
-        return functools.partial(_further(name), self)
+        return functools.partial(_Plugged.__getattr__(Dataset, name), self)  # such as `map`
 
     def __len__(self):
         return self.length
@@ -1042,10 +1086,6 @@ class Dataset(_Rows):
             raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
         return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
 
-    def then(self, stage, make, length, batches=False):
-        """One stage more."""
-        return type(self)(stage, make, length, self.arrays, self.batches or batches, self.stages)
-
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, another one in each pass; a seed repeats them, pass by pass."""
         n = at_least(1, "shuffle: buffer_size", buffer_size)
@@ -1060,17 +1100,17 @@ class Dataset(_Rows):
             order = np.random.RandomState(np.random.PCG64([seed, number])).permutation(len(rows))
             return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
 
-        return self.then(f"shuffle({n})", make, len(self))
+        return type(self)(f"shuffle({n})", make, len(self), self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size, drop_remainder=False):
-        """So many rows at a time. The last batch may be shorter, or is dropped."""
+        """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
         n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
         if self.batches:
             return wider(Dataset, "these are batches already").batch(self, n, drop)
         if drop and len(self) < n:
             raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
         length = len(self) // n if drop else -(-len(self) // n)
-        return self.then(f"batch({n})", lambda: batched(self.make(), n, drop), length, True)
+        return type(self)(f"batch({n})", lambda: batched(self.make(), n, drop), length, self.arrays, True, self.stages)
 
 
 # %% [markdown]
@@ -1316,7 +1356,7 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Ten lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
+# Nine lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
 #
 # One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
 # are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.

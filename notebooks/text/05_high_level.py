@@ -99,7 +99,7 @@ print(f"fit                last loss {float(loss).hex()}")
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. Three of the
 # pieces are yours to write.
 #
-# ## The loop, taken apart (22 min)
+# ## The loop, taken apart (29 min)
 #
 # ### A pass is one call
 #
@@ -194,12 +194,24 @@ checks.predict(
 
 
 # %%
-#| export loops
-# blank: epoch_loss
+#| export loops blank epoch_loss
 def epoch_loss(losses, rows):
     """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
-    return float(np.dot(losses, rows)) / sum(rows)
+    ...  # 1 line
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>A batch of 30 rows counts three times as much as one of 10.</details>
+# <details><summary>Second hint</summary>Add up losses[k] · rows[k], which is <code>np.dot</code>, and divide by the number of
+# all rows.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def epoch_loss(losses, rows):
+#     """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
+#     return float(np.dot(losses, rows)) / sum(rows)
+# ```
+# </details>
 
 # %%
 print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
@@ -217,19 +229,31 @@ print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 
 
 # %%
-#| export loops
-# blank: run_epochs
+#| export loops blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
     """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
-    for epoch in range(epochs):
-        tell("on_epoch_begin", epoch)
-        logs = one_pass()
-        tell("on_epoch_end", epoch, logs)
-        if ended(epoch, logs):
-            break
+    ...  # 6 lines
 
 
 # %% [markdown]
+# <details><summary>Hint</summary>One <code>for</code> over <code>range(epochs)</code>, and the lines above in their
+# order.</details>
+# <details><summary>Second hint</summary>What <code>one_pass()</code> returns goes to <code>tell</code>, then to
+# <code>ended</code>; <code>break</code> leaves the loop.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def run_epochs(epochs, tell, one_pass, ended):
+#     """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
+#     for epoch in range(epochs):
+#         tell("on_epoch_begin", epoch)
+#         logs = one_pass()
+#         tell("on_epoch_end", epoch, logs)
+#         if ended(epoch, logs):
+#             break
+# ```
+# </details>
+#
 # `print` can be told anything. So we can watch the bare loop, with a pass that does nothing and an end after the second epoch:
 
 # %%
@@ -244,15 +268,28 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 
 
 # %%
-#| export loops
-# blank: ended
+#| export loops blank ended
 def ended(model, epoch, logs):
     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
-    if not model.stop_training and not math.isfinite(logs["loss"]):
-        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
-        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
-    return model.stop_training
+    ...  # 4 lines
 
+
+# %% [markdown]
+# <details><summary>Hint</summary>Two questions: is the loss finite, and has somebody set
+# <code>model.stop_training</code>?</details>
+# <details><summary>Second hint</summary><code>math.isfinite(logs["loss"])</code> tells; if it is not, and nobody has stopped
+# the training, <code>raise FloatingPointError(…)</code>.</details>
+# <details><summary>Solution</summary>
+#
+# ```python
+# def ended(model, epoch, logs):
+#     """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
+#     if not model.stop_training and not math.isfinite(logs["loss"]):
+#         told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
+#         raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
+#     return model.stop_training
+# ```
+# </details>
 
 # %%
 from types import SimpleNamespace
@@ -347,6 +384,8 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     history = model.history = History()
     training, model.stop_training = model.training, False
     train, test = function(model.train_step), function(model.test_step)  # each is traced once
+    if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
+        raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
 
     def tell(event, *args):
         for callback in callbacks:
@@ -381,7 +420,7 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # 200 times the same 40 batches: 8,000 steps, but not those of the task, whose order is new in each epoch. So this is another
 # number.
 #
-# ## A model (21 min)
+# ## A model (22 min)
 # What is left is ease. A **model** is a layer, so it has variables and a name, and can be called. It also knows how it is to be
 # trained.
 #
@@ -464,20 +503,25 @@ doubled.compile("sgd", "mse")
 print(doubled(np.ones((1, 2))).numpy(), doubled.training)
 
 # %% [markdown]
-# For the second half we need two helpers. Arrays become a dataset. That is where they go to the device, once, and where the loss
-# looks at the targets: a compiled step cannot look at the numbers that pass through it.
+# For the second half we need two helpers. Arrays become a dataset. That is where they go to the device, once. And it is where the
+# loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
+# compiled step cannot look at the numbers that pass through it.
 
 
 # %%
 #| export models
 from levels.low_level import constant
+from levels.mid_level import Loss
 
 
 def _rows_of(model, x, y):
     """The rows of arrays x and y as a Dataset, y in the dtype of x. Both go to the device here, once."""
-    x = constant(x)
-    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
-    model.training.losses[0].check(y, y)
+    first, x = (np.asarray(x)[:32], np.asarray(y)[:32]), constant(x)
+    dtype, loss = x.dtype if x.dtype.kind == "f" else np.float32, model.training.losses[0]
+    y = constant(y, dtype)
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(first[1], dtype), model(first[0].astype(x.dtype)))
     return Dataset.from_tensor_slices((x, y))
 
 
@@ -489,7 +533,7 @@ def _predict(model, x, batch_size):
 
 
 # %%
-print(_rows_of(doubled, task.x, task.y), _predict(doubled, np.ones((3, 2)), 2).shape)
+print(_rows_of(doubled, task.x, task.x), _predict(doubled, np.ones((3, 2)), 2).shape)
 
 # %% [markdown]
 # And the model. `train_step` is level 4's loop body, written once for all models. `fit`, `evaluate` and `predict` are what
@@ -959,7 +1003,7 @@ checks.predict(
     "A batch of the line is ten rows of two numbers. Which takes longer for a step?",
     choices=["plain Python, number by number", "tensors, op by op (3 eager)", "they take about the same"],
     answer="tensors, op by op (3 eager)",
-    because="160 operations of Python cost less than 17 launches through the door, the tape and the plans. An op pays where "
+    because="170 operations of Python cost less than 17 launches through the door, the tape and the plans. An op pays where "
     "it works on many numbers at once: for the net, with a hundred rows, plain Python takes about twenty times as long.",
 )
 

@@ -125,6 +125,11 @@ class Solution:
         said = said or ", ".join(f"{name} = {short(value)}" for name, value in named.items())
         return said, self.call(said, self.function, *arguments, **named)
 
+    def among(self, **names):
+        """The function with these names in place of the notebook's."""
+        function = self.function
+        return types.FunctionType(function.__code__, function.__globals__ | names, self.name, function.__defaults__)
+
     def made(self, base, *arguments):
         """An object of the reader's class, which is a notebook's `base`."""
         said = f"{self.name}({', '.join(map(repr, arguments))})"

@@ -1,8 +1,10 @@
 """What the checks of notebook 05 ask."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
-from course.practice.asking import Wrong, question
+from course.practice.asking import Wrong, cases, question
 
 
 @question
@@ -47,3 +49,51 @@ def units_counted(mine, said, activations, weights, x):
     model.build((None, x.shape[1]), x.dtype.name)
     model.set_weights(weights)
     return mine.call(said, mine.function, model, x), x
+
+
+@cases("05-epoch_loss")
+def epoch_loss(mine, draw):
+    yield mine.on("losses [1, 4] over 30 and 10 rows", np.array([1.0, 4.0]), [30, 10])
+    yield mine.on("one step", np.array([0.3]), [7])
+    for steps in (3, 40):
+        losses, rows = draw.uniform(size=steps), draw.integers(1, 100, size=steps).tolist()
+        yield mine.on(f"{steps} steps, drawn", losses, rows)
+
+
+@cases("05-run_epochs")
+def run_epochs(mine, draw):
+    """What is told, in which order, and how often the data is gone through."""
+    for epochs, last in ((2, 9), (1, 9), (5, 1), (5, 0), (0, 9)):
+        heard, passes = [], []
+
+        def tell(*what):
+            heard.append(" ".join(map(str, what)))  # noqa: B023
+
+        def one_pass():
+            passes.append(len(passes))  # noqa: B023
+            return f"logs {passes[-1]}"  # noqa: B023
+
+        def ended(epoch, logs):
+            heard.append(f"ended? {epoch} {logs}")  # noqa: B023
+            return epoch == last  # noqa: B023
+
+        said = f"{epochs} epochs" + f", ended after epoch {last}" * (last < epochs)
+        mine.call(said, mine.function, epochs, tell, one_pass, ended)
+        yield said, {"what is heard:": "; ".join(heard), "passes": len(passes)}
+
+
+@cases("05-ended")
+def ended(mine, draw):
+    """Three answers: it goes on, somebody has stopped it, or the loss is no number and nobody has."""
+    for stopped in (False, True):
+        for epoch, loss in ((0, 7.0), (3, 0.0), (3, np.inf), (1, np.nan), (2, -np.inf)):
+            model = SimpleNamespace(stop_training=stopped)
+            said = f"stop_training {stopped}, a loss of {loss}"
+
+            def outcome(*arguments):
+                try:
+                    return mine.function(*arguments)
+                except FloatingPointError:
+                    return "raises FloatingPointError"
+
+            yield said, mine.call(said, outcome, model, epoch, {"loss": loss})

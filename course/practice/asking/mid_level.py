@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from course.practice.asking import question
+from course.practice.asking import cases, question
+from course.practice.asking.low_level import interpreted
 
 
 def numbers(result):
@@ -88,3 +89,47 @@ def metric_of(mine, threshold, rounds):
             mine.call(said, metric.update_state, *batch)
             found[-1].append(mine.call(said, metric.result))
     return found
+
+
+def constant(array):
+    """A tensor, of the level beneath: the notebook stands on it."""
+    from levels.low_level import constant
+
+    return constant(np.asarray(array))
+
+
+@cases("04-affine")
+@interpreted()
+def affine(mine, draw):
+    """On arrays, which tell by hand, and on tensors."""
+    x, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
+    yield mine.on("two rows of 2, 3 units", x, kernel, np.array([[0.5, 0.0, 0.0]]))
+    for rows, inputs, units in ((1, 1, 1), (3, 3, 3), (4, 9, 2)):
+        arrays = [draw.normal(size=shape) for shape in ((rows, inputs), (inputs, units), (1, units))]
+        yield mine.on(f"tensors, {rows} rows of {inputs}, {units} units", *map(constant, arrays))
+
+
+@cases("04-squared_error")
+@interpreted()
+def squared_error(mine, draw):
+    yield mine.on("truth [1, 2], guess [1.5, 4]", np.array([1.0, 2.0]), np.array([1.5, 4.0]))
+    for shape in ((3, 1), (2, 4)):
+        yield mine.on(f"tensors of shape {shape}", *(constant(draw.normal(size=shape)) for _ in range(2)))
+
+
+@cases("04-cross_entropy")
+@interpreted()
+def cross_entropy(mine, draw):
+    for y in (1.0, 0.0):
+        yield mine.on(f"truth {y:g}, p = 0.9", constant([[y]]), constant([[0.9]]))
+    y, p = draw.integers(2, size=(20, 1)).astype("f8"), draw.uniform(0.01, 0.99, size=(20, 1))
+    yield mine.on("20 drawn rows", constant(y), constant(p))
+    yield mine.on("truth 0.5: a share", constant([[0.5]]), constant([[0.25]]))
+
+
+@cases("04-descend")
+@interpreted()
+def descend(mine, draw):
+    yield mine.on(rate=0.5, dw=2.0, w=1.0)
+    yield mine.on(rate=0.1, dw=-2.0, w=1.0)
+    yield mine.on("tensors of shape (3, 2)", 0.3, *(constant(draw.normal(size=(3, 2))) for _ in range(2)))

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,9 +13,10 @@ LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
 
 
 def begin(key):
-    """Give the notebook what the exercise stands on, if its cells have not: the names of the built levels.
+    """Give the notebook what the exercise stands on, if its cells have not: the names of the built levels, and what
+    levels_more adds to them, unless this is one of the five notebooks, which show the core alone.
 
-    But never half of them. Once the notebook has a function or a class of its level, all must be its own, and what came
+    But never half of them. Once one of the five has a function or a class of its level, all must be its own, and what came
     from the built one is taken back: the tape of the one hears nothing of the other's tensors.
     """
     build.find_home()
@@ -22,15 +24,17 @@ def begin(key):
     *beneath, level = LEVELS[: int(key[:2])]
     names = public(level)
     homes = {name: getattr(notebook.get(name), "__module__", None) or "" for name in names}
-    if notebook.get("__name__") in homes.values():
+    branches_off = any(name.startswith("more/") for name in build.WATCHED)  # such a notebook has no level of its own
+    if notebook.get("__name__") in homes.values() and not branches_off:
         for name in names:
             if homes[name].startswith(f"levels.{level}."):
                 del notebook[name]
     elif names:
         for each in (level, *reversed(beneath)):
             module = importlib.import_module(f"levels.{each}")
-            for name in public(each):
-                notebook.setdefault(name, getattr(module, name))
+            for name in public(each) + added(each):
+                if name not in notebook:
+                    notebook[name] = getattr(module, name)
         for name, library in libraries(level):
             notebook.setdefault(name, library)
 
@@ -43,6 +47,15 @@ def public(level):
     statements = ast.parse(front.read_text(encoding="utf-8")).body if front.exists() else []
     lists = [each.value for each in statements if ast.unparse(each).startswith("__all__ =")]
     return [name for names in lists for name in ast.literal_eval(names)]
+
+
+def added(level):
+    """What levels_more adds to a level, nothing where the core stands alone."""
+    if os.environ.get(build.CORE) or not (build.ROOT / "levels_more").exists():
+        return []
+    from levels_more import CONTENTS
+
+    return [name for names in CONTENTS.get(f"levels.{level}", {}).values() for name in names.split()]
 
 
 def libraries(level):

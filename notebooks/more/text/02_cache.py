@@ -115,6 +115,8 @@ page.source(stale.watched, stale.rebound)
 # Here is a cache of compiled programs that looks reasonable. A program is kept under the instructions of its function:
 
 # %%
+from course.practice import exercises
+
 exercises.begin("02-5")
 
 KEPT = {}
@@ -148,6 +150,8 @@ print("3.0 * 2 =", run_kept(triple, 2.0))
 # `function.__globals__[name]` is what a name of `co_names` means, if it is there; `repr` of 2 and of 2.0 differ.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("02-5")
 
 

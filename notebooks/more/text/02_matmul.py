@@ -263,6 +263,8 @@ print("equal:", both[0].tobytes() == both[1].tobytes())
 # (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("02-2")
 
 

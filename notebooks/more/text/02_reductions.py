@@ -102,6 +102,8 @@ page.source(reductions.reduce_by_fours)
 # (About 11 lines.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("02-4")
 
 
