@@ -12,6 +12,12 @@ import numpy as np
 from course import build, figures
 from course.figures import page
 from course.practice import checks, exercises
+from levels_more import tensor_ops
+
+build.watch("more/03_more_ops")
+figures.you_are_here(3)
+
+# %%
 from levels.low_level import (
     VJPS,
     GradientTape,
@@ -33,13 +39,9 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels_more import tensor_ops
-
-build.watch("more/03_more_ops")
-figures.you_are_here(3)
 
 # %% [markdown]
-# ## What it is called elsewhere (3 min)
+# ## What it is called elsewhere (1 min)
 #
 # How the two frameworks spell what you have built:
 #
@@ -53,12 +55,12 @@ figures.you_are_here(3)
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
-# ## Functions (6 min)
+# ## Functions (9 min)
 #
 # Each is a call at the door, with what it needs in the right form:
 
 # %%
-page.source(transpose, reshape, concat, where, cast)
+page.source(tensor_ops.transpose, tensor_ops.reshape, tensor_ops.concat, tensor_ops.where, tensor_ops.cast)
 
 # %%
 x = constant([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0]])
@@ -85,7 +87,7 @@ checks.predict(
 print(constant(np.zeros((4, 3, 2)))[..., None, 0].shape)
 
 # %% [markdown]
-# ## Their rules (8 min)
+# ## Their rules (4 min)
 #
 # Most are one line. Where a number passes unchanged, its gradient does; where something was chosen, the other gets nothing:
 
@@ -122,7 +124,7 @@ with GradientTape() as tape:
 print(*(g.numpy() for g in tape.gradient(y, [a, b])))
 
 # %% [markdown]
-# ## All of them meet a nudge (6 min)
+# ## All of them meet a nudge (7 min)
 
 
 # %%

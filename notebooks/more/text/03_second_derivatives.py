@@ -21,7 +21,7 @@ build.watch("more/03_second_derivatives")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Tapes in tapes (6 min)
+# ## Tapes in tapes (3 min)
 #
 # The rules are made of ops, which pass the door as well. So a second tape around the first writes down the walk, and can be
 # read for the second derivative.
@@ -57,12 +57,12 @@ outer
 # %% [markdown]
 # The first two lines are y. The others are the walk, with the rule of `multiply` asked for each factor.
 #
-# ## Some gradient stays out (4 min)
+# ## Some gradient stays out (1 min)
 #
 # Sometimes a value shall count as given, whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
 
 # %%
-page.source(stop_gradient)
+page.source(gradients.stop_gradient)
 
 # %%
 print("the rule of copy:", VJPS["copy"])
@@ -71,7 +71,7 @@ with GradientTape() as tape:
 print(float(tape.gradient(y, x)), "and not", float(2 * x))
 
 # %% [markdown]
-# ## The rules of rules (7 min)
+# ## The rules of rules (5 min)
 #
 # The rule of `relu` is an op, `relu_grad`, with a kernel of its own. For a second derivative it needs a rule as well; so do those
 # of sigmoid, clip and softmax:
@@ -121,7 +121,7 @@ for op, (function_of, which) in checked.items():
     print(f"{op:17}", all(np.abs(g.numpy() - n).max() < 1e-5 for g, n in zip(found, nudged, strict=True)))
 
 # %% [markdown]
-# ## A use: Newton's step (5 min)
+# ## A use: Newton's step (2 min)
 #
 # A gradient says which way is down, the second derivative how far. For one number, Newton's step is x − f′/f″; near the ground it
 # doubles the right digits each time:
@@ -141,7 +141,7 @@ for n in range(6):
 # e^x − 2x is least where e^x = 2. Five steps for all digits; a step of SGD at rate 0.1 takes out a fifth of the error. With a
 # million weights there are a million times a million second derivatives, which is why nets are not trained so.
 #
-# ## Two other spellings (5 min)
+# ## Two other spellings (4 min)
 #
 # PyTorch always records; here the innermost open tape does. `grad` hands the gradients out. `loss.backward()` names no
 # variables: it asks for all that the loss was made from, and leaves with each its gradient. Where one lies there already, the two
