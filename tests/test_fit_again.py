@@ -173,7 +173,7 @@ def test_a_kernel_of_the_readers_is_used_and_given_back():
 
     usual = kinds()
     with use("reduce_sum", "cpu", lambda total, x: total + x):
-        assert kinds() == {"Replay"} != usual
+        assert kinds() == {"FusedReplay"} != usual
     assert kinds() == usual
 
 

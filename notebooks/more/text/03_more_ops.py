@@ -12,6 +12,12 @@ import numpy as np
 from course import build, figures
 from course.figures import page
 from course.practice import checks, exercises
+from levels_more import tensor_ops
+
+build.watch("more/03_more_ops")
+figures.you_are_here(3)
+
+# %%
 from levels.low_level import (
     VJPS,
     GradientTape,
@@ -33,10 +39,6 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels_more import tensor_ops
-
-build.watch("more/03_more_ops")
-figures.you_are_here(3)
 
 # %% [markdown]
 # ## What it is called elsewhere (1 min)
@@ -58,7 +60,7 @@ figures.you_are_here(3)
 # Each is a call at the door, with what it needs in the right form:
 
 # %%
-page.source(transpose, reshape, concat, where, cast)
+page.source(tensor_ops.transpose, tensor_ops.reshape, tensor_ops.concat, tensor_ops.where, tensor_ops.cast)
 
 # %%
 x = constant([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0]])

@@ -62,7 +62,7 @@ outer
 # Sometimes a value shall count as given, whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
 
 # %%
-page.source(stop_gradient)
+page.source(gradients.stop_gradient)
 
 # %%
 print("the rule of copy:", VJPS["copy"])
