@@ -62,10 +62,10 @@ class Training(loops.Training):
         first, *others = [loss(*pair) for loss, *pair in zip(losses, y, predicted, strict=True)] + model.losses
         return sum(others, first)
 
-    def compiled(self, step, inputs):
+    def compiled(self, step, inputs, look=True):
         """step(x, y) as a `function` of single arrays: so many inputs, the others are targets.
 
-        Made once. It is traced anew where something that the last trace read has changed since: see `seen`.
+        Made once. If we look, it is traced anew where something that the last trace read has changed since: see `seen`.
         """
         key, model = (step, inputs), step.__self__
         if key not in self.programs:
@@ -78,12 +78,12 @@ class Training(loops.Training):
 
             self.programs[key] = function(single)
             self.read.pop(key, None)
-        elif self.read.get(key) != seen(model):
+        elif look and self.read.get(key) != seen(model):
             self.programs[key].renew()
             self.read.pop(key, None)
         return self.programs[key]
 
-    def pieces(self, step, data, one_by_one):
+    def pieces(self, step, data, one_by_one, look):
         """Go through the data, for a twentieth of a second in each call. Yields (losses, how many rows each step had).
 
         The first call is one step; from the time that it takes follows the length of the next. Data that is not in
@@ -92,10 +92,10 @@ class Training(loops.Training):
         if not data.in_memory:
             for x, y in data:
                 rows = [*listed(x), *listed(y)]
-                yield self.compiled(step, len(listed(x)))(*rows).numpy().reshape(1), [len(rows[0])]
+                yield self.compiled(step, len(listed(x)), look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         (x, y), batches = data.rows()
-        rows, program, done = [*listed(x), *listed(y)], self.compiled(step, len(listed(x))), 0
+        rows, program, done = [*listed(x), *listed(y)], self.compiled(step, len(listed(x)), look), 0
         while done < len(batches):
             part = batches[done : done + (1 if one_by_one else self.pace)]
             begun = time.perf_counter()
@@ -109,7 +109,8 @@ class Training(loops.Training):
         losses, sizes, watch, step = [], [], self.watch, step.__wrapped__  # `compiled` makes a `function` that is kept
         for metric in self.metrics:
             metric.reset_state()
-        for piece, rows in self.pieces(step, data, history is not None and watch.each):
+        look = history is None or not history.passes  # once a training: what changes later is heard by the next one
+        for piece, rows in self.pieces(step, data, history is not None and watch.each, look):
             losses.append(piece)
             sizes += rows
             if history is not None:
@@ -256,7 +257,13 @@ class _Predictor:
     """A model as a `function`, and what its trace has read. (It is no module: nobody looks into it for variables.)"""
 
     def __init__(self, model):
-        self.program, self.read = function(lambda *rows: model(alone(rows))), None
+
+        def single(*rows):
+            result = model(alone(rows))
+            self.read = seen(model)
+            return result
+
+        self.program, self.read = function(single), None
 
     def __reduce__(self):
         return type(None), ()  # a copy of the model makes its own
@@ -269,7 +276,7 @@ def predict(model, x, batch_size):
         kept.program.renew()
     starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
     parts = [listed(kept.program(*(a[k : k + batch_size] for a in x))) for k in starts]
-    model.predictor, kept.read = kept, seen(model)
+    model.predictor = kept
     return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts, strict=True)])
 
 

@@ -29,12 +29,13 @@ PASSING = {
 }
 
 
-def seen(value, above=()):
+def seen(value, above=(), kinds=None):
     """What a trace may read of a value, to be compared with `==` to what is seen later. What is not understood equals nothing.
 
     Numbers and texts count by what they say, variables by who they are and whether they are trained. Parts are looked into,
-    classes and functions too; a part inside of itself is looked into once.
+    classes and functions too; a part inside of itself is looked into once, and a class (`kinds`) once in all.
     """
+    kinds = {} if kinds is None else kinds
     if isinstance(value, Variable):
         return id(value), value.trainable
     if any(value is part for part in above):
@@ -43,33 +44,35 @@ def seen(value, above=()):
     if value is None or isinstance(value, (bool, int, float, complex, str, np.generic, np.dtype)):
         return type(value), repr(value)
     if isinstance(value, (list, tuple)):
-        return type(value), [seen(part, above) for part in value]
+        return type(value), [seen(part, above, kinds) for part in value]
     if isinstance(value, dict):
-        return [(name, seen(part, above)) for name, part in value.items()]
+        return [(name, seen(part, above, kinds)) for name, part in value.items()]
     if isinstance(value, MethodType):
-        return seen(value.__self__, above), seen(value.__func__, above)
+        return seen(value.__self__, above, kinds), seen(value.__func__, above, kinds)
     if isinstance(value, functools.partial):
-        return [seen(part, above) for part in (value.func, value.args, value.keywords)]
+        return [seen(part, above, kinds) for part in (value.func, value.args, value.keywords)]
     if isinstance(value, (Module, Made)):
         inside = {name: part for name, part in vars(value).items() if name not in PASSING}
-        return seen(type(value), above), seen(inside, above)
+        return seen(type(value), above, kinds), seen(inside, above, kinds)
     if isinstance(value, FunctionType):
-        return value if of_levels(value) else of_reader(value, above)
+        return value if of_levels(value) else of_reader(value, above, kinds)
     if isinstance(value, type):
-        return [(kind, members(kind, above)) for kind in value.__mro__]
+        if value not in kinds:
+            kinds[value] = [(kind, members(kind, above, kinds)) for kind in value.__mro__]
+        return kinds[value]
     return value if known(value) else object()
 
 
-def members(kind, above):
+def members(kind, above, kinds):
     """What stands in a class: of ours and of Python's who it is, of the reader's what it says."""
-    inside = {name: part for name, part in vars(kind).items() if not name.startswith("__") or name == "__call__"}
     if of_levels(kind) or kind.__module__ in ("builtins", "abc"):
-        return [(name, id(part)) for name, part in inside.items()]
+        return [*vars(kind)], [*map(id, vars(kind).values())]  # (these stand in the way of every `predict`)
+    inside = {name: part for name, part in vars(kind).items() if not name.startswith("__") or name == "__call__"}
     plain = {name: (part.fget, part.fset) if isinstance(part, property) else part for name, part in inside.items()}
-    return seen({name: getattr(part, "__func__", part) for name, part in plain.items()}, above)
+    return seen({name: getattr(part, "__func__", part) for name, part in plain.items()}, above, kinds)
 
 
-def of_reader(function, above):
+def of_reader(function, above, kinds):
     """A function's code, its defaults, and what its code names outside of it: globals, and what its closure holds."""
     code, scope = function.__code__, function.__globals__
     names = sorted(globals_read(code) & scope.keys())
@@ -77,7 +80,7 @@ def of_reader(function, above):
         return object()
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     outside = [function.__defaults__, function.__kwdefaults__, cells, {name: scope[name] for name in names}]
-    return code, seen(outside, above)
+    return code, seen(outside, above, kinds)
 
 
 def known(value):
