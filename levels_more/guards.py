@@ -43,7 +43,7 @@ def read_outside(python, kernels):
     while waiting:
         function = waiting.pop()
         scope = function.__globals__
-        names = globals_read(function.__code__) & scope.keys()
+        names = sorted(globals_read(function.__code__) & scope.keys())
         new = {(id(scope), name): (scope.get, name, scope[name]) for name in names}
         new |= {id(cell): (_inside, cell, _inside(cell)) for cell in function.__closure__ or ()}
         waiting += [

@@ -2,16 +2,18 @@
 
 import json
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from course import reference, tasks
 from course.inspection import xray
+from levels import more
 from levels.hardware import exp, log, pool
 from levels.high_level import Sequential
 from levels.kernels import counted
-from levels.low_level import DOOR, RUN, Replay, constant, device, eager, function
+from levels.low_level import DOOR, RUN, Replay, constant, device, eager, function, functions
 from levels.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
 
 pytestmark = pytest.mark.versions
@@ -56,7 +58,17 @@ def by_launches():
     """A step that is no map over rows, so that its program goes launch by launch; in float32, with Adam and a metric."""
     model = launched_model()
     rows = [array.astype("f4") for array in HUNDRED]
-    return xray.opened(model, *rows), xray.compiled(model, *rows)
+    with replayed():
+        return xray.opened(model, *rows), xray.compiled(model, *rows)
+
+
+@contextmanager
+def replayed():
+    """Inside this `with` block every graph is replayed, op by op."""
+    more("back end", "all")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(functions, "BACK_ENDS", [])
+        yield
 
 
 def rows_of(picture, kind):
@@ -131,7 +143,8 @@ def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     assert {"matmul", "reduce_mean", "random_uniform"} < {*done}
     assert replay.launches == len(done) < rows_of(opened, "train step")[0].launches  # what nobody needs is left out
     assert replay.place.file == "levels/low_level/replay.py"
-    program, args = compiled_step(launched_model(), *[array.astype("f4") for array in HUNDRED])
+    with replayed():
+        program, args = compiled_step(launched_model(), *[array.astype("f4") for array in HUNDRED])
     assert type(program) is Replay
     nbytes = sum(row.bytes for row in replay.walk() if row.kind == "kernel")
     assert (replay.launches, nbytes) == counted(lambda: program.run(args))

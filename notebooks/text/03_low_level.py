@@ -805,7 +805,7 @@ def hand_on(gradients, x, share):
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand {by_hand}")
 
 # %% [markdown]
-# 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives the
+# It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives the
 # gradient of every weight, be there two or a million; the nudge needs two runs for each. The tape as a drawing, a gradient
 # beneath each weight:
 
@@ -1460,7 +1460,7 @@ from course.figures.drawing import graph_drawing
 graph_drawing(graph, ["rows", "target"])
 
 # %% [markdown]
-# Grey runs forward to the loss, green runs back, and purple is the update.
+# Grey runs forward, green back, and purple is the update.
 #
 # ## Nothing that nobody needs (5 min)
 #
@@ -1811,7 +1811,7 @@ print("sums:     ", *[node.op for node in split.graph.ops if node in split.sums]
 print("afterwards:", *[node.op for node in split.graph.ops if node not in split.rows | split.sums])
 
 # %% [markdown]
-# Read it beside notebook 01: within the loop the prediction, the error, its square and its gradient; the sums; and after the
+# Beside notebook 01: within the loop the prediction, the error, its square and its gradient; the sums; and after the
 # loop the update. The writer goes through it in that order. First the loop. (Folded, further down: how single arrays are loaded
 # and stored, and how the program is called.)
 
@@ -1839,7 +1839,7 @@ class _RowLoop:
 
 
 # %% [markdown]
-# Around it the step, stage after stage:
+# Around it the step:
 
 
 # %%
@@ -1976,6 +1976,10 @@ class Home:
             writing, tensor = self.held
             self.buffer.device.write(self.buffer.data, tensor.data)
             self.at_home = writing
+
+
+# %% [markdown]
+# A program asks for the address first, and afterwards says that it has written. (`turn` is a lock: threads take turns.)
 
 
 # %%
@@ -2119,7 +2123,7 @@ def _cache_key(x):
 
 
 # %% [markdown]
-# With these a function keeps its programs:
+# A function keeps its programs:
 
 
 # %%
@@ -2444,7 +2448,7 @@ print(f"3 compiled    {by_hand:11.3g} {one_program:10.3g}    (predicted: as leve
 #
 # ### The level below | here
 #
-# What did that buy the writer? Both tasks on the level beneath and on this one:
+# Both tasks, on the level beneath and here:
 
 # %%
 compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
