@@ -20,7 +20,7 @@ from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider
 from course import build, figures
 from course.figures import widgets
 from course.practice import checks
-from course.practice.checks import blank, predict
+from course.practice.checks import predict
 from course.setup import browser
 
 
@@ -223,76 +223,6 @@ def test_without_widgets_a_prediction_is_a_constant_text():
 
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-
-# A function with a blank.
-
-
-def half(x):
-    return x / 2
-
-
-def later(x):
-    return 1 / (x - 4)
-
-
-def changes(x):
-    x.append(0)
-    return x
-
-
-def multiplied(x):
-    return x * ...
-
-
-BLANKS = {
-    "right": (half, [((4,), 2), ((1,), 0.5)], "right: 2 of 2 cases"),
-    "right, nearly": (half, [((2,), 1 + 9e-10)], "right: 1 of 1 cases"),
-    "near zero": (half, [((2e-17,), 0.0)], "right: 1 of 1 cases"),
-    "arrays and lists": (half, [((np.ones((2, 1), "f"),), [[0.5], [0.5]])], "right: 1 of 1 cases"),
-    "complex": (half, [((2j,), 1j)], "right: 1 of 1 cases"),
-    "texts": (str, [((1,), "1")], "right: 1 of 1 cases"),
-    "infinity": (half, [((float("inf"),), float("inf"))], "right: 1 of 1 cases"),
-    "wrong": (half, [((4,), 2), ((4,), 2.001), ((1,), 9)], "not yet: half(4) gives 2.0, expected 2.001"),
-    "wrong shape": (half, [((np.ones(2),), [[0.5, 0.5]])], "not yet: half([1.0, 1.0]) gives [0.5, 0.5], expected [["),
-    "a number for a list": (half, [((2,), [1])], "not yet: half(2) gives 1.0, expected [1]"),
-    "a text for a number": (str, [((1,), 1)], "not yet: str(1) gives '1', expected 1"),
-    "changes its argument": (changes, [(([1],), [1])], "not yet: changes([1]) gives [1, 0], expected [1]"),
-    "long": (half, [((np.ones(900),), [])], "not yet: half([1.0, 1.0, "),
-    "ellipsis": (lambda: ..., [((), 1)], "still blank: fill in the ... of <lambda>"),
-    "ellipsis inside": (lambda: (1, [...]), [((), 1)], "still blank: "),
-    "ellipsis multiplied": (multiplied, [((2,), 1)], "still blank: fill in the ... of multiplied"),
-    "nothing": (lambda: None, [((), 1)], "still blank: "),
-    "raises": (later, [((4,), 1)], "not yet: later(4) raises ZeroDivisionError: division by zero, in line "),
-    "too few arguments": (half, [((), 1)], "not yet: half() raises TypeError: half() missing 1 required positional"),
-}
-
-
-@pytest.mark.parametrize("name", BLANKS)
-def test_a_blank(name, capsys):
-    function, cases, told = BLANKS[name]
-    blank(function, *cases)
-    printed = capsys.readouterr().out
-    assert printed.startswith(told) and printed.count("\n") == 1 and len(printed) < 600
-
-
-def test_a_blank_names_the_line_and_the_hint(capsys):
-    def unfinished():
-        raise NotImplementedError
-
-    blank(unfinished, ((), 1), hint="a row at a time.")
-    blank(later, ((4,), 1))
-    line = later.__code__.co_firstlineno + 1
-    assert capsys.readouterr().out == (
-        "still blank: a row at a time.\n"
-        f"not yet: later(4) raises ZeroDivisionError: division by zero, in line {line}: `return 1 / (x - 4)`\n"
-    )
-
-
-@pytest.mark.parametrize("cases", [[], [(4, 2)], [((4,), 2, 3)], [4]], ids=str)
-def test_a_blank_without_proper_cases(cases):
-    with pytest.raises(ValueError, match=r"^blank: given .*: expected cases \(arguments, expected\), such as"):
-        blank(half, *cases)
-
 
 # An explorer, driven from Python.
 

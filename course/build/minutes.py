@@ -18,7 +18,7 @@ HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
 UNTIMED = re.compile(
     r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*"
 )  # work to choose from
-SHOWS = "page.source", "figures.source"  # what shows the source of its arguments
+SHOWS = ("page.source",)  # what shows the source of its arguments
 MOVES = "checks.predict", "widgets.explore"
 
 

@@ -22,7 +22,6 @@ from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
 from course.figures import drawing
-from course.figures.page import source  # noqa: F401 (notebooks say figures.source, too)
 
 STYLE = Path(__file__).with_name("course.mplstyle")
 LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")

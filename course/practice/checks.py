@@ -1,4 +1,4 @@
-"""Cells that ask: `predict` before the page shows an answer, `blank` about a function in which the reader fills a gap."""
+"""Cells that ask: `predict`, before the page shows an answer."""
 
 import html
 import inspect
@@ -35,29 +35,6 @@ def predict(question, answer, because, *, choices=None, slider=None, unit=""):
 def show_answers(shown=True):
     """From the next question on, show each answer with it: for a projector, a screen reader, a second reading."""
     os.environ[ANSWERS] = "1" if shown else ""
-
-
-def blank(function, *cases, hint=""):
-    """Try a function that the reader completes on cases (arguments, expected), and print how far it is.
-
-    Numbers, and lists and arrays of them, agree to a relative 1e-9, or to 1e-15 beside a zero; all else agrees by `==`.
-    """
-    if not cases or not all(isinstance(c, tuple) and len(c) == 2 and isinstance(c[0], tuple) for c in cases):
-        raise ValueError(f"blank: given {cases}: expected cases (arguments, expected), such as ((2, 3), 6)")
-    name = function.__name__
-    for arguments, expected in cases:
-        call = f"{name}({', '.join(map(brief, arguments))})"  # now, because the call may change them
-        try:
-            result = plain(function(*arguments))
-        except Exception as error:
-            if not isinstance(error, NotImplementedError) and "ellipsis" not in str(error):  # of 2 * ...
-                return print(f"not yet: {call} raises {in_one_line(error, function)}")
-            result = None
-        if result is None or "Ellipsis" in repr(result):
-            return print(f"still blank: {hint or f'fill in the ... of {name}'}")
-        if not agree(result, plain(expected)):
-            return print(f"not yet: {call} gives {brief(result)}, expected {brief(expected)}")
-    print(f"right: {len(cases)} of {len(cases)} cases")
 
 
 def in_one_line(error, function):

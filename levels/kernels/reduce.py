@@ -19,7 +19,6 @@ def combine(total, x):
     return total + x
 
 
-# blank: sum-of-a-row
 def reduce_rows(out, x):
     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
     for i in range(x.shape[0]):
