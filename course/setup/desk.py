@@ -43,7 +43,8 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
     settings.mkdir(parents=True, exist_ok=True)
     quiet = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
     read = {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
-    (settings / "overrides.json").write_text(json.dumps(quiet | read), encoding="utf-8")
+    wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # at 1280 pixels, too
+    (settings / "overrides.json").write_text(json.dumps(quiet | read | wrap), encoding="utf-8")
     options = [
         f"--ServerApp.root_dir={root / MINE}",
         f"--LabApp.default_url=/lab/tree/{f'{opened}.ipynb' if opened else overview.FILE}",
