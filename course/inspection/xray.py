@@ -271,7 +271,7 @@ def unchanged(model):
     training, history = model.training, model.history
     parts = [model, training.optimizer, *metrics_of(training)]
     before, kept = [(v, v.value) for part in parts for v in part.variables], dict(vars(training))
-    vars(training).update({name: {} for name in ("programs", "read") if name in kept})
+    vars(training).update({"programs": {}} if "programs" in kept else {})
     try:
         yield
     finally:
