@@ -10,10 +10,10 @@ import json
 import sys
 import time
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 from course.figures import HUES, LEVELS
 from course.inspection.places import place_of, places
+from course.setup import files
 
 now = time.perf_counter_ns
 WIDTH = 220  # px, for the whole step
@@ -333,7 +333,7 @@ class Xray:
 
     def save(self, path):
         """Write a file that https://ui.perfetto.dev and Chrome's chrome://tracing open. Times are in microseconds."""
-        Path(path).write_text(json.dumps({"traceEvents": [*self.trace()], "displayTimeUnit": "ns"}), encoding="utf-8")
+        files.write(path, json.dumps({"traceEvents": [*self.trace()], "displayTimeUnit": "ns"}))
 
 
 def defined(row):
