@@ -35,7 +35,7 @@ CONTENTS = {
     },
     "guard": {
         "guards": "all",
-        "stale": "kernel",
+        "reading": "kernel",
         "trials": "use",
     },
     "initializer": {
@@ -93,7 +93,7 @@ CONTENTS = {
             "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
             "plan_extreme reduce_by_fours reduction"
         ),
-        "stale": "rebound staleness watched",
+        "reading": "changed staleness read_outside",
         "tpu_kernels": "matmul_array plan_array",
         "trials": "SPECIAL TRIALS counter_example drawn outcome trials_of try_kernel",
     },
