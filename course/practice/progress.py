@@ -7,13 +7,12 @@ import ast
 import contextlib
 import json
 import os
-import re
 import sqlite3
 from datetime import date
 from pathlib import Path
 
 from course.build import all_in, text_path
-from course.build.rooms import MARKER, read_text
+from course.build.rooms import blank_in, read_text
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.db"
@@ -65,8 +64,8 @@ def solved(key: str) -> None:
 def asked(path: Path) -> dict[str, list[str]]:
     """What a notebook's text asks: its questions, and the keys of its exercises and blanks."""
     text = read_text(path)
-    keys = re.findall(rf"^{MARKER.pattern}$", text, re.MULTILINE)
-    found = {"predictions": [], "exercises": [], "blanks": [f"{path.stem[:2]}-{key}" for *_, key in keys if key]}
+    keys, number = filter(None, map(blank_in, text.split("\n"))), path.stem.split("_")[0].zfill(2)
+    found = {"predictions": [], "exercises": [], "blanks": [f"{number}-{key}" for key in keys]}
     kinds = {"checks.predict": "predictions", "exercises.check": "exercises"}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds:
