@@ -10,7 +10,7 @@ import numpy as np
 from llvmlite import ir
 
 from levels.hardware import PAGE, host_features
-from levels.kernels import KIND_PLANNERS, compiled_for, lowered, matmul_ikj, plan_matmul
+from levels.kernels import PLANNERS, lowered, matmul_ikj, plan_matmul
 from levels_more.intrinsics import intrinsic
 
 
@@ -275,17 +275,20 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     if function is matmul_ikj:
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
         large = min(m, k, n) >= 16 and m * k * n >= WORTH
-        compiler = lowered("cpu", matmul_rows if large else matmul_small, x.dtype)
+        compiler = lowered(matmul_rows if large else matmul_small, x)
 
         def in_tiles():
             return functools.partial(matmul_tiles, compiler(), bool(transpose_x), bool(transpose_w))
 
         def in_place():
-            program = compiled_for(compiler(), 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw"))
+            import numba
+
+            given = 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw")
+            program = compiler().compile(tuple(map(numba.typeof, given)))
             return functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
 
         made.lower = in_tiles if large else in_place
     return made
 
 
-KIND_PLANNERS["matmul", "cpu"] = plan_tiles
+PLANNERS["matmul", "cpu"] = plan_tiles

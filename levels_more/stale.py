@@ -1,6 +1,5 @@
 """A plan notices that Python changed what its kernel was compiled from: a function that it calls, a number that it reads."""
 
-import functools
 import types
 
 from levels.kernels import STANDS
@@ -27,7 +26,20 @@ def rebound(names):
     return False
 
 
-def staleness(function):
-    """What says whether a plan for this kernel is stale: a function that is called before each launch."""
-    names = watched(function)
-    return functools.partial(rebound, names) if names else bool
+def watch(made, function):
+    """Have this plan look, before each run, whether a global that its kernel was compiled from has changed; then compile anew."""
+    lower = made.lower
+
+    def lower_watched():
+        names, run = watched(function), lower()
+
+        def look_and_run(*arrays):
+            if rebound(names):
+                made.run = lower_watched()
+                made.run(*arrays)
+            else:
+                run(*arrays)
+
+        return look_and_run if names else run
+
+    made.lower = lower_watched

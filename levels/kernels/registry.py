@@ -5,50 +5,49 @@
 import difflib
 import functools
 import inspect
-import math
 import operator
 import reprlib
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 
 from levels import more
 
-from .cache import compile_cpu, compiled_for
+from .cache import compile_cpu
 
 
 class _Kernels(dict):
-    """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
+    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
-    version = 0  # grows whenever one of them becomes another
+    version = 0  # grows when one of them becomes another: what was made of it is out of date
 
     def __setitem__(self, key, function):
-        self.version += self.get(key, function) is not function
+        if self.get(key, function) is not function:
+            self.version += 1
         super().__setitem__(key, function)
 
     def __repr__(self):
-        kinds = sorted({kind for _, kind in self})
-        rows = [[op, *("x" * ((op, kind) in self) for kind in kinds)] for op in sorted({op for op, _ in self})]
-        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
+        kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
+        return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
 
 
 KERNELS = _Kernels()
-COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
+KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind of device -> what it does in a way of its own
 
 
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
-    The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
+    The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays. `numbers` are
+    the names of the attributes that it takes as numbers, in its order.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "stale")
+    __slots__ = ("spec", "nbytes", "lower", "numbers", "run", "launches")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
-        self.spec, self.nbytes, self.lower = spec, nbytes, lower
-        self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
-        self.plain = not numbers  # it takes nothing but arrays
-        self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
+        self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
+        self.run, self.launches = self.first_run, 0
 
     def ready(self):
         """This plan, its program made if that was not done yet."""
@@ -61,30 +60,29 @@ class Plan:
         self.ready().run(*arrays)
 
 
-PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
-KIND_PLANNERS = {}  # (op, kind of device) -> its planner, where this kind plans the op in a way of its own
-FLAT = set()  # kinds of device whose programs see an array as one long row, where its plan says nothing else
+PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
-def lowered(kind, function, dtype, *how):
-    """What will compile this function for arrays of that dtype, on devices of that kind, when it is called."""
-    return functools.partial(COMPILERS[kind], function, dtype, *how)
+def lowered(function, x, *how):
+    """What will compile this function for arrays like `x`, a buffer or its Spec, when it is called."""
+    return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
-    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`.
-
-    Without them each is seen in its own shape or, on a kind of device that is FLAT, as one row.
-    """
+    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     device = inputs[0].device
     specs = [device.spec(shape, dtype), *(x.spec for x in inputs[op in UPDATES :])]
     shapes = [spec.shape for spec in specs]
-    views = views or [(math.prod(s),) if device.kind in FLAT else s for s in shapes]
+    views = views or shapes
 
     def program():
-        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop, seen = compiled_for(lower(), *arrays, *[0.0] * len(numbers)), device.reshape
+        loop, seen = lower(), device.reshape
+        if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+            import numba
+
+            arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
         return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], specs[0].nbytes + sum(x.spec.nbytes for x in inputs), program, numbers)
@@ -93,10 +91,10 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
 def kernel_of(op, kind):
     """The kernel of an op on this kind of device. Raises LookupError where there is none."""
     if op not in PLANNERS and not more("op", op):
-        near = difflib.get_close_matches(str(op), PLANNERS, n=1)
+        near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    if kind not in COMPILERS:
+    if kind not in KINDS:
         more("kind", kind)  # enters its compiler and its kernels
     more("faster", op)  # may enter a planner that knows a quicker program
     if (op, kind) not in KERNELS:
@@ -116,7 +114,7 @@ def plan(op, inputs, attrs):
         raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
     kind = inputs[0].device.kind
     function = kernel_of(op, kind)
-    planner = KIND_PLANNERS.get((op, kind), PLANNERS[op])
+    planner = PLANNERS.get((op, kind), PLANNERS[op])
     given = op, function, *(buffer.spec for buffer in inputs)
     try:
         inspect.signature(planner).bind(*given, **attrs)
@@ -124,7 +122,7 @@ def plan(op, inputs, attrs):
         raise TypeError(f"{op}: {error}") from None
     made = planner(*given, **attrs)
     if guard := more("guard", "kernel"):
-        made.stale = guard.staleness(function)
+        guard.watch(made, function)
     return made
 
 
@@ -142,7 +140,7 @@ def same_dtype(op, *inputs, kinds="f"):
 
 
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
-NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 _spec_of, _data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 
 
@@ -158,7 +156,7 @@ def _key_of(op, reads, attrs):
     except AttributeError:
         raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
-        key += (*attrs,) if op in NUMBERS else (*attrs, *attrs.values())
+        key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
         try:
             hash(key)
         except TypeError:
@@ -169,12 +167,11 @@ def _key_of(op, reads, attrs):
 
 
 def planned(op, reads, attrs):
-    """The plan for this op on these buffers: the one made before, unless it is stale."""
+    """The plan for this op on these buffers: the one made before, or a new one."""
     key = _key_of(op, reads, attrs)
-    found = PLANS.get(key)
-    if found is None or found.stale():
-        found = PLANS[key] = plan(op, reads, attrs)
-    return found
+    if key not in PLANS:
+        PLANS[key] = plan(op, reads, attrs)
+    return PLANS[key]
 
 
 def launch(op, out, *inputs, **attrs):
@@ -200,7 +197,7 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
 
     def enter(function):
-        for kind in kinds or COMPILERS:  # for all kinds, where none is named
+        for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:
             PLANNERS[op] = planner
@@ -225,14 +222,15 @@ def use(op, kind, function):
     Raises LookupError where there is none to replace. With levels_more it is tried first: a function that is wrong raises
     ValueError with a counter-example, and nothing is changed.
     """
-    before, compiler, trials = kernel_of(op, kind), COMPILERS[kind], more("guard", "use")
+    before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
+    compiler = here.compiler
     try:
-        COMPILERS[kind] = functools.partial(compiler, boundscheck=True)
         if trials:
             trials.try_kernel(op, kind, function, before)
-            COMPILERS[kind] = compiler
+        else:
+            here.compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield
     finally:
-        COMPILERS[kind] = compiler
+        here.compiler = compiler
         kernel(op, kind)(before)

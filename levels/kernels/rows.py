@@ -14,8 +14,8 @@ def plan_gather(op, function, x, rows):
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views, loop = [(count, width), (x.shape[0], width), (count,)], lowered(x.device.kind, function, x.dtype)
-    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], loop, views)
+    views = [(count, width), (x.shape[0], width), (count,)]
+    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
     made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
     return made
 

@@ -97,12 +97,12 @@ import types
 
 import llvmlite
 
-from levels.hardware import CACHE, keep, kept
+from levels.hardware import keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
-PROGRAMS = {}  # hash -> program
+_PROGRAMS = {}  # hash -> program
 # types whose values Python spells in full, so that two with the same text are the same
-PLAIN = [bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)]
+_PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
 @functools.cache
@@ -113,27 +113,21 @@ def globals_read(code):
     return own.union(*map(globals_read, inner))
 
 
-def described(value, seen=()):
+def described(value):
     """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
     value = getattr(value, "py_func", getattr(value, "_defn", value))  # what numba made it from
+    if getattr(value, "hash", None):  # compiled here
+        return value.hash
     if isinstance(value, types.FunctionType):
-        if value in seen:  # it calls itself
-            return "again"
-        if getattr(value, "hash", None):  # compiled here
-            return value.hash
-        seen, code = (*seen, value), value.__code__
-        if value in STANDS:
-            return described([STANDS[value](np.dtype(name)) for name in ("f4", "f8")], seen)
-        scope = [(name, value.__globals__[name]) for name in sorted(globals_read(code)) if name in value.__globals__]
+        code, scope = value.__code__, value.__globals__  # (numba imports the module again when it loads the program)
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        where = value.__globals__["__name__"]  # numba imports that module again when it loads the program
-        return f"{where}{described([code, scope, cells], seen)}{value.__defaults__}"
+        names = [(name, scope[name]) for name in sorted(globals_read(code)) if name in scope]
+        return described([scope["__name__"], code, value.__defaults__, cells, names])
     if isinstance(value, types.CodeType):
-        return f"{value.co_code}{value.co_names}{value.co_varnames}{described(value.co_consts, seen)}"
-    if isinstance(value, (list, tuple, dict)):
-        parts = value.items() if isinstance(value, dict) else value
-        return f"{type(value).__name__}({', '.join(described(part, seen) for part in parts)})"
-    if isinstance(value, tuple(PLAIN)):
+        return described([value.co_code, value.co_names, value.co_varnames, value.co_consts])
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}({', '.join(map(described, value))})"
+    if isinstance(value, _PLAIN):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
         return value.__name__
@@ -142,29 +136,28 @@ def described(value, seen=()):
 
 # %% tags=["hide-input"]
 #| export cache
-def inside(value, dtype, stands, compiled):
-    """What a kernel for arrays of that dtype shall find where it reads this constant or global; a function `compiled`."""
-    if isinstance(value, tuple):
-        return tuple(inside(v, dtype, stands, compiled) for v in value)
-    if isinstance(value, float) and dtype.kind == "f":
-        return dtype.type(value)  # else numba takes 1.0 for a float64, and with it 1.0 / x, where x is float32
-    function = getattr(value, "py_func", value)
-    if not isinstance(function, types.FunctionType) or hasattr(function, "hash"):
-        return value
-    while isinstance(function, types.FunctionType) and function in stands:
-        function = stands[function](dtype)
-    return compiled(function) if isinstance(function, types.FunctionType) else function
+def specialised(function, dtype, stands, compiled):
+    """A copy of a function for arrays of that dtype: its floats have it, and what it calls is `compiled`, or what `stands` for it."""
 
+    def find(value):
+        if isinstance(value, tuple):
+            return tuple(map(find, value))
+        if isinstance(value, float) and dtype.kind == "f":
+            return dtype.type(value)  # else numba takes 1.0 for a float64, and with it 1.0 / x, where x is float32
+        called = getattr(value, "py_func", value)
+        if called is function:
+            raise TypeError(f"{function.__name__}: a kernel cannot call itself; use a loop")
+        if not isinstance(called, types.FunctionType) or hasattr(called, "hash"):
+            return value
+        while isinstance(called, types.FunctionType) and called in stands:
+            called = stands[called](dtype)
+        return compiled(called) if isinstance(called, types.FunctionType) else called
 
-def specialised(function, find, finish=lambda copy: copy):
-    """A copy of a function that reads find(value) where it reads a value, finished before the names that it reads are set."""
-    code, scope = function.__code__, {"__name__": function.__globals__["__name__"]}
+    code, scope = function.__code__, function.__globals__
+    names = {name: find(scope[name]) for name in globals_read(code) & scope.keys()} | {"__name__": scope["__name__"]}
     cells = tuple(types.CellType(find(cell.cell_contents)) for cell in function.__closure__ or ())
     code = code.replace(co_consts=find(code.co_consts))
-    result = finish(types.FunctionType(code, scope, function.__name__, function.__defaults__, cells))
-    names = globals_read(code) & function.__globals__.keys()
-    scope |= {name: find(function.__globals__[name]) for name in names}  # (it may call itself)
-    return result
+    return types.FunctionType(code, names, function.__name__, function.__defaults__, cells)
 
 
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
@@ -175,59 +168,39 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """
     import numba  # takes most of a second, so it waits until something is compiled
 
-    fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
-    how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__
-    try:
-        text = f"{(*how, dtype, sorted(fastmath), boundscheck)}{described(function)}"
-        name = hashlib.sha256(text.encode()).hexdigest()
-    except TypeError:
-        name = None  # compiled, but not kept
-    if name in PROGRAMS:
-        return PROGRAMS[name]
-    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
-
-    def finish(copy):
-        copy.hash = name
-        program = numba.njit(**options)(copy)
-        if name is not None:
-            PROGRAMS[name], program._cache = program, _Kept(name)
-        return program
-
     inner = functools.partial(compile_cpu, dtype=dtype, boundscheck=boundscheck)
-    return specialised(function, lambda value: inside(value, dtype, STANDS, inner), finish)
+    made = specialised(function, dtype, STANDS, inner)
+    fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
+    how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
+    try:
+        made.hash = hashlib.sha256(described([*how, sorted(fastmath), made]).encode()).hexdigest()
+    except TypeError:
+        made.hash = None  # compiled, but not kept
+    if made.hash in _PROGRAMS:
+        return _PROGRAMS[made.hash]
+    program = numba.njit(error_model="numpy", nogil=True, fastmath=fastmath, boundscheck=boundscheck)(made)
+    if made.hash:
+        _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
+    return program
 
 
 class _Kept:
     """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
 
-    cache_path = CACHE
-
     def __init__(self, name):
         self.name = name
-
-    def key(self, types, codegen):
-        return f"{self.name} {types} {codegen.magic_tuple()}"
 
     def load_overload(self, types, context):
         from numba.core.compiler import CompileResult
 
         context.refresh()  # numba's own code, which this program may call, must be there first
-        data = kept(self.key(types, context.codegen()))
+        data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
         return data and CompileResult._rebuild(context, *pickle.loads(data))
 
     def save_overload(self, types, result):
         from numba.core.serialize import dumps
 
-        keep(self.key(types, result.codegen), dumps(result._reduce()))
-
-
-def compiled_for(program, *arguments):
-    """What numba's program runs for arguments of these types. To call it saves the look-up, about 0.2 µs, and its checks."""
-    if not hasattr(program, "compile"):  # it is Python: `COMPILERS` may hold a compiler that compiles nothing
-        return program
-    import numba
-
-    return program.compile(tuple(map(numba.typeof, arguments)))
+        keep(f"{self.name} {types} {result.codegen.magic_tuple()}", dumps(result._reduce()))
 
 
 # %% [markdown]
@@ -241,24 +214,26 @@ def compiled_for(program, *arguments):
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
 
-class _Kernels(dict):
-    """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
+from types import SimpleNamespace
 
-    version = 0  # grows whenever one of them becomes another
+
+class _Kernels(dict):
+    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
+
+    version = 0  # grows when one of them becomes another: what was made of it is out of date
 
     def __setitem__(self, key, function):
-        self.version += self.get(key, function) is not function
+        if self.get(key, function) is not function:
+            self.version += 1
         super().__setitem__(key, function)
 
     def __repr__(self):
-        kinds = sorted({kind for _, kind in self})
-        rows = [[op, *("x" * ((op, kind) in self) for kind in kinds)] for op in sorted({op for op, _ in self})]
-        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
+        kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
+        return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
 
 
 KERNELS = _Kernels()
-COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
-
+KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind of device -> what it does in a way of its own
 # %% [markdown]
 # Our first entry: a kernel that doubles.
 
@@ -281,7 +256,7 @@ KERNELS
 def launch(op, out, *inputs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one, like the first input)."""
     device, dtype = inputs[0].device, inputs[0].dtype
-    program = COMPILERS[device.kind](KERNELS[op, device.kind], dtype)
+    program = KINDS[device.kind].compiler(KERNELS[op, device.kind], dtype)
     if out is None:
         out = device.alloc(inputs[0].shape, dtype)
     program(out.data, *(x.data for x in inputs))
@@ -321,16 +296,15 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
-    The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
+    The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays. `numbers` are
+    the names of the attributes that it takes as numbers, in its order.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "stale")
+    __slots__ = ("spec", "nbytes", "lower", "numbers", "run", "launches")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
-        self.spec, self.nbytes, self.lower = spec, nbytes, lower
-        self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
-        self.plain = not numbers  # it takes nothing but arrays
-        self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
+        self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
+        self.run, self.launches = self.first_run, 0
 
     def ready(self):
         """This plan, its program made if that was not done yet."""
@@ -349,30 +323,29 @@ class Plan:
 
 # %%
 #| export registry
-PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
-KIND_PLANNERS = {}  # (op, kind of device) -> its planner, where this kind plans the op in a way of its own
-FLAT = set()  # kinds of device whose programs see an array as one long row, where its plan says nothing else
+PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
-def lowered(kind, function, dtype, *how):
-    """What will compile this function for arrays of that dtype, on devices of that kind, when it is called."""
-    return functools.partial(COMPILERS[kind], function, dtype, *how)
+def lowered(function, x, *how):
+    """What will compile this function for arrays like `x`, a buffer or its Spec, when it is called."""
+    return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
-    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`.
-
-    Without them each is seen in its own shape or, on a kind of device that is FLAT, as one row.
-    """
+    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     device = inputs[0].device
     specs = [device.spec(shape, dtype), *(x.spec for x in inputs[op in UPDATES :])]
     shapes = [spec.shape for spec in specs]
-    views = views or [(math.prod(s),) if device.kind in FLAT else s for s in shapes]
+    views = views or shapes
 
     def program():
-        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop, seen = compiled_for(lower(), *arrays, *[0.0] * len(numbers)), device.reshape
+        loop, seen = lower(), device.reshape
+        if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+            import numba
+
+            arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
         return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], specs[0].nbytes + sum(x.spec.nbytes for x in inputs), program, numbers)
@@ -384,7 +357,7 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
 
 # %%
 def plan_twice(op, function, x):
-    return make(op, x.shape, x.dtype, [x], lowered("cpu", function, x.dtype))
+    return make(op, x.shape, x.dtype, [x], lowered(function, x))
 
 
 PLANNERS["twice"] = plan_twice
@@ -409,10 +382,10 @@ from levels import more
 def kernel_of(op, kind):
     """The kernel of an op on this kind of device. Raises LookupError where there is none."""
     if op not in PLANNERS and not more("op", op):
-        near = difflib.get_close_matches(str(op), PLANNERS, n=1)
+        near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    if kind not in COMPILERS:
+    if kind not in KINDS:
         more("kind", kind)  # enters its compiler and its kernels
     more("faster", op)  # may enter a planner that knows a quicker program
     if (op, kind) not in KERNELS:
@@ -432,7 +405,7 @@ def plan(op, inputs, attrs):
         raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
     kind = inputs[0].device.kind
     function = kernel_of(op, kind)
-    planner = KIND_PLANNERS.get((op, kind), PLANNERS[op])
+    planner = PLANNERS.get((op, kind), PLANNERS[op])
     given = op, function, *(buffer.spec for buffer in inputs)
     try:
         inspect.signature(planner).bind(*given, **attrs)
@@ -440,7 +413,7 @@ def plan(op, inputs, attrs):
         raise TypeError(f"{op}: {error}") from None
     made = planner(*given, **attrs)
     if guard := more("guard", "kernel"):
-        made.stale = guard.staleness(function)
+        guard.watch(made, function)
     return made
 
 
@@ -465,7 +438,7 @@ def same_dtype(op, *inputs, kinds="f"):
 # %% tags=["hide-input"]
 #| export registry
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
-NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
 _spec_of, _data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 
 
@@ -481,7 +454,7 @@ def _key_of(op, reads, attrs):
     except AttributeError:
         raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
     if attrs:
-        key += (*attrs,) if op in NUMBERS else (*attrs, *attrs.values())
+        key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
         try:
             hash(key)
         except TypeError:
@@ -493,31 +466,29 @@ def _key_of(op, reads, attrs):
 
 # %% [markdown]
 # Now the look-up, which is yours. The first call with a key makes a plan, `plan(op, reads, attrs)`, and puts it into `PLANS`. Every
-# later call with an equal key gets that very plan. One thing more: where `found.stale()` is true, a new plan takes its place.
-# (`levels_more` says so, when a function that the kernel calls was defined again.)
+# later call with an equal key gets that very plan.
 
 
 # %%
 #| export registry blank planned
 def planned(op, reads, attrs):
-    """The plan for this op on these buffers: the one made before, unless it is stale."""
-    ...  # 5 lines, the first of them: key = _key_of(op, reads, attrs)
+    """The plan for this op on these buffers: the one made before, or a new one."""
+    ...  # 4 lines, the first of them: key = _key_of(op, reads, attrs)
 
 
 # %% [markdown]
 # <details><summary>Hint</summary><code>PLANS.get(key)</code> is None where there is no plan yet.</details>
-# <details><summary>Second hint</summary><code>found.stale()</code> says whether a plan is out of date; a new one is made by
-# <code>plan(op, reads, attrs)</code>, and kept.</details>
+# <details><summary>Second hint</summary>A new one is made by <code>plan(op, reads, attrs)</code>, and kept:
+# <code>PLANS[key] = …</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
 # def planned(op, reads, attrs):
-#     """The plan for this op on these buffers: the one made before, unless it is stale."""
+#     """The plan for this op on these buffers: the one made before, or a new one."""
 #     key = _key_of(op, reads, attrs)
-#     found = PLANS.get(key)
-#     if found is None or found.stale():
-#         found = PLANS[key] = plan(op, reads, attrs)
-#     return found
+#     if key not in PLANS:
+#         PLANS[key] = plan(op, reads, attrs)
+#     return PLANS[key]
 # ```
 # </details>
 #
@@ -571,7 +542,7 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
 
     def enter(function):
-        for kind in kinds or COMPILERS:  # for all kinds, where none is named
+        for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:
             PLANNERS[op] = planner
@@ -652,7 +623,7 @@ def nest(places, letters):
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
-AROUND = {"cpu": (nest, {})}  # kind of device -> what writes these lines, and the names that they use
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
 
 # %%
 print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
@@ -664,7 +635,7 @@ print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 
 # %%
 #| export elementwise
-def loop_source(name, owners, numbers=(), updates=False, kind="cpu"):
+def loop_source(name, owners, numbers=(), updates=False, around=nest):
     """The text of a nest of loops that calls the scalar function `name` once for each element.
 
     An op that updates finds its first input in its result: with two names for one array, no loop could take many at once.
@@ -677,7 +648,7 @@ def loop_source(name, owners, numbers=(), updates=False, kind="cpu"):
         places[x] = ", ".join(letter for letter, has in zip(letters, own) if has)
     element = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
     call = ", ".join([*(element[x] for x in inputs), *(f"number({n})" for n in numbers)])
-    lines = AROUND[kind][0](places, letters)
+    lines = around(places, letters)
     depth = sum(line.endswith(":") for line in lines)
     lines.append("    " * depth + f"{element['out0']} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
@@ -697,16 +668,12 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
 
 # %%
 #| export elementwise
-def lowered_loop(kind, function, dtype, owners, *layout):
-    """What compiles the loop around a scalar function, for arrays of that dtype; `layout` is the rest of `loop_source`'s."""
-    compiler = COMPILERS[kind]
-
-    def lower():
-        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, **AROUND[kind][1]}
-        exec(loop_source("scalar", owners, *layout, kind=kind), scope)
-        return compiler(scope["loop"], dtype)
-
-    return lower
+def element_loop(function, x, owners, numbers=(), updates=False):
+    """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
+    here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
+    scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
+    exec(loop_source("scalar", owners, numbers, updates, here["nest"]), scope)
+    return scope["loop"]
 
 
 # %% [markdown]
@@ -718,13 +685,13 @@ def lowered_loop(kind, function, dtype, owners, *layout):
 ELEMENTWISE = {}  # op -> (the kinds of dtypes it takes, the dtype it gives, how many masks, an example of each number)
 
 
-def plan_elementwise(op, function, *inputs, shape=None, **numbers):
+def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
     names, shapes = list(inspect.signature(function).parameters), [x.shape for x in inputs]
     rest = names[len(inputs) :]
     if len(names) != len(inputs) + len(numbers) or {*rest} != {*numbers} or (shape and numbers):
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
-    takes, gives, masks, _ = ELEMENTWISE[op]
+    (takes, gives, masks, _), updates, last = ELEMENTWISE[op], op in UPDATES, inputs[-1]
     dtype = same_dtype(op, *inputs[masks:], kinds=takes)
     for mask in inputs[:masks]:
         same_dtype(op, mask, kinds="b")
@@ -732,17 +699,15 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
         common = np.broadcast_shapes(shape or (), *shapes)
     except (ValueError, RuntimeError):  # the second for more axes than NumPy has
         raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
-    if common != (shape or common) or op in UPDATES and shapes[0] != common:
+    if common != (shape or common) or updates and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     sizes, owners = zip(*merged_axes(common, shapes))
     if len(sizes) > 12:
         raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
-    kind = inputs[0].device.kind
-    loop = lowered_loop(kind, function, dtype, owners, tuple(rest), op in UPDATES)
-    views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
-    views = [sizes, *views[op in UPDATES :]]
-    if kind not in FLAT and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
-        views = None  # no need to reshape: the loop sees them so itself
+    views = [sizes, *(tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in [*zip(*owners)][updates:])]
+    if KINDS[last.device.kind].ravels:  # then only what has several axes in the loop must have just these
+        views = [s if len(view) < 2 else view for s, view in zip([common, *shapes[updates:]], views)]
+    loop = lowered(element_loop(function, last, owners, rest, updates), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
@@ -756,8 +721,8 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     def enter(function):
         ELEMENTWISE[op] = takes, gives, masks, numbers
         UPDATES.update({op} if updates else ())
-        NUMBERS.update({op} if numbers else ())
-        return kernel(op, planner=plan_elementwise)(function)
+        _NUMBERS.update({op} if numbers else ())
+        return kernel(op, planner=_plan_elementwise)(function)
 
     return enter
 
@@ -776,13 +741,7 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
-
-
-@scalar("sgd", updates=True, rate=0.1)
-def sgd(w, dw, rate):
-    """w ← w - rate·dw"""
-    return w - rate * dw
-
+scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 # %% [markdown]
 # A matrix and a row, added by name:
@@ -801,27 +760,24 @@ out.numpy()
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 
 
-def _scaled_bits(dtype):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large: n goes to where the format keeps its exponent."""
-    single = dtype == np.float32
-    real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
-
-    def scaled(x, n):
-        both = whole(n + real(2 * bias))  # so that each half has the bias
-        half = both >> 1
-        return x * whole(half << fraction).view(real) * whole(both - half << fraction).view(real)
-
-    return scaled
+def _in_halves(x, n):
+    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
+    half = int(n) // 2
+    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
 
 
-def _exponent_bits(dtype):
-    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, read from the bits."""
-    if dtype == np.float32:
-        return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
-    return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
+def _exponent_of(dtype):
+    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
+
+    def exponent(x):
+        m, n = math.frexp(x)
+        return number(n if m >= 0.7071067811865476 else n - 1)
+
+    number = dtype.type
+    return exponent
 
 
-STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, _scaled_bits, _exponent_bits
+STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, lambda _: _in_halves, _exponent_of
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
@@ -865,13 +821,9 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def clip_grad(dy, x, low, high):
-    """dy where x lies strictly between low and high, else 0"""
-    return select(low < x, select(x < high, dy, 0.0), 0.0)
-
+scalar("clip_grad", low=-0.5, high=0.5)(
+    lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
+)
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -934,7 +886,7 @@ def reduce_columns(out, x):
 #| export reduce
 _LONG = 1024  # numbers in a row, from which on a float32 sum is split
 REDUCTIONS = {}  # op -> the number that its loops start at
-LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
+KINDS["cpu"].loops = reduce_rows, reduce_columns
 
 
 def reduced(op, shape, axis):
@@ -949,18 +901,6 @@ def reduced(op, shape, axis):
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
-def _lowered_reduction(kind, function, dtype, start, loop, fast):
-    """What compiles one of these loops, with this function and start in the places of `combine` and `START`, for that dtype."""
-    compiler = COMPILERS[kind]
-
-    def lower():
-        inner = compiler(function, dtype, fast)
-        scope = loop.__globals__ | {"combine": inner, "START": dtype.type(start), "NUMBER": dtype.type}
-        return compiler(types.FunctionType(loop.__code__, scope), dtype, fast)
-
-    return lower
-
-
 def plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     if not isinstance(keepdims, bool):
@@ -970,27 +910,31 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keepdims or a not in axes)
-    by_rows, by_columns = LOOPS[x.device.kind]
-    views, loop = [(before, after), (before, within, after)], by_columns
+    by_rows, by_columns = KINDS[x.device.kind].loops
+    loop, views = by_columns, [(before, after), (before, within, after)]
     if after == 1:
-        views, loop = [(before,), (before, within)], by_rows
+        loop, views = by_rows, [(before,), (before, within)]
     fast = ("reassoc",) if after == 1 and within >= _LONG and dtype == np.float32 else ()
-    lower = _lowered_reduction(x.device.kind, function, dtype, start, loop, fast)
+
+    def lower():
+        own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}
+        return lowered(types.FunctionType(loop.__code__, loop.__globals__ | own), x, fast)()
+
     return make(op, shape, dtype, [x], lower, views)
 
 
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
+    same_dtype(op, x)
     total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
-    loop = lowered_loop(x.device.kind, function, same_dtype(op, x), ((True,),), ("count",))
-    divide = make(op, total.spec.shape, x.dtype, [total.spec], loop, numbers=["count"])
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
+    divide = _plan_elementwise("divide", function, total.spec, count=count)
 
     def run(out, x):
         total.run(out, x)
         divide.run(out, out, count)
 
-    return make(op, total.spec.shape, x.dtype, [x], lambda: run, [total.spec.shape, x.shape])
+    return make(op, total.spec.shape, x.dtype, [x], lambda: run)
 
 
 # %%
@@ -1030,13 +974,13 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     (m, k), (rows, n) = x.shape[:: -1 if transpose_x else 1], w.shape[:: -1 if transpose_w else 1]
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
-    compiler = lowered(x.device.kind, function, dtype)
+    compiler = lowered(function, x)
 
     def lower():
         loop = compiler()
         return lambda out, x, w: loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    return make(op, (m, n), dtype, [x, w], lower, [(m, n), x.shape, w.shape])
+    return make(op, (m, n), dtype, [x, w], lower)
 
 
 # %% [markdown]
@@ -1106,8 +1050,7 @@ def matmul_ikj(out, x, w):
 
 # %%
 #| export matmul
-kernel("matmul")(matmul_ikj)
-PLANNERS["matmul"] = plan_matmul
+kernel("matmul", planner=plan_matmul)(matmul_ikj)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1151,8 +1094,8 @@ def plan_gather(op, function, x, rows):
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views, loop = [(count, width), (x.shape[0], width), (count,)], lowered(x.device.kind, function, x.dtype)
-    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], loop, views)
+    views = [(count, width), (x.shape[0], width), (count,)]
+    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
     made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
     return made
 
@@ -1216,16 +1159,17 @@ def use(op, kind, function):
     Raises LookupError where there is none to replace. With levels_more it is tried first: a function that is wrong raises
     ValueError with a counter-example, and nothing is changed.
     """
-    before, compiler, trials = kernel_of(op, kind), COMPILERS[kind], more("guard", "use")
+    before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
+    compiler = here.compiler
     try:
-        COMPILERS[kind] = functools.partial(compiler, boundscheck=True)
         if trials:
             trials.try_kernel(op, kind, function, before)
-            COMPILERS[kind] = compiler
+        else:
+            here.compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield
     finally:
-        COMPILERS[kind] = compiler
+        here.compiler = compiler
         kernel(op, kind)(before)
 
 
@@ -1297,10 +1241,9 @@ from levels.hardware import DEVICES
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
-def linear_forward(prediction, xw, x, w, b):
-    """prediction[n, 1] = x[n, k] @ w[k, 1] + b[1, 1]"""
-    launch("matmul", xw, x, w)
-    launch("add", prediction, xw, b)
+def linear_forward(x, w, b):
+    """The prediction[n, 1] = x[n, k] @ w[k, 1] + b[1, 1]."""
+    return launch("add", None, launch("matmul", None, x, w), b)
 
 
 # %% [markdown]
@@ -1314,35 +1257,27 @@ def linear_forward(prediction, xw, x, w, b):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    place, dtype, (batch, features), losses = DEVICES[-1], x.dtype, (len(batches[0]), x.shape[1]), []
+    place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
     x_, y_, w, b = map(place.put, (x, y, *weights))  # model
     n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
-    rows, target, xw, prediction, error, squared, ge, de = (
-        place.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
-    )
-    dw, db, total, loss = (place.alloc(shape, dtype) for shape in ((features, 1), (1, 1), (1, 1), (1, 1)))
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
-        launch("gather", rows, x_, i)
-        launch("gather", target, y_, i)
-        linear_forward(prediction, xw, rows, w, b)  # forward
-        launch("subtract", error, prediction, target)
-        launch("multiply", squared, error, error)  # loss
-        launch("reduce_sum", total, squared, axis=0, keepdims=True)
-        launch("divide", loss, total, n)
-        launch("multiply", ge, g, error)  # backward
-        launch("add", de, ge, ge)
-        launch("matmul", dw, rows, de, transpose_x=True)
-        launch("reduce_sum", db, de, axis=0, keepdims=True)
+        rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
+        prediction = linear_forward(rows, w, b)  # forward
+        error = launch("subtract", None, prediction, target)
+        squared = launch("multiply", None, error, error)  # loss
+        loss = launch("divide", None, launch("reduce_sum", None, squared, axis=0, keepdims=True), n)
+        ge = launch("multiply", None, g, error)  # backward
+        de = launch("add", None, ge, ge)
+        dw = launch("matmul", None, rows, de, transpose_x=True)
+        db = launch("reduce_sum", None, de, axis=0, keepdims=True)
         launch("sgd", w, dw, rate=float(learning_rate))  # update
         launch("sgd", b, db, rate=float(learning_rate))
         losses.append(loss.numpy()[0, 0])
 
     def predict(x):
-        check_inputs(x, dtype, features)
-        xw, prediction = (place.alloc((len(x), 1), dtype) for _ in "12")
-        linear_forward(prediction, xw, place.put(x), w, b)
-        return prediction.numpy()
+        check_inputs(x, dtype, w.shape[0])
+        return linear_forward(place.put(x), w, b).numpy()
 
     return Fit(np.array(losses), [w.numpy(), b.numpy()], predict)
 
@@ -1414,7 +1349,7 @@ def dnn_backward(dz, inputs, weights):
 
 # %% tags=["hide-input"]
 #| export tasks
-CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
+_CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
@@ -1427,7 +1362,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
-        c = launch("clip", None, prediction, **CLIP)
+        c = launch("clip", None, prediction, **_CLIP)
         other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
         hit = launch("multiply", None, target, launch("log", None, c))  # loss
         miss = launch("multiply", None, other, launch("log", None, q))
@@ -1436,7 +1371,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
         d_miss = launch("divide", None, launch("multiply", None, g, other), q)
         dc = launch("subtract", None, d_hit, d_miss)
-        dp = launch("clip_grad", None, dc, prediction, **CLIP)
+        dp = launch("clip_grad", None, dc, prediction, **_CLIP)
         dz = launch("sigmoid_grad", None, dp, prediction)
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update
