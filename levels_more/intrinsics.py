@@ -68,7 +68,10 @@ def exponent_bits(dtype):
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
-STANDS[scaled], STANDS[exponent] = scaled_bits, exponent_bits  # many at a time; the core calls a library for each number
+STANDS[scaled], STANDS[exponent] = (
+    scaled_bits,
+    exponent_bits,
+)  # many at a time; the core calls a library for each number
 
 if host_lanes() == 16:  # AVX-512 has an instruction for x·2ⁿ; elsewhere `ldexp` is a slow call for each number
 

@@ -63,7 +63,11 @@ def test_the_same_bits_in_any_number_of_lanes(function):
 
 @pytest.mark.parametrize("way", ["core", "in steps", *["at once"] * (host_lanes() == 16)])
 def test_scaling_rounds_once_with_and_without_an_instruction_for_it(way):
-    ways = {"core": lambda dtype: elementwise._in_halves, "in steps": intrinsics.scaled_bits, "at once": STANDS[scaled_]}
+    ways = {
+        "core": lambda dtype: elementwise._in_halves,
+        "in steps": intrinsics.scaled_bits,
+        "at once": STANDS[scaled_],
+    }
     stands = ways[way]
     assert way != "at once" or stands is intrinsics.scaled_at_once
     scaled = compile_cpu(stands(np.dtype("f4")), np.dtype("f4"))

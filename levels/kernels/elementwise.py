@@ -123,12 +123,12 @@ def _in_halves(x, n):
 
 def _exponent_of(dtype):
     """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
+    number = dtype.type
 
     def exponent(x):
         m, n = math.frexp(x)
         return number(n if m >= 0.7071067811865476 else n - 1)
 
-    number = dtype.type
     return exponent
 
 

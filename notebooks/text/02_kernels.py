@@ -296,8 +296,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
-    The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays. `numbers` are
-    the names of the attributes that it takes as numbers, in its order.
+    lower() gives run(out, *inputs, *numbers) on NumPy arrays; `numbers` are the attributes that it takes as numbers.
     """
 
     __slots__ = ("spec", "nbytes", "lower", "numbers", "run", "launches")
@@ -306,15 +305,10 @@ class Plan:
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
         self.run, self.launches = self.first_run, 0
 
-    def ready(self):
-        """This plan, its program made if that was not done yet."""
-        if self.run == self.first_run:
-            self.run = self.lower()
-        return self
-
     def first_run(self, *arrays):
-        """What `run` is until the program is there."""
-        self.ready().run(*arrays)
+        """What `run` is until the program is there: make it, and run it."""
+        self.run = self.lower()
+        self.run(*arrays)
 
 
 # %% [markdown]
@@ -371,9 +365,7 @@ print(made.spec, "-", made.nbytes, "bytes to move")
 # %% tags=["hide-input"]
 #| export registry
 import difflib
-import inspect
 import math
-import operator
 import reprlib
 
 from levels import more
@@ -405,23 +397,14 @@ def plan(op, inputs, attrs):
         raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
     kind = inputs[0].device.kind
     function = kernel_of(op, kind)
-    planner = PLANNERS.get((op, kind), PLANNERS[op])
-    given = op, function, *(buffer.spec for buffer in inputs)
-    try:
-        inspect.signature(planner).bind(*given, **attrs)
-    except TypeError as error:
-        raise TypeError(f"{op}: {error}") from None
-    made = planner(*given, **attrs)
+    made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *(buffer.spec for buffer in inputs), **attrs)
     if guard := more("guard", "kernel"):
         guard.watch(made, function)
     return made
 
 
 def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ (nothing is cast in silence), or for a kind not named.
-
-    `kinds` are NumPy's letters: f floats, i integers, b bool.
-    """
+    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
     dtypes = {str(buffer.dtype) for buffer in inputs}
     if len(dtypes) > 1:
         raise TypeError(f"{op}: dtypes {' and '.join(sorted(dtypes))} do not mix; cast one of them")
@@ -439,29 +422,22 @@ def same_dtype(op, *inputs, kinds="f"):
 #| export registry
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
-_spec_of, _data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
-        if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
-            key = op, reads[0].spec
-        elif len(reads) == 2:
-            key = op, reads[0].spec, reads[1].spec
-        else:
-            key = (op, *map(_spec_of, reads))
-    except AttributeError:
-        raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
-    if attrs:
-        key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
-        try:
+        # two inputs are the commonest; spelled out, their key takes half the time
+        key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
+        if attrs:
+            key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
-        except TypeError:
-            raise TypeError(
-                f"{op}: attributes are numbers, names or tuples of them, got {reprlib.repr(attrs)}"
-            ) from None
-    return key
+        return key
+    except (AttributeError, TypeError):
+        given = f"got {reads!r} and {reprlib.repr(attrs)}"
+        raise TypeError(
+            f"{op}: works on live buffers; attributes are numbers, names or tuples of them; {given}"
+        ) from None
 
 
 # %% [markdown]
@@ -499,10 +475,10 @@ def planned(op, reads, attrs):
 # %%
 #| export registry
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
+    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    An op of UPDATES reads `out`, too. Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not
-    fit, ValueError for shapes that do not, for a wrong `out`, and for one that is an input as well.
+    Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
+    not, and for a wrong `out`. Returns the buffer.
     """
     found = planned(op, (out, *inputs) if op in UPDATES else inputs, attrs)
     if out is None:
@@ -513,7 +489,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *map(_data_of, inputs), *map(attrs.get, found.numbers))
+    found.run(out.data, *[x.data for x in inputs], *map(attrs.get, found.numbers))
     return out
 
 
@@ -583,6 +559,7 @@ PLANS.clear()
 #| export elementwise
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
+import inspect
 from itertools import groupby
 
 
@@ -768,12 +745,12 @@ def _in_halves(x, n):
 
 def _exponent_of(dtype):
     """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
+    number = dtype.type
 
     def exponent(x):
         m, n = math.frexp(x)
         return number(n if m >= 0.7071067811865476 else n - 1)
 
-    number = dtype.type
     return exponent
 
 
@@ -1156,8 +1133,7 @@ from contextlib import contextmanager
 def use(op, kind, function):
     """Inside this `with` block, `function` is the kernel of `op` for that kind of device, on every level above.
 
-    Raises LookupError where there is none to replace. With levels_more it is tried first: a function that is wrong raises
-    ValueError with a counter-example, and nothing is changed.
+    Raises LookupError where there is none to replace. With levels_more it is tried first: a wrong one raises ValueError.
     """
     before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
     compiler = here.compiler
