@@ -64,7 +64,7 @@ def lowered(function, x, *how):
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     device = inputs[0].device
-    specs = [device.spec(shape, dtype), *(x.spec for x in inputs[op in UPDATES :])]
+    specs = [device.spec(shape, dtype), *(x.spec for x in inputs)]
     shapes = [spec.shape for spec in specs]
     views = views or shapes
 
@@ -77,7 +77,7 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
             loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
         return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
-    return Plan(specs[0], specs[0].nbytes + sum(x.spec.nbytes for x in inputs), program, numbers)
+    return Plan(specs[0], sum(spec.nbytes for spec in specs), program, numbers)
 
 
 def kernel_of(op, kind):
@@ -156,7 +156,8 @@ def launch(op, out, *inputs, **attrs):
     Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
     not, and for a wrong `out`. Returns the buffer.
     """
-    found = planned(op, (out, *inputs) if op in UPDATES else inputs, attrs)
+    reads = (out, *inputs) if op in UPDATES else inputs
+    found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
     elif getattr(out, "spec", None) is not found.spec:  # (a freed buffer has a Spec of its own)
@@ -165,7 +166,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *[x.data for x in inputs], *map(attrs.get, found.numbers))
+    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
     return out
 
 

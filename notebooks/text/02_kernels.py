@@ -329,7 +329,7 @@ def lowered(function, x, *how):
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     device = inputs[0].device
-    specs = [device.spec(shape, dtype), *(x.spec for x in inputs[op in UPDATES :])]
+    specs = [device.spec(shape, dtype), *(x.spec for x in inputs)]
     shapes = [spec.shape for spec in specs]
     views = views or shapes
 
@@ -342,7 +342,7 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
             loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
         return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
-    return Plan(specs[0], specs[0].nbytes + sum(x.spec.nbytes for x in inputs), program, numbers)
+    return Plan(specs[0], sum(spec.nbytes for spec in specs), program, numbers)
 
 
 # %% [markdown]
@@ -480,7 +480,8 @@ def launch(op, out, *inputs, **attrs):
     Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
     not, and for a wrong `out`. Returns the buffer.
     """
-    found = planned(op, (out, *inputs) if op in UPDATES else inputs, attrs)
+    reads = (out, *inputs) if op in UPDATES else inputs
+    found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
     elif getattr(out, "spec", None) is not found.spec:  # (a freed buffer has a Spec of its own)
@@ -489,7 +490,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *[x.data for x in inputs], *map(attrs.get, found.numbers))
+    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
     return out
 
 
@@ -612,22 +613,17 @@ print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 
 # %%
 #| export elementwise
-def loop_source(name, owners, numbers=(), updates=False, around=nest):
-    """The text of a nest of loops that calls the scalar function `name` once for each element.
-
-    An op that updates finds its first input in its result: with two names for one array, no loop could take many at once.
-    """
-    letters, inputs = "ijklmnopqrst"[: len(owners)], [f"x{k}" for k in range(len(owners[0]))]
-    if updates:
-        inputs[0] = "out0"
+def loop_source(name, owners, numbers=(), around=nest):
+    """The text of a nest of loops that calls the scalar function `name` once for each element."""
+    letters = "ijklmnopqrst"[: len(owners)]
     places = {"out0": ", ".join(letters)}
-    for x, own in zip(inputs, zip(*owners)):
-        places[x] = ", ".join(letter for letter, has in zip(letters, own) if has)
-    element = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
-    call = ", ".join([*(element[x] for x in inputs), *(f"number({n})" for n in numbers)])
+    for k, own in enumerate(zip(*owners)):
+        places[f"x{k}"] = ", ".join(letter for letter, has in zip(letters, own) if has)
+    element, *inputs = (f"{array}[{index}]" if index else array for array, index in places.items())
     lines = around(places, letters)
     depth = sum(line.endswith(":") for line in lines)
-    lines.append("    " * depth + f"{element['out0']} = {name}({call})")
+    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
+    lines.append("    " * depth + f"{element} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
@@ -645,11 +641,11 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
 
 # %%
 #| export elementwise
-def element_loop(function, x, owners, numbers=(), updates=False):
+def element_loop(function, x, owners, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
     here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
     scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    exec(loop_source("scalar", owners, numbers, updates, here["nest"]), scope)
+    exec(loop_source("scalar", owners, numbers, here["nest"]), scope)
     return scope["loop"]
 
 
@@ -668,7 +664,7 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     rest = names[len(inputs) :]
     if len(names) != len(inputs) + len(numbers) or {*rest} != {*numbers} or (shape and numbers):
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
-    (takes, gives, masks, _), updates, last = ELEMENTWISE[op], op in UPDATES, inputs[-1]
+    (takes, gives, masks, _), last = ELEMENTWISE[op], inputs[-1]
     dtype = same_dtype(op, *inputs[masks:], kinds=takes)
     for mask in inputs[:masks]:
         same_dtype(op, mask, kinds="b")
@@ -676,15 +672,15 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
         common = np.broadcast_shapes(shape or (), *shapes)
     except (ValueError, RuntimeError):  # the second for more axes than NumPy has
         raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
-    if common != (shape or common) or updates and shapes[0] != common:
+    if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     sizes, owners = zip(*merged_axes(common, shapes))
     if len(sizes) > 12:
         raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
-    views = [sizes, *(tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in [*zip(*owners)][updates:])]
+    views = [sizes, *(tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners))]
     if KINDS[last.device.kind].ravels:  # then only what has several axes in the loop must have just these
-        views = [s if len(view) < 2 else view for s, view in zip([common, *shapes[updates:]], views)]
-    loop = lowered(element_loop(function, last, owners, rest, updates), last)
+        views = [s if len(view) < 2 else view for s, view in zip([common, *shapes], views)]
+    loop = lowered(element_loop(function, last, owners, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
