@@ -71,7 +71,7 @@ CONTENTS = {
     },
     "levels.kernels": {
         "gpu_kernels": (
-            "LAYOUTS MADE NUMBER ON_GPU WIDTH by_numbers compile_gpu each_row gather_threads kernel_for matmul_threads "
+            "LAYOUTS NUMBER ON_GPU WIDTH by_numbers compile_gpu each_row gather_threads kernel_for matmul_threads "
             "mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread "
             "threads_for tiled uniform_threads"
         ),

@@ -8,11 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.cache import described, globals_read, specialised
-from levels.kernels.matmul import plan_matmul
-from levels.kernels.reduce import START, combine
+from levels.kernels.cache import described, specialised
 from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
-from levels.kernels.rows import plan_gather
 from levels_more.gpu import launch_kernel
 from levels_more.gpu_memory import cuda
 from levels_more.moves import plan_one_hot, plan_scatter_add
@@ -20,7 +17,7 @@ from levels_more.random_numbers import normal, uniform
 
 # A compiler: who calls a scalar function, and what a GPU has for the functions of level 1.
 
-MADE = {}  # hash -> kernel
+_MADE = {}  # a text of what a kernel was made from -> the kernel
 
 
 def thread(places, letters):
@@ -90,7 +87,7 @@ def kernel_for(function, dtype):
 
     made = specialised(function, dtype, ON_GPU, functools.partial(kernel_for, dtype=dtype))
     try:
-        return MADE.setdefault(f"{dtype} {described(made)}", made)
+        return _MADE.setdefault(f"{dtype} {described(made)}", made)
     except TypeError:  # it depends on what has no description: made anew each time
         return made
 
@@ -102,7 +99,7 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     are a CPU's: bounds are checked where the GPU is simulated.)
     """
     made, layout = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
-    if "cuda" not in globals_read(function.__code__):
+    if "cuda" not in function.__code__.co_names:
         made, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
     made = kernel_for(made, dtype)
 
@@ -119,7 +116,8 @@ KINDS["gpu"] = SimpleNamespace(compiler=compile_gpu, nest=thread, ravels=False, 
 # Sums: a block for each row, a thread for each column.
 
 WIDTH = 256  # threads of a block, at most
-NUMBER = np.float32  # the type of shared numbers. Each reduction puts its own in this place
+# each reduction puts its own in the places of these three: where a sum begins, how it goes on, the type of its numbers
+START, combine, NUMBER = 0.0, np.add, np.float32
 
 
 def reduce_block(out, x):
@@ -202,8 +200,8 @@ def matmul_threads(out, x, w):
 
 
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    """As the planner of a product, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
+    made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
 
     def lower():
@@ -317,7 +315,7 @@ def rows_checked(planner, count):
     return plan_checked
 
 
-PLANNERS["gather", "gpu"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
+PLANNERS["gather", "gpu"] = rows_checked(PLANNERS["gather"], lambda spec, x: x.shape[0])
 PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
 PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 

@@ -3,7 +3,6 @@
 import functools
 from types import SimpleNamespace
 
-from levels.kernels.matmul import plan_matmul
 from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
 from levels_more import moves  # noqa: F401 (how the CPU moves numbers)
 
@@ -20,8 +19,8 @@ def matmul_array(tpu, turned_x, turned_w, out, x, w):
 
 
 def plan_array(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul, and raises what it raises; by the device's array, where the kernel is `matmul_array`."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    """As the planner of a product, and raises what it raises; by the device's array, where the kernel is `matmul_array`."""
+    made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_array:
         made.lower = lambda: functools.partial(matmul_array, x.device, transpose_x, transpose_w)
     return made

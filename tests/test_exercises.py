@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import json
 import math
 import pickle
 import re
@@ -457,13 +456,13 @@ def test_no_such_exercise():
 
 
 def test_what_is_right_is_noted(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.db")
     exercises.check("01-3", hardware.lines_touched)
     assert not progress.FILE.exists()  # a test is no reader
     monkeypatch.delenv("PYTEST_VERSION")
     exercises.check("01-3", hardware.rounded_down)
     exercises.check("01-1", hardware.sum_in_pairs)
-    assert list(json.loads(progress.FILE.read_text())["exercises"]) == ["01-1"]
+    assert list(progress.load()["exercises"]) == ["01-1"]
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in printed] == ["01-3 right", "01-3 not yet", "01-1 right"]
 
