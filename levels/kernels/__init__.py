@@ -8,21 +8,21 @@ from levels import plugged
 
 from .cache import STANDS, compile_cpu, described, globals_read, specialised
 from .elementwise import ELEMENTWISE, element_loop, loop_source, merged_axes, nest, relu_grad, scalar
-from .matmul import matmul_ikj, plan_matmul
-from .reduce import REDUCTIONS, START, combine, plan_reduce, reduce_columns, reduce_rows, reduced
+from .matmul import matmul_ikj
+from .reduce import REDUCTIONS, START, combine, reduce_columns, reduce_rows, reduced
 from .registry import (
     KERNELS, KINDS, PLANNERS, PLANS, UPDATES, Plan, counted, kernel, kernel_of, launch, lowered, make, plan, planned,
     same_dtype, use
 )
-from .rows import gather, plan_gather
+from .rows import gather
 from .tasks import dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 
 __all__ = [
     "ELEMENTWISE", "KERNELS", "KINDS", "PLANNERS", "PLANS", "REDUCTIONS", "STANDS", "START", "UPDATES", "Plan",
     "combine", "compile_cpu", "counted", "described", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop",
     "gather", "globals_read", "kernel", "kernel_of", "launch", "linear_forward", "linear_regression", "loop_source",
-    "lowered", "make", "matmul_ikj", "merged_axes", "nest", "plan", "plan_gather", "plan_matmul", "plan_reduce",
-    "planned", "reduce_columns", "reduce_rows", "reduced", "relu_grad", "same_dtype", "scalar", "specialised", "use"
+    "lowered", "make", "matmul_ikj", "merged_axes", "nest", "plan", "planned", "reduce_columns", "reduce_rows",
+    "reduced", "relu_grad", "same_dtype", "scalar", "specialised", "use"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -5,7 +5,7 @@
 from .registry import kernel, lowered, make, same_dtype
 
 
-def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
+def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
     dtype = same_dtype(op, x, w)
     if len(x.shape) != 2 or len(w.shape) != 2:
@@ -31,4 +31,4 @@ def matmul_ikj(out, x, w):
                 out[i, j] += x[i, k] * w[k, j]
 
 
-kernel("matmul", planner=plan_matmul)(matmul_ikj)
+kernel("matmul", planner=_plan_matmul)(matmul_ikj)

@@ -54,7 +54,7 @@ def reduced(op, shape, axis):
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
-def plan_reduce(op, function, x, axis=None, keepdims=False):
+def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     if not isinstance(keepdims, bool):
         raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
@@ -79,7 +79,7 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     same_dtype(op, x)
-    total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
+    total = _plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide = _plan_elementwise("divide", function, total.spec, count=count)
 
@@ -90,6 +90,6 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
     return make(op, total.spec.shape, x.dtype, [x], lambda: run)
 
 
-kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
+kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 REDUCTIONS["reduce_sum"] = START

@@ -9,7 +9,7 @@ import numpy as np
 from .registry import kernel, lowered, make
 
 
-def plan_gather(op, function, x, rows):
+def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
@@ -20,7 +20,7 @@ def plan_gather(op, function, x, rows):
     return made
 
 
-@kernel("gather", planner=plan_gather)
+@kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]"""
     for i in range(rows.size):

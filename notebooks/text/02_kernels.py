@@ -874,7 +874,7 @@ def reduced(op, shape, axis):
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
-def plan_reduce(op, function, x, axis=None, keepdims=False):
+def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     if not isinstance(keepdims, bool):
         raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
@@ -899,7 +899,7 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     same_dtype(op, x)
-    total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
+    total = _plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide = _plan_elementwise("divide", function, total.spec, count=count)
 
@@ -912,7 +912,7 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
 
 # %%
 #| export reduce
-kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
+kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 REDUCTIONS["reduce_sum"] = START
 
@@ -939,7 +939,7 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 """The matrix product."""
 
 
-def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
+def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
     dtype = same_dtype(op, x, w)
     if len(x.shape) != 2 or len(w.shape) != 2:
@@ -1023,7 +1023,7 @@ def matmul_ikj(out, x, w):
 
 # %%
 #| export matmul
-kernel("matmul", planner=plan_matmul)(matmul_ikj)
+kernel("matmul", planner=_plan_matmul)(matmul_ikj)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1062,7 +1062,7 @@ launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 """Rows picked by number."""
 
 
-def plan_gather(op, function, x, rows):
+def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
@@ -1075,7 +1075,7 @@ def plan_gather(op, function, x, rows):
 
 # %%
 #| export rows
-@kernel("gather", planner=plan_gather)
+@kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]"""
     for i in range(rows.size):
