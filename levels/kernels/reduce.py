@@ -56,8 +56,6 @@ def reduced(op, shape, axis):
 
 def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
-    if not isinstance(keepdims, bool):
-        raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
