@@ -1,6 +1,5 @@
 """What compiled Python reads from outside: a list of places, and what stood there. Where another value stands, it is stale."""
 
-import functools
 import types
 
 from levels.kernels import STANDS, globals_read
@@ -67,7 +66,20 @@ def _called(value):
     return function if isinstance(function, types.FunctionType) and function not in STANDS else None
 
 
-def staleness(function):
-    """What says whether a plan for this kernel is stale: a function that is called before each launch."""
-    places = read_by([function], _called)
-    return functools.partial(changed, places) if places else bool
+def watch(made, function):
+    """Have this plan look, before each run, whether what its kernel was compiled from has changed; then compile it anew."""
+    lower = made.lower
+
+    def lower_watched():
+        places, run = read_by([function], _called), lower()
+
+        def look_and_run(*arrays):
+            if changed(places):
+                made.run = lower_watched()
+                made.run(*arrays)
+            else:
+                run(*arrays)
+
+        return look_and_run if places else run
+
+    made.lower = lower_watched
