@@ -54,8 +54,10 @@ CONTENTS = {
             "uses_of"
         ),
         "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
+        "aligning": "GAP LINE PAGE aligned",
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
+        "placing": "placed_on",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {

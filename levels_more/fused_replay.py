@@ -13,8 +13,8 @@ Measured, a step on 32 rows with dropout, in µs:
 
 import ctypes
 
-from levels.hardware import aligned
 from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor, address, renamed
+from levels_more.aligning import aligned
 
 from .fused import shared_buffers
 from .fused_loops import Unit, loop_program, units_of

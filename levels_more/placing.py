@@ -1,9 +1,23 @@
 """Numbers on other devices: where new tensors are placed, and how a tensor moves."""
 
 import reprlib
+from contextlib import contextmanager
 
-from levels.hardware import placed_on, pool
+from levels.hardware import DEVICES, pool
 from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Tensor, as_tensor, write_down
+
+
+@contextmanager
+def placed_on(name):
+    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
+    if name not in pool():
+        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
+    DEVICES.append(pool()[name])
+    try:
+        yield
+    finally:
+        DEVICES.pop()
+
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 

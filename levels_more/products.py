@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import PAGE, host_features
+from levels.hardware import host_features
 from levels.kernels import KIND_PLANNERS, compiled_for, lowered, matmul_ikj, plan_matmul
+from levels_more.aligning import PAGE
 from levels_more.intrinsics import intrinsic
 
 

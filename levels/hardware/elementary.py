@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-from .values import Value, _laned, _numeric, _spread, named, select
+from .values import Value, _number, named, select
 
 _SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
@@ -35,13 +35,12 @@ def scaled(x, n):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
-    real, kind = _laned(a.real, n.lanes), _laned(whole, n.lanes)
-    both = a.write(f"fptosi {real} {_numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
-    one, shift = (_spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
-    half = a.write(f"ashr {kind} {both}, {one}")
+    kind = a.wide(whole)
+    both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
+    half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
-        bits = a.write(f"shl {kind} {part}, {shift}")
-        x = x * Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
+        bits = a.write(f"shl {kind} {part}, {a.constant(whole, fraction)}")
+        x = x * Value(a, a.write(f"bitcast {kind} {bits} to {a.kind}"))
     return x
 
 
@@ -50,12 +49,11 @@ def exponent(x):
     if not isinstance(x, Value):
         return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[DOUBLE][-1] >> 52)
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
-    real, kind = _laned(a.real, x.lanes), _laned(whole, x.lanes)
-    root, shift = (_spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
-    bits = a.write(f"bitcast {real} {_numeric(a, x)} to {kind}")
-    bits = a.write(f"sub {kind} {bits}, {root}")
-    bits = a.write(f"ashr {kind} {bits}, {shift}")
-    return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
+    kind = a.wide(whole)
+    bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
+    bits = a.write(f"sub {kind} {bits}, {a.constant(whole, root)}")
+    bits = a.write(f"ashr {kind} {bits}, {a.constant(whole, fraction)}")
+    return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
 def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):

@@ -20,7 +20,7 @@ def dense(inputs, w, b):
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
 
-def _line_row(row, target, weights, sums, g):
+def line_row(row, target, weights, sums, g):
     """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
     (w, b), (dw, db) = weights, sums
     (prediction,) = dense(row, w, b)  # forward
@@ -34,30 +34,24 @@ def _line_row(row, target, weights, sums, g):
     return loss
 
 
-def _each_of(array, make):
+def _each_of(shape, make):
     """make(k, j) for each place of an array, as a list of rows."""
-    return [[make(k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
+    return [[make(k, j) for j in range(shape[1])] for k in range(shape[0])]
 
 
 def _weight_arrays(a, shapes):
-    """The arrays of the weights [w, b] or [w1, b1, w2, …] of these shapes."""
-    return [a.array(name, *shape) for name, shape in zip(weight_names(shapes), shapes)]
+    """The arrays of the weights, and every number of them in a register: each array as a list of rows."""
+    return [a.array(f"weights{k}", *shape) for k, shape in enumerate(shapes)]
 
 
 def _load_weights(a, arrays):
-    """Every number of the arrays in a register: each array as a list of rows."""
-    return [_each_of(array, functools.partial(a.load, array)) for array in arrays]
+    return [_each_of(array.shape, functools.partial(a.load, array)) for array in arrays]
 
 
-def weight_names(weights):
-    """w and b, or w1, b1, w2, b2, …: what the programs call these arrays."""
-    layers = range(1, len(weights) // 2 + 1)
-    return ["w", "b"] if len(weights) == 2 else [f"{name}{k}" for k in layers for name in "wb"]
-
-
-def _train_program(name, dtype, shapes, row_step, lanes=None):
-    """A program that trains weights of these shapes: any rows, any batch, any number of steps."""
-    a = Assembler(name, dtype, lanes)
+@functools.cache
+def train_program(row_step, dtype, shapes, lanes=None):
+    """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
+    a = Assembler("train", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
     arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
     batches = a.array("batches", "steps", "batch", rows_of="rows")
@@ -65,7 +59,7 @@ def _train_program(name, dtype, shapes, row_step, lanes=None):
     g = 1.0 / n
     with a.loop("steps") as step:
         weights = _load_weights(a, arrays)  # model
-        loss, sums = a.sum(), [_each_of(array, lambda k, j: a.sum()) for array in arrays]
+        loss, sums = a.sum(), [_each_of(shape, lambda k, j: a.sum()) for shape in shapes]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -128,41 +122,31 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
-def _predict_program(name, dtype, shapes, forward):
-    """A program that predicts, one row after the other."""
-    a = Assembler(name, dtype)
+@functools.cache
+def _predict_program(forward, dtype, shapes):
+    """A program that predicts: what `forward` gives last, for each row."""
+    a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
     weights = _load_weights(a, _weight_arrays(a, shapes))
-    with a.loop("rows") as r:
-        (answer,) = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
+    with a.loop("rows", a.lanes) as r:
+        *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
     return a.assemble()
 
 
-@functools.cache
-def linear_program(dtype, features):
-    """The program that trains a linear regression."""
-    return _train_program("linear_regression", dtype, [(features, 1), (1, 1)], _line_row)
-
-
-@functools.cache
-def _linear_predict_program(dtype, features):
-    """The program that predicts with a line."""
-    return _predict_program("linear_predict", dtype, [(features, 1), (1, 1)], dense)
-
-
-def _run_programs(train, forward, x, y, weights, batches, learning_rate):
+def _fit(row_step, forward, x, y, weights, batches, learning_rate):
     """Put everything into memory, train in one call, and keep the weights there for predictions."""
     cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
-    trained = dict(zip(weight_names(weights), map(cpu.put, weights)))
+    shapes = tuple(w.shape for w in weights)
+    trained = {f"weights{k}": cpu.put(w) for k, w in enumerate(weights)}
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows)
-    train(dtype, features)(losses=losses, learning_rate=learning_rate, **data, **trained)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, **trained)
+    train_program(row_step, dtype, shapes)(losses=losses, learning_rate=learning_rate, **data)
 
     def predict(x):
         check_inputs(x, dtype, features)
         out = cpu.alloc((len(x), 1), dtype)
-        forward(dtype, features)(x=cpu.put(x), out=out, **trained)
+        _predict_program(forward, dtype, shapes)(x=cpu.put(x), out=out, **trained)
         return out.numpy()
 
     return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
@@ -171,8 +155,7 @@ def _run_programs(train, forward, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    programs = linear_program, _linear_predict_program
-    return _run_programs(*programs, x, y, weights, batches, learning_rate)
+    return _fit(line_row, dense, x, y, weights, batches, learning_rate)
 
 
 def relu(z):
@@ -214,7 +197,7 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
                 dw[k][j] += value * dj
 
 
-def _net_row(row, target, weights, sums, g):
+def net_row(row, target, weights, sums, g):
     """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
     h1, h2, prediction = forward(row, *weights)  # forward
     c = clipped(prediction)
@@ -224,24 +207,7 @@ def _net_row(row, target, weights, sums, g):
     return loss
 
 
-def _net_shapes(features):
-    """The shapes of the net's weights [w1, b1, w2, b2, w3, b3]."""
-    return [(features, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)]
-
-
-@functools.cache
-def dnn_program(dtype, features, lanes=None):
-    """The program that trains the net."""
-    return _train_program("dnn_classifier", dtype, _net_shapes(features), _net_row, lanes)
-
-
-@functools.cache
-def _dnn_predict_program(dtype, features):
-    """The program that predicts with the net."""
-    return _predict_program("dnn_predict", dtype, _net_shapes(features), lambda *row: forward(*row)[2:])
-
-
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return _run_programs(dnn_program, _dnn_predict_program, x, y, weights, batches, learning_rate)
+    return _fit(net_row, forward, x, y, weights, batches, learning_rate)
