@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from .formulas import flat
-from .lanes import _across, _counters, _load_lanes, _store_lanes, _unmasked, _wholes
+from .lanes import _counters, _load_lanes, _store_lanes, _unmasked, _wholes
 from .machine import host_lanes
-from .program import Array, Program, _check_reach
+from .program import Program, _Array, _check_reach
 from .values import REAL, Index, Value, _live, _number
 
 
@@ -25,7 +25,7 @@ def _index(a, i):
 
 def _indices(a, array, indices):
     """The indices, each as an Index that was checked, or noted for the check at the call."""
-    if not isinstance(array, Array) or a.arrays.get(array.name) is not array:
+    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
@@ -81,6 +81,10 @@ class _Paper:
         first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
         return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
 
+    def first(self, register):
+        """The register of the number in the first lane."""
+        return register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
+
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
         self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
@@ -123,7 +127,7 @@ class _Paper:
         for size in shape if rows_of is None else (*shape, rows_of):
             self.size(size)
         self.word(name, "ptr")
-        self.arrays[name] = Array(name, shape, rows_of)
+        self.arrays[name] = _Array(name, shape, rows_of)
         return self.arrays[name]
 
     def number(self, name):
@@ -153,32 +157,14 @@ class _Moves(_Paper):
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]."""
-        place, register = _place(self, array, indices), _storable(self, value, array)
+        place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
+        if array.rows_of or self.mask and not place.lanes:
+            why = "is only read: it holds row numbers" if array.rows_of else "has one place there, and each lane a number"
+            raise TypeError(f"{self.name}: {array} {why}")
         if place.lanes:
-            return _store_lanes(self, register, f"%word.{array.name}", place)
-        address = self.write(f"getelementptr {self.real}, ptr %word.{array.name}, i64 {place.register}")
-        self.emit(f"store {self.real} {_one(self, register, array)}, ptr {address}")
-
-
-def _storable(a, value, array):
-    """The register of what is to be stored. Raises TypeError for an array that a program only reads."""
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    return _number(a, value)
-
-
-def _one(a, register, array):
-    """The register of one number for one place. Raises TypeError where there is one in each lane."""
-    if a.mask:
-        raise TypeError(f"{a.name}: inside of lanes there are {a.lanes} numbers for one place of {array}; take a total")
-    return register if a.lanes == 1 else a.write(f"extractelement {a.kind} {register}, i32 0")
-
-
-def _end_of(a, extent, lanes):
-    """The register of a loop's end. Raises ValueError where no such loop can begin."""
-    if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
-        raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
-    return a.size(extent)
+            return _store_lanes(self, register, pointer, place)
+        address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")
+        self.emit(f"store {self.real} {self.first(register)}, ptr {address}")
 
 
 class Assembler(_Moves):
@@ -187,7 +173,9 @@ class Assembler(_Moves):
     @contextmanager
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-        end, n = _end_of(self, extent, lanes), len(self.lines)
+        if self.scope is None or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
+            raise ValueError(f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}")
+        end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
@@ -203,14 +191,14 @@ class Assembler(_Moves):
 
     def sum(self):
         """A running sum, which starts at 0.0."""
-        return Sum(self)
+        return _Sum(self)
 
     def assemble(self):
         """End the program and turn it into machine code."""
         return Program(self)
 
 
-class Sum:
+class _Sum:
     """A running sum: starts at 0.0, grows with `+=`, in each lane its own. `total()` is the sum of them all."""
 
     def __init__(self, a):
@@ -232,7 +220,11 @@ class Sum:
     def total(self):
         """The sum as one number."""
         a, value = self.a, _so_far(self)
-        return value if a.lanes == 1 else Value(a, a.spread(a.real, _across(a, value.register)))
+        if a.lanes == 1:
+            return value
+        order = "reassoc " if a.flags else ""  # in float32 LLVM may add the lanes in the order that is quickest
+        lanes = f"{a.kind} {value.register}"
+        return Value(a, a.spread(a.real, a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {lanes})")))
 
 
 def _so_far(total):

@@ -159,9 +159,8 @@ def pool(**counts):
     if unknown := {*counts} - {*there}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
     for kind, make in MAKERS.items():
-        for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
-            if name not in _POOL:
-                _POOL[name] = make(name)
+        names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
+        _POOL.update({name: make(name) for name in names if name not in _POOL})
     return _POOL
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from .values import Value, _number, named, select
 
-_SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
-_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
@@ -47,7 +47,7 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[DOUBLE][-1] >> 52)
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     kind = a.wide(whole)
     bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
@@ -73,7 +73,7 @@ def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
 
 
 EXP = {
-    DOUBLE: _make_exp(
+    _DOUBLE: _make_exp(
         *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
     ),
@@ -114,7 +114,7 @@ def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
 
 
 LOG = {
-    DOUBLE: _make_log(
+    _DOUBLE: _make_log(
         *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
         (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
@@ -129,9 +129,9 @@ LOG = {
 
 def exp(x):
     """eˣ of a Python float, or of a value in a program."""
-    return EXP[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+    return EXP[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
 def log(x):
     """The natural logarithm of a Python float, or of a value in a program."""
-    return LOG[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+    return LOG[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)

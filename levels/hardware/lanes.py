@@ -74,9 +74,3 @@ def _unmasked(a, new, old):
         return new.register
     mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
     return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new.register}, {a.kind} {old.register}")
-
-
-def _across(a, register):
-    """The sum over all lanes. In float32 LLVM may add them in the order that is quickest."""
-    order = "reassoc " if a.flags else ""
-    return a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {register})")

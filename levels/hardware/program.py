@@ -11,7 +11,7 @@ from .device import Buffer
 from .machine import machine_code
 
 
-class Array:
+class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
 
     def __init__(self, name, shape, rows_of=None):

@@ -35,13 +35,13 @@ def measure_sums(device, sums, turns=200_000):
     return 2 * sums * a.lanes * turns / seconds(call)
 
 
-def measure_bandwidth(device, nbytes=2**28):
+def _measure_bandwidth(device, nbytes=2**28):
     """Bytes a second that one core reads from that many bytes of memory, far more than its caches hold."""
     x = device.put(np.ones(nbytes // 4, "f4"))
     return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
 
 
-def measure_launch(device, calls=1000):
+def _measure_launch(device, calls=1000):
     """Seconds that one call of a bound program takes when there is nothing to do."""
     a = Assembler("nothing", "f4")
     a.store(0.0, a.array("out", 1), 0)
@@ -50,4 +50,4 @@ def measure_launch(device, calls=1000):
 
 
 MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
-MEASURES.update(bandwidth=measure_bandwidth, launch_time=measure_launch)
+MEASURES.update(bandwidth=_measure_bandwidth, launch_time=_measure_launch)

@@ -15,7 +15,7 @@ from .formulas import descend, dot, line_slopes
 from .values import select
 
 
-def dense(inputs, w, b):
+def _dense(inputs, w, b):
     """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
@@ -23,7 +23,7 @@ def dense(inputs, w, b):
 def line_row(row, target, weights, sums, g):
     """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
     (w, b), (dw, db) = weights, sums
-    (prediction,) = dense(row, w, b)  # forward
+    (prediction,) = _dense(row, w, b)  # forward
     error = prediction - target
     loss = error * error  # loss
     slopes, de = line_slopes(error, row, g)  # backward
@@ -34,18 +34,9 @@ def line_row(row, target, weights, sums, g):
     return loss
 
 
-def _each_of(shape, make):
-    """make(k, j) for each place of an array, as a list of rows."""
-    return [[make(k, j) for j in range(shape[1])] for k in range(shape[0])]
-
-
-def _weight_arrays(a, shapes):
-    """The arrays of the weights, and every number of them in a register: each array as a list of rows."""
-    return [a.array(f"weights{k}", *shape) for k, shape in enumerate(shapes)]
-
-
-def _load_weights(a, arrays):
-    return [_each_of(array.shape, functools.partial(a.load, array)) for array in arrays]
+def _each_of(shapes, make):
+    """make(n, k, j) for the number at k, j of the nth of these arrays, as lists of rows."""
+    return [[[make(n, k, j) for j in range(units)] for k in range(inputs)] for n, (inputs, units) in enumerate(shapes)]
 
 
 @functools.cache
@@ -53,13 +44,13 @@ def train_program(row_step, dtype, shapes, lanes=None):
     """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
     a = Assembler("train", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
-    arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
-    batches = a.array("batches", "steps", "batch", rows_of="rows")
+    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
+    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = _load_weights(a, arrays)  # model
-        loss, sums = a.sum(), [_each_of(shape, lambda k, j: a.sum()) for shape in shapes]
+        weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))  # model
+        loss, sums = a.sum(), _each_of(shapes, lambda n, k, j: a.sum())
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -100,24 +91,22 @@ def check_task(x, y, weights, batches, learning_rate, units):
     x[rows, features] and y[rows, 1] of one float dtype; weights [w, b, …], w[inputs, units] and b[1, units] of that dtype;
     batches[steps, batch], row numbers of x.
     """
-    dtype = getattr(x, "dtype", None)
-    if dtype not in (np.float32, np.float64):
-        raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
-    if x.ndim != 2:
-        raise ValueError(f"x has shape {x.shape}; expected [rows, features]")
+    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
+        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(np.shape(x))}"
+        raise TypeError(f"x is {found}; expected a NumPy array [rows, features] of float32 or float64")
     sizes = [x.shape[1], *units]
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    _check_array("x", x, dtype, *x.shape)
-    _check_array("y", y, dtype, len(x), 1)
-    for i, (array, shape) in enumerate(zip(weights, shapes)):
-        _check_array(f"weights[{i}]", array, dtype, *shape)
+    _check_array("x", x, x.dtype, *x.shape)
+    _check_array("y", y, x.dtype, len(x), 1)
+    for k, (array, shape) in enumerate(zip(weights, shapes)):
+        _check_array(f"weights[{k}]", array, x.dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
-    if rows.min() < 0 or rows.max() >= len(x):
-        raise IndexError(f"batches hold row {rows.min() if rows.min() < 0 else rows.max()}; x has {len(x)} rows")
+    if outside := [row for row in (rows.min(), rows.max()) if not 0 <= row < len(x)]:
+        raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
     if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
@@ -127,7 +116,8 @@ def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    weights = _load_weights(a, _weight_arrays(a, shapes))
+    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
+    weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
@@ -155,19 +145,19 @@ def _fit(row_step, forward, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return _fit(line_row, dense, x, y, weights, batches, learning_rate)
+    return _fit(line_row, _dense, x, y, weights, batches, learning_rate)
 
 
-def relu(z):
+def _relu(z):
     """z, or 0.0 where z is not positive. So asked, a NaN stays a NaN."""
     return select(z <= 0.0, 0.0, z)
 
 
-def forward(row, w1, b1, w2, b2, w3, b3):
+def _forward(row, w1, b1, w2, b2, w3, b3):
     """One row through the net: the hidden layers' outputs and the probability."""
-    h1 = [relu(z) for z in dense(row, w1, b1)]
-    h2 = [relu(z) for z in dense(h1, w2, b2)]
-    (z,) = dense(h2, w3, b3)
+    h1 = [_relu(z) for z in _dense(row, w1, b1)]
+    h2 = [_relu(z) for z in _dense(h1, w2, b2)]
+    (z,) = _dense(h2, w3, b3)
     return h1, h2, 1.0 / (1.0 + exp(0.0 - z))
 
 
@@ -176,12 +166,12 @@ def through_relu(d, h, w):
     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 
 
-def clipped(p):
+def _clipped(p):
     """A probability at least 1e-7 away from 0 and 1, where a logarithm would be infinite."""
     return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))
 
 
-def backward(sums, row, target, h1, h2, p, c, weights, g):
+def _backward(sums, row, target, h1, h2, p, c, weights, g):
     """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
     _, _, w2, _, w3, _ = weights
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
@@ -199,10 +189,10 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
 
 def net_row(row, target, weights, sums, g):
     """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
-    h1, h2, prediction = forward(row, *weights)  # forward
-    c = clipped(prediction)
+    h1, h2, prediction = _forward(row, *weights)  # forward
+    c = _clipped(prediction)
     loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
-    backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
+    _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
 
     return loss
 
@@ -210,4 +200,4 @@ def net_row(row, target, weights, sums, g):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return _fit(net_row, forward, x, y, weights, batches, learning_rate)
+    return _fit(net_row, _forward, x, y, weights, batches, learning_rate)

@@ -20,10 +20,10 @@ def arithmetic(instruction, x, y):
     return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_number(a, x)}, {_number(a, y)}"))
 
 
-def comparison(how, x, y):
+def _comparison(how, x, y):
     """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
     a = _program(x, y)
-    return Condition(a, a.write(f"fcmp {how} {a.kind} {_number(a, x)}, {_number(a, y)}"))
+    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_number(a, x)}, {_number(a, y)}"))
 
 
 def _both(write, *how):
@@ -47,21 +47,21 @@ class Value:
     __sub__, __rsub__ = _both(subtract)
     __mul__, __rmul__ = _both(arithmetic, "fmul")
     __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
-    __lt__, __gt__ = _both(comparison, "olt")
-    __le__, __ge__ = _both(comparison, "ole")
-    __eq__, __ne__ = _both(comparison, "oeq")[0], _both(comparison, "une")[0]
+    __lt__, __gt__ = _both(_comparison, "olt")
+    __le__, __ge__ = _both(_comparison, "ole")
+    __eq__, __ne__ = _both(_comparison, "oeq")[0], _both(_comparison, "une")[0]
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
 
 
-class Condition(Value):
+class _Condition(Value):
     """Yes or no, in each lane: what a comparison gives, and `select` takes."""
 
 
 def select(condition, x, y):
     """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, Condition):
+    if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
     numbers = f"{a.kind} {_number(a, x)}, {a.kind} {_number(a, y)}"
@@ -92,7 +92,7 @@ def _number(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
         return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}")
-    if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
+    if not isinstance(operand, Value) or isinstance(operand, (Index, _Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
     return _live(a, operand).register
 

@@ -652,9 +652,8 @@ def pool(**counts):
     if unknown := {*counts} - {*there}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
     for kind, make in MAKERS.items():
-        for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
-            if name not in _POOL:
-                _POOL[name] = make(name)
+        names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
+        _POOL.update({name: make(name) for name in names if name not in _POOL})
     return _POOL
 
 
@@ -711,10 +710,10 @@ def arithmetic(instruction, x, y):
     return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_number(a, x)}, {_number(a, y)}"))
 
 
-def comparison(how, x, y):
+def _comparison(how, x, y):
     """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
     a = _program(x, y)
-    return Condition(a, a.write(f"fcmp {how} {a.kind} {_number(a, x)}, {_number(a, y)}"))
+    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_number(a, x)}, {_number(a, y)}"))
 
 
 # %% [markdown]
@@ -744,28 +743,28 @@ class Value:
     __sub__, __rsub__ = _both(subtract)
     __mul__, __rmul__ = _both(arithmetic, "fmul")
     __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
-    __lt__, __gt__ = _both(comparison, "olt")
-    __le__, __ge__ = _both(comparison, "ole")
-    __eq__, __ne__ = _both(comparison, "oeq")[0], _both(comparison, "une")[0]
+    __lt__, __gt__ = _both(_comparison, "olt")
+    __le__, __ge__ = _both(_comparison, "ole")
+    __eq__, __ne__ = _both(_comparison, "oeq")[0], _both(_comparison, "une")[0]
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
 
 
 # %% [markdown]
-# A program has no `if`: a comparison gives a yes or a no in a register, a `Condition`, and `select(condition, x, y)` takes one of two
+# A program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and `select(condition, x, y)` takes one of two
 # numbers.
 
 
 # %%
 #| export values
-class Condition(Value):
+class _Condition(Value):
     """Yes or no, in each lane: what a comparison gives, and `select` takes."""
 
 
 def select(condition, x, y):
     """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, Condition):
+    if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
     numbers = f"{a.kind} {_number(a, x)}, {a.kind} {_number(a, y)}"
@@ -798,7 +797,7 @@ def _number(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
         return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}")
-    if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
+    if not isinstance(operand, Value) or isinstance(operand, (Index, _Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
     return _live(a, operand).register
 
@@ -830,7 +829,7 @@ import numbers
 import numpy as np
 
 
-class Array:
+class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
 
     def __init__(self, name, shape, rows_of=None):
@@ -1021,12 +1020,6 @@ def _unmasked(a, new, old):
     return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new.register}, {a.kind} {old.register}")
 
 
-def _across(a, register):
-    """The sum over all lanes. In float32 LLVM may add them in the order that is quickest."""
-    order = "reassoc " if a.flags else ""
-    return a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {register})")
-
-
 # %% tags=["hide-input"]
 #| export assembler
 """An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
@@ -1048,7 +1041,7 @@ def _index(a, i):
 
 def _indices(a, array, indices):
     """The indices, each as an Index that was checked, or noted for the check at the call."""
-    if not isinstance(array, Array) or a.arrays.get(array.name) is not array:
+    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
@@ -1112,6 +1105,10 @@ class _Paper:
         first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
         return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
 
+    def first(self, register):
+        """The register of the number in the first lane."""
+        return register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
+
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
         self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
@@ -1154,7 +1151,7 @@ class _Paper:
         for size in shape if rows_of is None else (*shape, rows_of):
             self.size(size)
         self.word(name, "ptr")
-        self.arrays[name] = Array(name, shape, rows_of)
+        self.arrays[name] = _Array(name, shape, rows_of)
         return self.arrays[name]
 
     def number(self, name):
@@ -1190,12 +1187,14 @@ class _Moves(_Paper):
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]."""
-        place, register = _place(self, array, indices), _storable(self, value, array)
+        place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
+        if array.rows_of or self.mask and not place.lanes:
+            why = "is only read: it holds row numbers" if array.rows_of else "has one place there, and each lane a number"
+            raise TypeError(f"{self.name}: {array} {why}")
         if place.lanes:
-            return _store_lanes(self, register, f"%word.{array.name}", place)
-        address = self.write(f"getelementptr {self.real}, ptr %word.{array.name}, i64 {place.register}")
-        self.emit(f"store {self.real} {_one(self, register, array)}, ptr {address}")
-
+            return _store_lanes(self, register, pointer, place)
+        address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")
+        self.emit(f"store {self.real} {self.first(register)}, ptr {address}")
 
 # %% [markdown]
 # The rest is folded. `a.loop("rows")` is the loop that you know: test, body, after, its blocks numbered so that there may be
@@ -1205,34 +1204,15 @@ class _Moves(_Paper):
 
 # %% tags=["hide-input"]
 #| export assembler
-def _storable(a, value, array):
-    """The register of what is to be stored. Raises TypeError for an array that a program only reads."""
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    return _number(a, value)
-
-
-def _one(a, register, array):
-    """The register of one number for one place. Raises TypeError where there is one in each lane."""
-    if a.mask:
-        raise TypeError(f"{a.name}: inside of lanes there are {a.lanes} numbers for one place of {array}; take a total")
-    return register if a.lanes == 1 else a.write(f"extractelement {a.kind} {register}, i32 0")
-
-
-def _end_of(a, extent, lanes):
-    """The register of a loop's end. Raises ValueError where no such loop can begin."""
-    if a.scope is None or lanes not in (1, a.lanes) or lanes > 1 and a.mask:
-        raise ValueError(f"{a.name}: a loop takes 1 counter at once or, outside of lanes, {a.lanes}; got {lanes}")
-    return a.size(extent)
-
-
 class Assembler(_Moves):
     """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
 
     @contextmanager
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-        end, n = _end_of(self, extent, lanes), len(self.lines)
+        if self.scope is None or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
+            raise ValueError(f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}")
+        end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
@@ -1248,7 +1228,7 @@ class Assembler(_Moves):
 
     def sum(self):
         """A running sum, which starts at 0.0."""
-        return Sum(self)
+        return _Sum(self)
 
     def assemble(self):
         """End the program and turn it into machine code."""
@@ -1296,9 +1276,9 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: fir
 
 import struct
 
-_SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
-_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
@@ -1334,7 +1314,7 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[DOUBLE][-1] >> 52)
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     kind = a.wide(whole)
     bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
@@ -1360,7 +1340,7 @@ def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
 
 
 EXP = {
-    DOUBLE: _make_exp(
+    _DOUBLE: _make_exp(
         *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
     ),
@@ -1401,7 +1381,7 @@ def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
 
 
 LOG = {
-    DOUBLE: _make_log(
+    _DOUBLE: _make_log(
         *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
         (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
@@ -1416,19 +1396,19 @@ LOG = {
 
 def exp(x):
     """eˣ of a Python float, or of a value in a program."""
-    return EXP[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+    return EXP[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
 def log(x):
     """The natural logarithm of a Python float, or of a value in a program."""
-    return LOG[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+    return LOG[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
 # %%
 print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %% [markdown]
-# ## The line as a program (17 min)
+# ## The line as a program (18 min)
 #
 # First a small piece: the loss of ten rows. A batch is a list of row numbers, so a row is found in two steps: load the number,
 # then load what it points to. And the squares must be added up, from turn to turn. A value ends with its turn of the loop. So
@@ -1438,7 +1418,7 @@ print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %%
 #| export assembler
-class Sum:
+class _Sum:
     """A running sum: starts at 0.0, grows with `+=`, in each lane its own. `total()` is the sum of them all."""
 
     def __init__(self, a):
@@ -1460,7 +1440,11 @@ class Sum:
     def total(self):
         """The sum as one number."""
         a, value = self.a, _so_far(self)
-        return value if a.lanes == 1 else Value(a, a.spread(a.real, _across(a, value.register)))
+        if a.lanes == 1:
+            return value
+        order = "reassoc " if a.flags else ""  # in float32 LLVM may add the lanes in the order that is quickest
+        lanes = f"{a.kind} {value.register}"
+        return Value(a, a.spread(a.real, a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {lanes})")))
 
 
 def _so_far(total):
@@ -1519,7 +1503,7 @@ def descend(w, slope, learning_rate):
 print(descend(1.0, 2.0, 0.5))  # by hand: 0
 
 # %% [markdown]
-# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `dense` is the
+# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `_dense` is the
 # sum of the record with a bias, for one unit or several. Each row adds to the sums of the slopes, through your `line_slopes`.
 
 
@@ -1528,7 +1512,7 @@ print(descend(1.0, 2.0, 0.5))  # by hand: 0
 """The two tasks in machine code: one program, one call, any number of steps."""
 
 
-def dense(inputs, w, b):
+def _dense(inputs, w, b):
     """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
 
@@ -1536,7 +1520,7 @@ def dense(inputs, w, b):
 def line_row(row, target, weights, sums, g):
     """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
     (w, b), (dw, db) = weights, sums
-    (prediction,) = dense(row, w, b)  # forward
+    (prediction,) = _dense(row, w, b)  # forward
     error = prediction - target
     loss = error * error  # loss
     slopes, de = line_slopes(error, row, g)  # backward
@@ -1555,18 +1539,9 @@ def line_row(row, target, weights, sums, g):
 
 # %% tags=["hide-input"]
 #| export tasks
-def _each_of(shape, make):
-    """make(k, j) for each place of an array, as a list of rows."""
-    return [[make(k, j) for j in range(shape[1])] for k in range(shape[0])]
-
-
-def _weight_arrays(a, shapes):
-    """The arrays of the weights, and every number of them in a register: each array as a list of rows."""
-    return [a.array(f"weights{k}", *shape) for k, shape in enumerate(shapes)]
-
-
-def _load_weights(a, arrays):
-    return [_each_of(array.shape, functools.partial(a.load, array)) for array in arrays]
+def _each_of(shapes, make):
+    """make(n, k, j) for the number at k, j of the nth of these arrays, as lists of rows."""
+    return [[[make(n, k, j) for j in range(units)] for k in range(inputs)] for n, (inputs, units) in enumerate(shapes)]
 
 
 # %%
@@ -1576,13 +1551,13 @@ def train_program(row_step, dtype, shapes, lanes=None):
     """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
     a = Assembler("train", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
-    arrays, losses = _weight_arrays(a, shapes), a.array("losses", "steps")
-    batches = a.array("batches", "steps", "batch", rows_of="rows")
+    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
+    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = _load_weights(a, arrays)  # model
-        loss, sums = a.sum(), [_each_of(shape, lambda k, j: a.sum()) for shape in shapes]
+        weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))  # model
+        loss, sums = a.sum(), _each_of(shapes, lambda n, k, j: a.sum())
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -1634,24 +1609,22 @@ def check_task(x, y, weights, batches, learning_rate, units):
     x[rows, features] and y[rows, 1] of one float dtype; weights [w, b, …], w[inputs, units] and b[1, units] of that dtype;
     batches[steps, batch], row numbers of x.
     """
-    dtype = getattr(x, "dtype", None)
-    if dtype not in (np.float32, np.float64):
-        raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
-    if x.ndim != 2:
-        raise ValueError(f"x has shape {x.shape}; expected [rows, features]")
+    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
+        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(np.shape(x))}"
+        raise TypeError(f"x is {found}; expected a NumPy array [rows, features] of float32 or float64")
     sizes = [x.shape[1], *units]
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if len(weights) != len(shapes):
         raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    _check_array("x", x, dtype, *x.shape)
-    _check_array("y", y, dtype, len(x), 1)
-    for i, (array, shape) in enumerate(zip(weights, shapes)):
-        _check_array(f"weights[{i}]", array, dtype, *shape)
+    _check_array("x", x, x.dtype, *x.shape)
+    _check_array("y", y, x.dtype, len(x), 1)
+    for k, (array, shape) in enumerate(zip(weights, shapes)):
+        _check_array(f"weights[{k}]", array, x.dtype, *shape)
     rows = np.asarray(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
-    if rows.min() < 0 or rows.max() >= len(x):
-        raise IndexError(f"batches hold row {rows.min() if rows.min() < 0 else rows.max()}; x has {len(x)} rows")
+    if outside := [row for row in (rows.min(), rows.max()) if not 0 <= row < len(x)]:
+        raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
     if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
@@ -1661,7 +1634,8 @@ def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    weights = _load_weights(a, _weight_arrays(a, shapes))
+    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
+    weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
@@ -1691,7 +1665,7 @@ def _fit(row_step, forward, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return _fit(line_row, dense, x, y, weights, batches, learning_rate)
+    return _fit(line_row, _dense, x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
@@ -1771,23 +1745,23 @@ figures.classes(rings)
 
 # %%
 #| export tasks
-def relu(z):
+def _relu(z):
     """z, or 0.0 where z is not positive. So asked, a NaN stays a NaN."""
     return select(z <= 0.0, 0.0, z)
 
 
-def forward(row, w1, b1, w2, b2, w3, b3):
+def _forward(row, w1, b1, w2, b2, w3, b3):
     """One row through the net: the hidden layers' outputs and the probability."""
-    h1 = [relu(z) for z in dense(row, w1, b1)]
-    h2 = [relu(z) for z in dense(h1, w2, b2)]
-    (z,) = dense(h2, w3, b3)
+    h1 = [_relu(z) for z in _dense(row, w1, b1)]
+    h2 = [_relu(z) for z in _dense(h1, w2, b2)]
+    (z,) = _dense(h2, w3, b3)
     return h1, h2, 1.0 / (1.0 + exp(0.0 - z))
 
 
 # %%
 floats = [v.tolist() for v in rings.weights]  # each a list of rows
 point, answer = rings.x[0].tolist(), float(rings.y[0, 0])
-h1, h2, p = forward(point, *floats)
+h1, h2, p = _forward(point, *floats)
 print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 
 # %% [markdown]
@@ -1838,12 +1812,12 @@ print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))  # by hand: 30, and 0 wh
 
 # %%
 #| export tasks
-def clipped(p):
+def _clipped(p):
     """A probability at least 1e-7 away from 0 and 1, where a logarithm would be infinite."""
     return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))
 
 
-def backward(sums, row, target, h1, h2, p, c, weights, g):
+def _backward(sums, row, target, h1, h2, p, c, weights, g):
     """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
     _, _, w2, _, w3, _ = weights
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
@@ -1867,12 +1841,12 @@ def backward(sums, row, target, h1, h2, p, c, weights, g):
 def loss_of_point(nudge):
     w1, b1, w2, *others = floats
     first = [w2[0][0], w2[0][1] + nudge, *w2[0][2:]]
-    *_, p = forward(point, w1, b1, [first, *w2[1:]], *others)
-    return 0.0 - (answer * log(clipped(p)) + (1.0 - answer) * log(1.0 - clipped(p)))
+    *_, p = _forward(point, w1, b1, [first, *w2[1:]], *others)
+    return 0.0 - (answer * log(_clipped(p)) + (1.0 - answer) * log(1.0 - _clipped(p)))
 
 
 sums = [np.zeros_like(v).tolist() for v in rings.weights]
-backward(sums, point, answer, h1, h2, p, clipped(p), floats, -1.0)
+_backward(sums, point, answer, h1, h2, p, _clipped(p), floats, -1.0)
 print(f"gradient {sums[2][0][1]:.6f}   nudged {(loss_of_point(1e-6) - loss_of_point(-1e-6)) / 2e-6:.6f}")
 
 # %% [markdown]
@@ -1883,10 +1857,10 @@ print(f"gradient {sums[2][0][1]:.6f}   nudged {(loss_of_point(1e-6) - loss_of_po
 #| export tasks
 def net_row(row, target, weights, sums, g):
     """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
-    h1, h2, prediction = forward(row, *weights)  # forward
-    c = clipped(prediction)
+    h1, h2, prediction = _forward(row, *weights)  # forward
+    c = _clipped(prediction)
     loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
-    backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
+    _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
 
     return loss
 
@@ -1900,7 +1874,7 @@ def net_row(row, target, weights, sums, g):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return _fit(net_row, forward, x, y, weights, batches, learning_rate)
+    return _fit(net_row, _forward, x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
@@ -1981,13 +1955,13 @@ def measure_sums(device, sums, turns=200_000):
     return 2 * sums * a.lanes * turns / seconds(call)
 
 
-def measure_bandwidth(device, nbytes=2**28):
+def _measure_bandwidth(device, nbytes=2**28):
     """Bytes a second that one core reads from that many bytes of memory, far more than its caches hold."""
     x = device.put(np.ones(nbytes // 4, "f4"))
     return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
 
 
-def measure_launch(device, calls=1000):
+def _measure_launch(device, calls=1000):
     """Seconds that one call of a bound program takes when there is nothing to do."""
     a = Assembler("nothing", "f4")
     a.store(0.0, a.array("out", 1), 0)
@@ -1996,7 +1970,7 @@ def measure_launch(device, calls=1000):
 
 
 MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
-MEASURES.update(bandwidth=measure_bandwidth, launch_time=measure_launch)
+MEASURES.update(bandwidth=_measure_bandwidth, launch_time=_measure_launch)
 
 # %% tags=["nbval-ignore-output"]
 print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops a second, all lanes at work")
@@ -2227,7 +2201,7 @@ exercises.check("01-5", highest_rate)
 #
 # - Let `line_slopes` compute `de = 2.0 * error * g`. Are the losses still equal to the record? And with `error / (1.0 / g) * 2.0`?
 #   At which step do they part, and why?
-# - Write `dot` with Python's `sum`, and run `forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
+# - Write `dot` with Python's `sum`, and run `_forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
 #   (Since 3.12 `sum` corrects its own rounding.)
 # - Copy `reference.linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
 #

@@ -12,7 +12,7 @@ import random
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import DOUBLE, EXP, elementary, exp, exponent, log, rint, scaled, select
+from levels.hardware import EXP, elementary, exp, exponent, log, rint, scaled, select
 
 build.watch("more/01_exp_and_log")
 figures.you_are_here(1)
@@ -74,7 +74,7 @@ print(f"1 = {n:.0f} · log 2 + {r:.6f}")
 for terms in (2, 4, 8, 13):
     p = sum(r**k / math.factorial(k) for k in range(terms + 1))
     print(f"{terms:2} terms: {scaled(p, n):.15f}")
-print(f"       exp: {EXP[DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
+print(f"       exp: {EXP[elementary._DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
 
 # %% [markdown]
 # Each term adds digits, until the format has no more.
