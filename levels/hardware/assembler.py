@@ -159,7 +159,9 @@ class _Moves(_Paper):
         """Store a value into array[indices]."""
         place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
         if array.rows_of or self.mask and not place.lanes:
-            why = "is only read: it holds row numbers" if array.rows_of else "has one place there, and each lane a number"
+            why = (
+                "is only read: it holds row numbers" if array.rows_of else "has one place there, and each lane a number"
+            )
             raise TypeError(f"{self.name}: {array} {why}")
         if place.lanes:
             return _store_lanes(self, register, pointer, place)
@@ -174,7 +176,9 @@ class Assembler(_Moves):
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
         if self.scope is None or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
-            raise ValueError(f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}")
+            raise ValueError(
+                f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}"
+            )
         end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
@@ -198,6 +202,21 @@ class Assembler(_Moves):
         return Program(self)
 
 
+def _so_far(total):
+    """What has been added up so far."""
+    a = _live(total.a, total).a
+    return Value(a, a.write(f"load {a.kind}, ptr {total.slot}"))
+
+
+def _across(a, value):
+    """The sum of a value over all lanes. In float32 LLVM may add them in the order that is quickest."""
+    if a.lanes == 1:
+        return value
+    order = "reassoc " if a.flags else ""
+    one = f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {value.register})"
+    return Value(a, a.spread(a.real, a.write(one)))
+
+
 class _Sum:
     """A running sum: starts at 0.0, grows with `+=`, in each lane its own. `total()` is the sum of them all."""
 
@@ -219,15 +238,4 @@ class _Sum:
 
     def total(self):
         """The sum as one number."""
-        a, value = self.a, _so_far(self)
-        if a.lanes == 1:
-            return value
-        order = "reassoc " if a.flags else ""  # in float32 LLVM may add the lanes in the order that is quickest
-        lanes = f"{a.kind} {value.register}"
-        return Value(a, a.spread(a.real, a.write(f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {lanes})")))
-
-
-def _so_far(total):
-    """What has been added up so far."""
-    a = _live(total.a, total).a
-    return Value(a, a.write(f"load {a.kind}, ptr {total.slot}"))
+        return _across(self.a, _so_far(self))

@@ -173,14 +173,14 @@ def _clipped(p):
 
 def _backward(sums, row, target, h1, h2, p, c, weights, g):
     """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
-    _, _, w2, _, w3, _ = weights
+    w2, w3 = weights[2], weights[4]
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
     dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
     dz = [dp * p * (1.0 - p)]
     dh2 = through_relu(dz, h2, w3)
     dh1 = through_relu(dh2, h1, w2)
-    layers = zip((sums[:2], sums[2:4], sums[4:]), (row, h1, h2), (dh1, dh2, dz))
-    for (dw, db), inputs, d in layers:
+    for layer, (inputs, d) in enumerate([(row, dh1), (h1, dh2), (h2, dz)]):
+        dw, db = sums[2 * layer], sums[2 * layer + 1]
         for j, dj in enumerate(d):
             db[0][j] += dj
             for k, value in enumerate(inputs):

@@ -32,16 +32,16 @@ def _both(write, *how):
 
 
 class Value:
-    """A number that a register will hold, in each lane its own. Its operators write instructions."""
+    """A number that a register will hold. Its operators write instructions."""
 
     def __init__(self, a, register):
         self.a, self.register, self.scope = a, register, a.scope  # scope: the loop in which it is known
 
-    def __repr__(self):
-        return f"{type(self).__name__} {self.register}"
-
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
+
+    def __repr__(self):
+        return f"{type(self).__name__} {self.register}"
 
     __add__, __radd__ = _both(arithmetic, "fadd")
     __sub__, __rsub__ = _both(subtract)
@@ -56,7 +56,7 @@ class Value:
 
 
 class _Condition(Value):
-    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
+    """Yes or no in a register: what a comparison gives, and `select` takes."""
 
 
 def select(condition, x, y):
