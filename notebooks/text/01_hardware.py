@@ -161,7 +161,7 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 # in instructions for the machine.
 
 # %% [markdown]
-# ## One instruction (12 min)
+# ## One instruction (11 min)
 #
 # The instructions that we use know nothing of lists or loops. A **register** is a place for one number inside the processor,
 # an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
@@ -349,8 +349,8 @@ y
 # ### Your turn: an instruction
 #
 # Twelve is right. Before we look at the four zeros: what is missing for an error, z - y? LLVM's instruction is called `fsub`.
-# **Write the function that subtracts.** The values of the next sections will have a minus that calls it. (Before it stands what
-# opens the file it goes to: a sentence, and LLVM's names for the two kinds of numbers that we use.)
+# **Write the function that subtracts.** The values of the next sections will have a minus that calls it. (The cell before it opens
+# the file that it goes to.)
 
 # %%
 #| export values

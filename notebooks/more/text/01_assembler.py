@@ -11,7 +11,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, dot, lanes, machine, pool, program, values
+from levels.hardware import Assembler, Program, assembler, dot, lanes, machine, pool, program, values
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -40,7 +40,7 @@ print("\n".join(a.lines))
 # Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
 
 # %%
-page.source(Assembler.wide, Assembler.spread)
+page.source(assembler._Paper.wide, assembler._Paper.spread)
 
 # %%
 a = Assembler("lanes", "f4", lanes=4)
@@ -65,7 +65,7 @@ page.source(lanes._counters)
 page.source(lanes._load_lanes)
 
 # %% [markdown]
-# ## What is checked at a call (9 min)
+# ## What is checked at a call (8 min)
 #
 # A program reads and writes memory, and nobody looks after it while it runs. So all is looked at before: each buffer's dtype and
 # shape, each index that may leave its array, each row number.
@@ -97,7 +97,7 @@ except IndexError as error:
 # Row 10 would lie behind the last of the ten, and the call says so.
 
 # %% [markdown]
-# ## A call (3 min)
+# ## A call (4 min)
 #
 # `bind` writes a block of 64-bit words: addresses, sizes, and numbers as their bits. The machine code gets one argument, the
 # address of that block, so every program is called in the same way.

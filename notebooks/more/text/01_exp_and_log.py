@@ -32,7 +32,7 @@ figures.you_are_here(1)
 page.source(select, rint)
 
 # %% [markdown]
-# ## The exponent, in the bits (5 min)
+# ## The exponent, in the bits (4 min)
 #
 # A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is shifted to its place. Read the first half of
 # each function: it is for Python's floats. The second half writes the same as instructions. `scaled` goes in two steps, because 2ⁿ
