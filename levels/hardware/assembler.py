@@ -158,11 +158,12 @@ class _Moves(_Paper):
     def store(self, value, array, *indices):
         """Store a value into array[indices]."""
         place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
-        if array.rows_of or self.mask and not place.lanes:
-            why = (
-                "is only read: it holds row numbers" if array.rows_of else "has one place there, and each lane a number"
+        if array.rows_of:
+            raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
+        if self.mask and not place.lanes:
+            raise TypeError(
+                f"{self.name}: {array} has one place there, and each lane a number; store a total after them"
             )
-            raise TypeError(f"{self.name}: {array} {why}")
         if place.lanes:
             return _store_lanes(self, register, pointer, place)
         address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")

@@ -35,8 +35,8 @@ def line_row(row, target, weights, sums, g):
 
 
 def _each_of(shapes, make):
-    """make(n, k, j) for the number at k, j of the nth of these arrays, as lists of rows."""
-    return [[[make(n, k, j) for j in range(units)] for k in range(inputs)] for n, (inputs, units) in enumerate(shapes)]
+    """make(m, k, j) for the number at k, j of array m, for arrays of these shapes: lists of rows."""
+    return [[[make(m, k, j) for j in range(units)] for k in range(inputs)] for m, (inputs, units) in enumerate(shapes)]
 
 
 @functools.cache
@@ -44,13 +44,13 @@ def train_program(row_step, dtype, shapes, lanes=None):
     """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
     a = Assembler("train", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
-    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
+    arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))  # model
-        loss, sums = a.sum(), _each_of(shapes, lambda n, k, j: a.sum())
+        weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))  # model
+        loss, sums = a.sum(), _each_of(shapes, lambda m, k, j: a.sum())
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -116,8 +116,8 @@ def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
-    weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))
+    arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
+    weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)

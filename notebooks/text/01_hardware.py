@@ -487,9 +487,9 @@ print("y", y, " x", x)
 #
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
 # it with a shape and a dtype. `device.put(array)` gives a new buffer with the numbers of an array, `device.alloc(shape, dtype)`
-# one whose numbers are not set, `device.free(buffer)` gives it back, and `buffer.numpy()` copies its numbers out. (How is folded:
-# the device counts its bytes, and refuses what it does not have and what was freed. `pool()` gives the devices of this computer by name; with
-# `cpus=2` a simulated second one joins.)
+# one whose numbers are not set, `device.free(buffer)` gives it back, and `buffer.numpy()` copies its numbers out. (Folded: the
+# device counts its bytes, and refuses what it does not have and what was freed. `pool()` gives this computer's devices by name,
+# with `cpus=2` a simulated second CPU, too.)
 
 # %% tags=["hide-input"]
 #| export device
@@ -688,8 +688,8 @@ print(here, there, there.numpy(), other.used, "bytes in use on", other.name)
 # ```
 #
 # `Value` keeps its idea. New is `a`, the program that it belongs to: `a.write` appends an instruction and gives back the
-# register that it sets, and `a.kind` is the type of its registers, such as `double`. `_number(a, x)` is the text of an operand:
-# a register's name, or a Python number in LLVM's notation. (It is folded further down.)
+# register that it sets; `a.kind` is the type of its registers, such as `double`, and `a.flags`, empty in float64, what LLVM may do
+# to them. `_number(a, x)` is an operand as a text: a register's name, or a Python number in LLVM's notation.
 
 
 # %%
@@ -1176,11 +1176,12 @@ class _Moves(_Paper):
     def store(self, value, array, *indices):
         """Store a value into array[indices]."""
         place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
-        if array.rows_of or self.mask and not place.lanes:
-            why = (
-                "is only read: it holds row numbers" if array.rows_of else "has one place there, and each lane a number"
+        if array.rows_of:
+            raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
+        if self.mask and not place.lanes:
+            raise TypeError(
+                f"{self.name}: {array} has one place there, and each lane a number; store a total after them"
             )
-            raise TypeError(f"{self.name}: {array} {why}")
         if place.lanes:
             return _store_lanes(self, register, pointer, place)
         address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")
@@ -1536,14 +1537,14 @@ def line_row(row, target, weights, sums, g):
 # %% [markdown]
 # Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
 # `descend`. While the rows pass, the weights wait in registers. Four marks, here and above, say which line is which part.
-# (Folded: the weights as lists of registers.)
+# (Folded: `_each_of` makes something for each number of the weights.)
 
 
 # %% tags=["hide-input"]
 #| export tasks
 def _each_of(shapes, make):
-    """make(n, k, j) for the number at k, j of the nth of these arrays, as lists of rows."""
-    return [[[make(n, k, j) for j in range(units)] for k in range(inputs)] for n, (inputs, units) in enumerate(shapes)]
+    """make(m, k, j) for the number at k, j of array m, for arrays of these shapes: lists of rows."""
+    return [[[make(m, k, j) for j in range(units)] for k in range(inputs)] for m, (inputs, units) in enumerate(shapes)]
 
 
 # %%
@@ -1553,13 +1554,13 @@ def train_program(row_step, dtype, shapes, lanes=None):
     """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
     a = Assembler("train", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
-    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
+    arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))  # model
-        loss, sums = a.sum(), _each_of(shapes, lambda n, k, j: a.sum())
+        weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))  # model
+        loss, sums = a.sum(), _each_of(shapes, lambda m, k, j: a.sum())
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -1572,8 +1573,8 @@ def train_program(row_step, dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# The rest is folded: a smaller program that predicts, `_run_programs`, which puts data into memory, calls once and takes the
-# results out, and the checks that refuse wrong data for all five levels. Every level has the same function, and gives back the
+# The rest is folded: a smaller program that predicts, `_fit`, which puts data into memory, calls once and takes the results out,
+# and the checks that refuse wrong data for all five levels. Every level has the same function, and gives back the
 # same kind of result, a `Fit`: its losses, its weights, and `predict`.
 
 # %% tags=["hide-input"]
@@ -1636,8 +1637,8 @@ def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    arrays = [a.array(f"weights{n}", *shape) for n, shape in enumerate(shapes)]
-    weights = _each_of(shapes, lambda n, k, j: a.load(arrays[n], k, j))
+    arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
+    weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
