@@ -46,6 +46,14 @@ def _place(a, array, indices):
     return here
 
 
+def _check_store(a, array, place):
+    """Raise TypeError where no number can be stored."""
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    if a.mask and not place.lanes:
+        raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
+
+
 _FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
 
 
@@ -158,12 +166,7 @@ class _Moves(_Paper):
     def store(self, value, array, *indices):
         """Store a value into array[indices]."""
         place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
-        if array.rows_of:
-            raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
-        if self.mask and not place.lanes:
-            raise TypeError(
-                f"{self.name}: {array} has one place there, and each lane a number; store a total after them"
-            )
+        _check_store(self, array, place)
         if place.lanes:
             return _store_lanes(self, register, pointer, place)
         address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")

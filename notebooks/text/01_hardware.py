@@ -483,7 +483,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (15 min)
+# ## Buffers that know their end (14 min)
 #
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
 # it with a shape and a dtype. `device.put(array)` gives a new buffer with the numbers of an array, `device.alloc(shape, dtype)`
@@ -1056,8 +1056,17 @@ def _place(a, array, indices):
 # Then the paper to write on, which is folded: `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a
 # number, and a size as a number, each handed over by the call as one 64-bit word.
 
+
 # %% tags=["hide-input"]
 #| export assembler
+def _check_store(a, array, place):
+    """Raise TypeError where no number can be stored."""
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    if a.mask and not place.lanes:
+        raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
+
+
 _FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
 
 
@@ -1176,12 +1185,7 @@ class _Moves(_Paper):
     def store(self, value, array, *indices):
         """Store a value into array[indices]."""
         place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
-        if array.rows_of:
-            raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
-        if self.mask and not place.lanes:
-            raise TypeError(
-                f"{self.name}: {array} has one place there, and each lane a number; store a total after them"
-            )
+        _check_store(self, array, place)
         if place.lanes:
             return _store_lanes(self, register, pointer, place)
         address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")
