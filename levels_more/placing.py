@@ -1,23 +1,10 @@
 """Numbers on other devices: where new tensors are placed, and how a tensor moves."""
 
 import reprlib
-from contextlib import contextmanager
 
-from levels.hardware import DEVICES, pool
-from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Tensor, as_tensor, write_down
-
-
-@contextmanager
-def placed_on(name):
-    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
-    if name not in pool():
-        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
-    try:
-        yield
-    finally:
-        DEVICES.pop()
-
+from levels.hardware import pool
+from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Tensor, as_tensor
+from levels_more.placed import placed_on
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 
@@ -30,7 +17,7 @@ def moved(x, name):
     y = place.put(x.numpy(), Tensor)
     stands = DOOR.stands
     while isinstance(stands, GradientTape):  # it is no op: no kernel runs, and no program can hold it
-        write_down(stands.records, "to", [x], {"name": name}, y)
+        stands.records.append(("to", [x], {"name": name}, y))
         stands = stands.below
     return y
 

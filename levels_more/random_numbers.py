@@ -1,6 +1,7 @@
 """Random numbers that are a function of a key and a counter: the same for any number of threads."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    loop = lowered(state.device.kind, function, np.dtype(np.float64))
+    loop = lowered(function, SimpleNamespace(device=state.device, dtype=np.dtype(np.float64)))
     return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 
 

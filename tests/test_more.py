@@ -97,12 +97,12 @@ def test_the_core_gives_the_same_bits_with_levels_more_deleted(tmp_path):
 KINDS = """
 from levels import hardware
 from levels.hardware import MAKERS, pool
-from levels.kernels import COMPILERS, kernel_of
-print(*MAKERS, "|", *sorted(pool()), "|", *COMPILERS)
+from levels.kernels import KINDS, kernel_of
+print(*MAKERS, "|", *sorted(pool()), "|", *KINDS)
 for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0"), lambda: pool(gpus=2)["gpu:1"]):
     try:
         ask()
-        print("there |", *COMPILERS)
+        print("there |", *KINDS)
     except (LookupError, TypeError, AttributeError) as error:
         print(type(error).__name__, error)
 """
