@@ -22,7 +22,7 @@ def seconds(run, repeats=7):
     return statistics.median(times)
 
 
-def measure_sums(device, sums, turns=200_000):
+def _measure_sums(device, sums, turns=200_000):
     """float32 operations a second of one core that keeps so many independent sums going, and touches no memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
@@ -49,5 +49,5 @@ def _measure_launch(device, calls=1000):
     return seconds(lambda: [call() for _ in range(calls)]) / calls
 
 
-MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
+MEASURES["peak"] = lambda device: max(_measure_sums(device, sums) for sums in (8, 12, 16, 24))
 MEASURES.update(bandwidth=_measure_bandwidth, launch_time=_measure_launch)

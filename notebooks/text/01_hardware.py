@@ -199,7 +199,7 @@ from pathlib import Path
 import llvmlite
 from llvmlite import binding as llvm
 
-CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
+_CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
 def host_features():
@@ -238,7 +238,7 @@ def optimised(text, target):
 def kept(key):
     """The bytes that were kept under this key, a text, if they are there and whole; else None."""
     with suppress(OSError):
-        data = (CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
+        data = (_CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
         if hashlib.sha256(data[32:]).digest() == data[:32]:
             return data[32:]
     return None
@@ -246,10 +246,10 @@ def kept(key):
 
 def keep(key, data):
     """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
-    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
+    path = _CACHE / hashlib.sha256(key.encode()).hexdigest()
     aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     with suppress(OSError):
-        CACHE.mkdir(parents=True, exist_ok=True)
+        _CACHE.mkdir(parents=True, exist_ok=True)
         aside.write_bytes(hashlib.sha256(data).digest() + data)
         aside.replace(path)
     with suppress(OSError):
@@ -1511,7 +1511,56 @@ print(descend(1.0, 2.0, 0.5))  # by hand: 0
 
 # %% [markdown]
 # Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `_dense` is the
-# sum of the record with a bias, for one unit or several. Each row adds to the sums of the slopes, through your `line_slopes`.
+# sum of the record with a bias, for one unit or several. Each row adds to the sums of the slopes, through your `line_slopes`. (Folded before it: the checks that refuse
+# wrong data, for all five levels.)
+
+
+# %% tags=["hide-input"]
+#| export checks
+"""What a task takes on all five levels: arrays that fit each other, rows that there are, numbers that are numbers."""
+
+import numpy as np
+
+
+def _check_array(name, array, dtype, *shape):
+    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
+    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
+        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+        raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
+    if not np.isfinite(array).all():
+        row = np.argmin(np.isfinite(array).all(axis=1))
+        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+
+
+def check_inputs(x, dtype, features):
+    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
+    _check_array("x", x, dtype, *np.shape(x)[:1], features)
+
+
+def check_task(x, y, weights, batches, learning_rate, units):
+    """Raise TypeError, ValueError or IndexError unless all fit each other and a net of layers with that many `units`.
+
+    x[rows, features] and y[rows, 1] of one float dtype; weights [w, b, …], w[inputs, units] and b[1, units] of that dtype;
+    batches[steps, batch], row numbers of x.
+    """
+    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
+        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(np.shape(x))}"
+        raise TypeError(f"x is {found}; expected a NumPy array [rows, features] of float32 or float64")
+    sizes = [x.shape[1], *units]
+    shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
+    if len(weights) != len(shapes):
+        raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
+    _check_array("x", x, x.dtype, *x.shape)
+    _check_array("y", y, x.dtype, len(x), 1)
+    for k, (array, shape) in enumerate(zip(weights, shapes)):
+        _check_array(f"weights[{k}]", array, x.dtype, *shape)
+    rows = np.asarray(batches)
+    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
+        raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
+    if outside := [row for row in (rows.min(), rows.max()) if not 0 <= row < len(x)]:
+        raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
+    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
+        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
 # %%
@@ -1577,8 +1626,8 @@ def train_program(row_step, dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# The rest is folded: a smaller program that predicts, `_fit`, which puts data into memory, calls once and takes the results out,
-# and the checks that refuse wrong data for all five levels. Every level has the same function, and gives back the
+# The rest is folded: a smaller program that predicts, and `_fit`, which puts data into memory, calls once and takes the results
+# out. Every level has the same function, and gives back the
 # same kind of result, a `Fit`: its losses, its weights, and `predict`.
 
 # %% tags=["hide-input"]
@@ -1593,47 +1642,6 @@ class Fit(NamedTuple):
     losses: np.ndarray  # [steps], each taken before its update
     weights: list  # like the argument
     predict: Callable  # x[m, features] -> [m, 1]
-
-
-def _check_array(name, array, dtype, *shape):
-    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
-    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
-        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
-        raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
-    if not np.isfinite(array).all():
-        row = np.argmin(np.isfinite(array).all(axis=1))
-        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
-
-
-def check_inputs(x, dtype, features):
-    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    _check_array("x", x, dtype, *np.shape(x)[:1], features)
-
-
-def check_task(x, y, weights, batches, learning_rate, units):
-    """Raise TypeError, ValueError or IndexError unless all fit each other and a net of layers with that many `units`.
-
-    x[rows, features] and y[rows, 1] of one float dtype; weights [w, b, …], w[inputs, units] and b[1, units] of that dtype;
-    batches[steps, batch], row numbers of x.
-    """
-    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
-        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(np.shape(x))}"
-        raise TypeError(f"x is {found}; expected a NumPy array [rows, features] of float32 or float64")
-    sizes = [x.shape[1], *units]
-    shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
-    if len(weights) != len(shapes):
-        raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
-    _check_array("x", x, x.dtype, *x.shape)
-    _check_array("y", y, x.dtype, len(x), 1)
-    for k, (array, shape) in enumerate(zip(weights, shapes)):
-        _check_array(f"weights[{k}]", array, x.dtype, *shape)
-    rows = np.asarray(batches)
-    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
-        raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
-    if outside := [row for row in (rows.min(), rows.max()) if not 0 <= row < len(x)]:
-        raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
-    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
-        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
 @functools.cache
@@ -1956,7 +1964,7 @@ def seconds(run, repeats=7):
     return statistics.median(times)
 
 
-def measure_sums(device, sums, turns=200_000):
+def _measure_sums(device, sums, turns=200_000):
     """float32 operations a second of one core that keeps so many independent sums going, and touches no memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
@@ -1983,7 +1991,7 @@ def _measure_launch(device, calls=1000):
     return seconds(lambda: [call() for _ in range(calls)]) / calls
 
 
-MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
+MEASURES["peak"] = lambda device: max(_measure_sums(device, sums) for sums in (8, 12, 16, 24))
 MEASURES.update(bandwidth=_measure_bandwidth, launch_time=_measure_launch)
 
 # %% tags=["nbval-ignore-output"]

@@ -12,7 +12,7 @@ import numpy as np
 from course import build, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels.hardware import Assembler, line_row, measure_sums, net_row, pool, seconds, train_program
+from levels.hardware import Assembler, line_row, net_row, pool, roofline, seconds, train_program
 from levels_more import measuring
 from levels_more.measuring import Pool, measure_latency, measure_reading
 
@@ -107,7 +107,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # multiply and add, in registers.
 
 # %%
-page.source(measure_sums)
+page.source(roofline._measure_sums)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -120,7 +120,7 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 counts = list(range(1, 17))
-figures.accumulators(counts, [measure_sums(cpu, count) for count in counts])
+figures.accumulators(counts, [roofline._measure_sums(cpu, count) for count in counts])
 
 # %% [markdown]
 # How long each instruction of a processor takes, and how many a core begins in a turn, is measured and listed by
