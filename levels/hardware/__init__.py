@@ -8,7 +8,7 @@ from levels import plugged
 
 from .assembler import Array, Assembler, Program, Sum
 from .device import (
-    DEVICES, LINE, MAKERS, MEASURES, PAGE, Buffer, Device, Spec, aligned, copy, placed_on, pool, unmasked
+    DEVICES, LINE, MAKERS, MEASURES, PAGE, Buffer, Device, Spec, aligned, copy, flag, placed_on, pool, unmasked
 )
 from .elementary import DOUBLE, EXP, LOG, exp, exponent, log, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
@@ -24,7 +24,7 @@ __all__ = [
     "CACHE", "DEVICES", "DOUBLE", "EXP", "LINE", "LOG", "MAKERS", "MEASURES", "PAGE", "REAL", "Array", "Assembler",
     "Buffer", "Condition", "Device", "Fit", "Index", "Program", "Spec", "Sum", "Value", "aligned", "arithmetic",
     "backward", "check_inputs", "check_task", "clipped", "comparison", "copy", "dense", "descend", "dnn_classifier",
-    "dnn_program", "dot", "exp", "exponent", "flat", "forward", "host_features", "host_lanes", "keep", "kept",
+    "dnn_program", "dot", "exp", "exponent", "flag", "flat", "forward", "host_features", "host_lanes", "keep", "kept",
     "line_slopes", "linear_program", "linear_regression", "log", "machine_code", "measure_bandwidth", "measure_launch",
     "measure_sums", "named", "optimised", "placed_on", "pool", "relu", "rint", "scaled", "seconds", "select", "sqrt",
     "subtract", "target_machine", "through_relu", "unmasked", "weight_names"

@@ -88,7 +88,7 @@ class Fit(NamedTuple):
 def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
-        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
     if not np.isfinite(array).all():
         row = np.argmin(np.isfinite(array).all(axis=1))
@@ -106,20 +106,20 @@ def check_task(x, y, weights, batches, learning_rate, units):
     x[rows, features] and y[rows, 1] of one float dtype; weights [w, b, …], w[inputs, units] and b[1, units] of that dtype;
     batches[steps, batch], row numbers of x.
     """
-    dtype = getattr(x, "dtype", None)
+    dtype = x.dtype if isinstance(x, np.ndarray) else type(x).__name__
     if dtype not in (np.float32, np.float64):
-        raise TypeError(f"x is {dtype or type(x).__name__}; expected a NumPy array of float32 or float64")
+        raise TypeError(f"x is {dtype}; expected a NumPy array of float32 or float64")
     if x.ndim != 2:
         raise ValueError(f"x has shape {x.shape}; expected [rows, features]")
     sizes = [x.shape[1], *units]
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
-    if len(weights) != len(shapes):
-        raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
+    if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
+        raise ValueError(f"weights are {weights!r:.60}; expected a list of {len(shapes)}: {shapes}")
     _check_array("x", x, dtype, *x.shape)
     _check_array("y", y, dtype, len(x), 1)
     for i, (array, shape) in enumerate(zip(weights, shapes)):
         _check_array(f"weights[{i}]", array, dtype, *shape)
-    rows = np.asarray(batches)
+    rows = unmasked(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
     if rows.min() < 0 or rows.max() >= len(x):
