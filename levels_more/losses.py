@@ -2,6 +2,7 @@
 
 from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
 from levels.mid_level import LOSSES, WIDER, Loss, check_probabilities, losses
+from levels_more.checks import flag
 
 from .layers import absolute
 
@@ -32,7 +33,7 @@ class Crossentropy(Loss):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
-        self.from_logits, self.probabilities = from_logits, not from_logits
+        self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)

@@ -6,11 +6,12 @@ import reprlib
 import numpy as np
 
 from levels.low_level import METHODS, VJPS, apply, as_tensor, as_tensors, gather, log, reduce_sum, spread_back, whole
+from levels_more.checks import dtype_of, several, sizes
 
 
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
-    return apply("transpose", x, axes=None if axes is None else whole(tuple(axes)))
+    return apply("transpose", x, axes=None if axes is None else whole(tuple(several("transpose: axes", axes))))
 
 
 def reshape(x, shape):
@@ -23,7 +24,7 @@ def reshape(x, shape):
 
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis. Raises ValueError for an axis that they do not have."""
-    values, axis = as_tensors(list(values)), whole(axis)
+    values, axis = as_tensors(list(several("concat: values", values, "a list of tensors"))), whole(axis)
     axes = len(values[0].spec.shape) if values else 0
     if axis is None or not -axes <= axis < axes:
         raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
@@ -40,7 +41,7 @@ def where(mask, x, y):
 
 def cast(x, dtype):
     """The same numbers in another dtype."""
-    return apply("cast", x, dtype=np.dtype(dtype))
+    return apply("cast", x, dtype=dtype_of("cast: dtype", dtype))
 
 
 def tanh(x):
@@ -75,7 +76,7 @@ def arg_max(x, axis=None):
 
 def one_hot(x, depth, dtype=np.float32):
     """A new last axis of that length: 1 at the place that the integer names, else 0."""
-    return apply("one_hot", x, depth=depth, dtype=np.dtype(dtype))
+    return apply("one_hot", x, depth=sizes("one_hot: depth", depth)[0], dtype=dtype_of("one_hot: dtype", dtype))
 
 
 def softmax(x):
