@@ -137,7 +137,7 @@ RATE = POSITIVE + "zero"
 SHARE = right(0.5)  # between 0 and 1
 SEED = right(1, "None zero large huge")
 DTYPE = right("f4", "symbol")
-SPACE = right((2, 3), "empty")  # a shape
+SPACE = right((2, 3), "empty no_rows")  # a shape
 X = array(2, 3, takes=FLOATS)
 ANY = X + "int64"
 FIRST = right(0, "None zero")  # an axis
@@ -150,7 +150,7 @@ call = entering("hardware")
 H, CPU = hardware, hardware.pool()["cpu:0"]
 ROW = made(lambda: CPU.put(np.ones(3)))
 BUFFER = made(lambda: CPU.put(ONES))
-SPEED = right(1e6, "zero large huge fraction")
+SPEED = right(1e6, "zero large huge fraction inf True")
 call("alloc", CPU.alloc, shape=SPACE, dtype=DTYPE)
 call("spec", CPU.spec, shape=SPACE, dtype=DTYPE)
 call("put", CPU.put, array=array(2, 3, takes=f"{FLOATS} True complex int64 int16 bool") - "huge")
@@ -163,8 +163,8 @@ call("pool", H.pool, cpus=right(1, "zero"))
 call("pool of gpus", H.pool, gpus=right(1, "zero"))
 call("Assembler", H.Assembler, name=right("p", ALL), dtype=DTYPE, lanes=right(4, "None"))
 call("array of a program", lambda name: H.Assembler("p", "f4").array(name, "n"), name=right("x", "text"))
-call("size of an array", lambda size: H.Assembler("p", "f4").array("x", size), size=right("n", "text"))
-call("rows_of", lambda size: H.Assembler("p", "f4").array("i", "m", rows_of=size), size=right("n", "None text"))
+call("size of an array", lambda size: H.Assembler("p", "f4").array("x", size), size=right("n", "text True"))
+call("rows_of", lambda size: H.Assembler("p", "f4").array("i", "m", rows_of=size), size=right("n", "None text True"))
 call("number of a program", lambda name: H.Assembler("p", "f8").number(name), name=right("rate", "text"))
 
 
@@ -184,15 +184,15 @@ def program():
     return a.assemble()
 
 
-call("loop", writing(lambda a, x, value: a.loop(value).__enter__()), value=right("n", "text"))
-call("lanes of a loop", writing(lambda a, x, value: a.loop("n", value).__enter__()), value=right(1))
-call("load", writing(lambda a, x, value: a.load(x, value)), value=right(0, "zero"))
+call("loop", writing(lambda a, x, value: a.loop(value).__enter__()), value=right("n", "text True"))
+call("lanes of a loop", writing(lambda a, x, value: a.loop("n", value).__enter__()), value=right(1, "True"))
+call("load", writing(lambda a, x, value: a.load(x, value)), value=right(0, "zero True"))
 call("load from", writing(lambda a, x, value: a.load(x if value is X else value, 0)), value=right(X))
 call("store", writing(lambda a, x, value: a.store(value, x, 0)), value=REAL)
 call("value +", writing(lambda a, x, value: a.load(x, 0) + value), value=REAL)
 call("value <", writing(lambda a, x, value: a.load(x, 0) < value), value=REAL)
 call("sum +=", writing(lambda a, x, value: operator.iadd(a.sum(), value)), value=REAL)
-call("count", writing(lambda a, x, value: a.count(value)), value=right("n", "text"))
+call("count", writing(lambda a, x, value: a.count(value)), value=right("n", "text True"))
 call("program", program(), x=ROW, rate=REAL)
 call("bind", program().bind, x=ROW, rate=REAL)
 for name in ("exp", "log", "sqrt"):
@@ -204,7 +204,7 @@ def task(tasks, name, units):
     sizes = [3, *units]
     shapes = [shape for k, n in itertools.pairwise(sizes) for shape in ((k, n), (1, n))]
     call(name, getattr(tasks, name), x=array(4, 3), y=array(4, 1), weights=made(lambda: [np.ones(s, "f4") for s in shapes]),
-         batches=right([[0, 1], [2, 3]], "int64 int16"), learning_rate=POSITIVE)
+         batches=right([[0, 1], [2, 3]], "int64 int16"), learning_rate=POSITIVE + "True")
 
 
 def tasks(level):
@@ -223,9 +223,9 @@ def threads(out, x):
 
 CELLS = array(4, takes=BLOCKS.replace("empty", "") + "float64 int64 int16 bool")
 call("launch_kernel", in_order(H.launch_kernel), kernel=right(threads), blocks=right(1), threads=right(4),
-     out=array(4, takes="axis"), x=array(4, takes="axis"))
+     out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
 call("count_traffic", in_order(H.count_traffic), kernel=right(threads), blocks=right(1), threads=right(4),
-     out=array(4, takes="axis"), x=array(4, takes="axis"))
+     out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
 GPU, TPU = H.make_gpu("gpu:7"), H.Tpu("tpu:7")
 ON_GPU = made(lambda: GPU.put(np.ones(4, "f4")))
 call("Gpu.launch", in_order(GPU.launch), kernel=right(threads), blocks=right(1), threads=right(4), out=ON_GPU, x=ON_GPU)
@@ -235,7 +235,7 @@ call("Tpu.run", lambda program, **arrays: TPU.run(program, **arrays), program=ma
      x=array(2, 3, takes="nans"), w=array(3, 2))
 call("dense_program", H.dense_program, inputs=right(3), units=right(2), function=right("identity"))
 call("amount", H.amount, number=right(3.0, NUMBERS) - "NaN inf negative", unit=right("B", "text"))
-call("bfloat16", H.bfloat16, x=array(2, 3, takes="shape axis float64 no_rows nans"))
+call("bfloat16", H.bfloat16, x=array(2, 3, takes="shape axis float64 no_rows nans NaN empty fraction inf"))
 
 # Level 2 ---------------------------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ tasks(K)
 # Level 3 ---------------------------------------------------------------------------------------------------------------
 
 call = entering("low_level")
-L = low_level
+L, HALVES = low_level, np.full((2, 3), 0.5, "f4")
 ELEMENTWISE = {
     "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "stop_gradient": lambda x: x,
     "nn.relu": lambda x: np.where(np.less_equal(x, 0), 0, x), "nn.sigmoid": lambda x: 1 / (1 + np.exp(np.negative(x))),
@@ -286,8 +286,8 @@ for name in ("nn.softmax", "nn.log_softmax"):
 for name in ("maximum", "minimum"):
     call(name, in_order(getattr(L, name)), getattr(np, name), x=X - "float64", y=X - "float64")
 for name in ("add", "sub", "mul", "truediv", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne"):
-    twin, left = getattr(operator, name), np.full((2, 3), 0.5, "f4")
-    call(f"tensor {name}", lambda y, f=twin: f(L.constant(left), y), lambda y, f=twin: f(left, y),
+    twin = getattr(operator, name)
+    call(f"tensor {name}", lambda y, f=twin: f(L.constant(HALVES), y), lambda y, f=twin: f(HALVES, y),
          y=array(*((3, 2) if name == "matmul" else (2, 3)), takes=FLOATS) - "float64" + "None" * (name in ("eq", "ne")))
 call("matmul", in_order(L.matmul), np.matmul, x=X, w=array(3, 2, takes=FLOATS))
 for name in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
@@ -303,7 +303,7 @@ call("gather", in_order(L.gather), x=ANY + "bool", rows=made(lambda: np.array([0
 call("where", in_order(L.where), np.where, mask=made(lambda: np.ones((2, 3), "?"), "True bool"), x=X - "float64", y=X - "float64")
 call("cast", in_order(L.cast), x=ANY + "bool True", dtype=right("f8"))
 call("one_hot", L.one_hot, x=made(lambda: np.array([0, 1]), "zero int64 True"), depth=right(3), dtype=DTYPE)
-call("constant", L.constant, values=ANY + "bool True", dtype=DTYPE + "None")
+call("constant", L.constant, values=ANY + "bool True symbol", dtype=DTYPE + "None")
 call("device", lambda name: L.device(name).__enter__(), name=right("cpu:0"))
 call("to", lambda name: L.constant(ONES).to(name), name=right("cpu:0"))
 call("tensor[…]", lambda index: L.constant(ONES)[index], lambda index: ONES[index], index=right(1, "zero None"))
@@ -362,8 +362,8 @@ BLOCK = array(2, 3, takes="shape float64 nans no_rows")
 layer(M.Dense, BLOCK, units=COUNT - "large huge", activation=ACTIVATION, use_bias=FLAG, kernel_initializer=START,
       bias_initializer=START, kernel_regularizer=PENALTY, name=NAME, dtype=DTYPE + "None")
 layer(M.Activation, X, activation=right("relu", "function"))
-layer(M.Flatten, X - NUMBERS, "int64 bool")
-layer(M.Dropout, X - NUMBERS, "int64 bool", rate=SHARE + "zero", seed=SEED)
+layer(M.Flatten, X, "int64 bool True")
+layer(M.Dropout, X, "int64 bool True symbol", rate=SHARE + "zero", seed=SEED)
 layer(M.BatchNormalization, X - NUMBERS, momentum=SHARE + "zero", epsilon=POSITIVE)
 layer(M.Embedding, made(lambda: np.array([0, 1])), "zero int64", input_dim=right(3), output_dim=right(2), embeddings_initializer=START)
 layer(M.Concatenate, made(lambda: [ONES, ONES]), axis=right(0, "zero"))
@@ -374,7 +374,7 @@ call("training of a layer", lambda flag: BUILT(ONES, training=flag), flag=FLAG +
 for kind in (M.L1, M.L2):
     call(kind.__name__, kind, **{kind.__name__.lower(): RATE})
     call(f"{kind.__name__} of", lambda w, kind=kind: kind()(w), w=X)
-call("add_weight", lambda **options: M.Layer().add_weight(**options), shape=SPACE, initializer=START, regularizer=PENALTY, trainable=FLAG)
+call("add_weight", lambda **options: M.Layer().add_weight(**options), shape=SPACE, initializer=START, trainable=FLAG)
 
 ROWS = array(2, 3, takes="nans")
 ANSWERS = ROWS + "float64 int64 bool"
@@ -435,12 +435,12 @@ call("map", staged("map"), function=right(lambda x: x * 2, "function"))
 call("map gives", lambda value: some(M.Dataset.from_tensor_slices(ONES).map(lambda x: value)),
      value=ANY + "int16 bool True text words dict" - "huge")
 call("filter", staged("filter"), predicate=right(lambda x: True))
-call("filter says", lambda value: some(M.Dataset.from_tensor_slices(ONES).filter(lambda x: value)), value=FLAG)
+call("filter says", lambda value: some(M.Dataset.from_tensor_slices(ONES).filter(lambda x: value)), value=FLAG + NUMBERS)
 call("from_batches", lambda **given: some(M.Dataset.from_batches(**given)), x=array(2, 3, takes="float64 int64 int16 bool nans words"),
      y=array(2, 1, takes="float64 int64 int16 bool nans words"), batches=right([[0, 1], [1, 0]], "int64 int16"))
 call("from_csv", lambda **given: some(M.Dataset.from_csv(**given)), path=right("points.csv"), label_name=right("y", "None"),
      na_value=right("NA", "text"))
-call("from_generator", lambda generator: some(M.Dataset.from_generator(generator)), generator=right(lambda: iter([1.0, 2.0])))
+call("from_generator", lambda generator: some(M.Dataset.from_generator(generator)), generator=right(lambda: iter([1.0, 2.0]), "class"))
 call("zip", lambda dataset: some(M.Dataset.zip(dataset)), dataset=made(lambda: M.Dataset.from_tensor_slices(ONES)))
 call("DataLoader", lambda **given: some(M.DataLoader(**given)), dataset=SLICES, batch_size=COUNT, shuffle=FLAG, drop_last=FLAG)
 
@@ -471,9 +471,9 @@ call("embedding_column", column(M.embedding_column), categorical_column=SPECIES,
 call("DenseFeatures", lambda **given: M.DenseFeatures(**given)(TABLE),
      feature_columns=made(lambda: [M.indicator_column(SPECIES.make())]), dtype=DTYPE + "None")
 call("a table", lambda table: column(M.numeric_column, table)(key="a"), table=made(lambda: {"a": [1.0, 2.0]}))
-call("a column's values", lambda values: column(M.numeric_column, {"a": values})(key="a"), values=made(lambda: [1.0, 2.0], "axis"))
+call("a column's values", lambda values: column(M.numeric_column, {"a": values})(key="a"), values=made(lambda: [1.0, 2.0], "axis empty"))
 call("a category's values", lambda values: column(M.categorical_column_with_hash_bucket, {"a": values})(key="a", hash_bucket_size=3),
-     values=made(lambda: ["x", "y"], "words objects"))
+     values=made(lambda: ["x", "y"], "words objects empty"))
 tasks(M)
 
 # Level 5 ---------------------------------------------------------------------------------------------------------------
@@ -508,11 +508,11 @@ def compiled(**options):
 INPUT = F.Input((3,))
 OUTPUT = M.Dense(2)(INPUT)
 XS, YS = array(4, 3), array(4, 1)
-call("Sequential", F.Sequential, layers=made(lambda: [F.Input((3,)), M.Dense(1)], "empty"), name=NAME)
+call("Sequential", F.Sequential, layers=made(lambda: [F.Input((3,)), M.Dense(1)], "empty no_rows"), name=NAME)
 call("Sequential of", lambda layer: F.Sequential([F.Input((3,)), layer]), layer=made(lambda: M.Dense(1)))
 call("Input", F.Input, shape=right((3,), "empty"), dtype=DTYPE)
 call("Model", F.Model, inputs=right(INPUT), outputs=right(OUTPUT))
-call("build", lambda **given: F.Sequential([M.Dense(1)]).build(**given), shape=right((None, 3)), dtype=DTYPE)
+call("build", lambda **given: F.Sequential([M.Dense(1)]).build(**given), shape=right((None, 3), "objects"), dtype=DTYPE)
 call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), metrics=made(lambda: [M.BinaryAccuracy()], "empty"))
 call("compile by name", compiled, optimizer=right("sgd"), loss=right("mse"), metrics=right("accuracy", "empty"))
 call("fit", fit, x=XS, y=YS, batch_size=COUNT, verbose=right(0, "True"), callbacks=made(lambda: [F.TerminateOnNaN()], "empty"),
@@ -525,7 +525,7 @@ call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS, batch_
 call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows", batch_size=COUNT)
 call("call a model", lambda x: trained()(x), x=XS + "nans no_rows")
 call("save", lambda path: trained().save(path), path=right("model", "text"))
-call("load_model", F.load_model, path=right("kept"), custom_objects=made(dict, "None"))
+call("load_model", F.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
 call("export", lambda path: trained().export(path), path=right("model.onnx"))
 WATCHED = right("loss", "text")
 call("EarlyStopping", F.EarlyStopping, monitor=WATCHED, min_delta=RATE + "negative", patience=WHOLE, mode=right("min"), restore_best_weights=FLAG)
@@ -536,13 +536,13 @@ call("TensorBoard", F.TensorBoard, log_dir=right("logs", "text"), histogram_freq
 call("LearningRateScheduler", lambda schedule: fit(callbacks=[F.LearningRateScheduler(schedule)]), schedule=right(lambda epoch, rate: rate))
 call("a schedule gives", lambda rate: fit(callbacks=[F.LearningRateScheduler(lambda epoch, _: rate)]), rate=RATE)
 call("monitor", lambda monitor: fit(callbacks=[F.EarlyStopping(monitor)]), monitor=right("loss"))
-BINARY = made(lambda: np.array([0, 1, 0, 1]), "")
+BINARY = made(lambda: np.array([0, 1, 0, 1]))
 for kind in (F.LinearRegressor, F.DNNClassifier):
     name = kind.__name__
     call(name, lambda kind=kind, **given: kind(**{"epochs": 1} | given).fit(np.ones((4, 3)), np.array([0, 1, 0, 1])), learning_rate=RATE,
-         epochs=right(1, "zero"), batch_size=COUNT, random_state=SEED - "large huge")
-    call(f"{name}.fit", lambda X, y, kind=kind: kind(epochs=1).fit(X, y), X=array(4, 3), y=BINARY)
-    call(f"{name}.predict", kind(epochs=1).fit(np.ones((4, 3)), np.array([0, 1, 0, 1])).predict, X=array(4, 3))
+         epochs=right(1, "zero"), batch_size=COUNT, random_state=SEED - "large huge" + "True")
+    call(f"{name}.fit", lambda X, y, kind=kind: kind(epochs=1).fit(X, y), X=array(4, 3), y=BINARY + "axis" * (name == "LinearRegressor"))
+    call(f"{name}.predict", kind(epochs=1).fit(np.ones((4, 3)), np.array([0, 1, 0, 1])).predict, X=array(4, 3, takes="float64 int64 int16 bool"))
 tasks(F)
 
 # fmt: on
@@ -551,8 +551,11 @@ tasks(F)
 OBSCURE = re.compile(
     r"index out of range|ambiguous|has no attribute|unpack|not subscriptable|not iterable|unsupported operand|"
     r"must be real number|is not callable|inhomogeneous|could not broadcast|not supported between|has no len|"
-    r"cannot reshape|unhashable|Data type|data type|bad operand|numba|cannot be interpreted|object arrays|"
+    r"cannot reshape|unhashable|bad operand|numba|cannot be interpreted|object arrays|"
     r"argument must be|must be a (string|number|str|real)|could not convert|can't convert|cannot convert|zip\(\)"
+)
+CLEAR = re.compile(
+    "Cannot interpret '.*' as a data type|data type '.*' not understood|expected str, bytes or os.PathLike object|in line .* of threads|Cannot construct a dtype from|must be between"
 )
 SENSIBLE = TypeError, ValueError, LookupError, OverflowError, MemoryError, RuntimeError, FloatingPointError, OSError
 
@@ -565,7 +568,12 @@ def described(value):
     """Texts by which a message may name a value: itself, one of its elements, its type, shape, dtype or name."""
     few = [*itertools.islice(value, 3)] if isinstance(value, (list, tuple, dict, str)) else []
     texts = [text for x in (value, *few) for text in (type(x).__name__, reprlib.repr(x)[:9], str(x)[:9])]
-    texts += [getattr(value, "__name__", ""), str(getattr(value, "shape", "")), str(getattr(value, "dtype", ""))]
+    texts += [str(getattr(value, name, "")) for name in ("__name__", "shape", "dtype")]
+    texts += (
+        [str(len(value))] if isinstance(value, (list, dict)) or isinstance(value, np.ndarray) and value.ndim else []
+    )
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+        texts += ["not a finite number"]
     if isinstance(value, (int, float, list)):
         with contextlib.suppress(ValueError):  # a ragged list has no shape
             texts += [str(np.shape(value)), str(np.asarray(value).dtype)]
@@ -581,8 +589,15 @@ def told(error, given):
     raised = linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise")
     ours = raised and file.startswith((os.path.dirname(levels.__file__), os.path.dirname(levels_more.__file__)))
     ours = ours or "sklearn" in file or isinstance(error, (MemoryError, OSError)) and said
-    names = any(text in plain(said) for x in given for text in described(x))
-    return ours and names and isinstance(error, SENSIBLE) and type(error) is not KeyError and not OBSCURE.search(said)
+    names = "sklearn" in file or any(text in plain(said) for x in given for text in described(x))
+    return (
+        CLEAR.search(said)
+        or ours
+        and names
+        and isinstance(error, SENSIBLE)
+        and type(error) is not KeyError
+        and not OBSCURE.search(said)
+    )
 
 
 def outcome(call, name, wrong):
@@ -594,7 +609,9 @@ def outcome(call, name, wrong):
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.relpath(where.filename, ROOT)}:{where.lineno}"
-        return "clear" if told(error, given.values()) else "obscure", f"{type(error).__name__}: {error!s:.150} ({where})"
+        return "clear" if told(
+            error, given.values()
+        ) else "obscure", f"{type(error).__name__}: {error!s:.150} ({where})"
     if wrong not in call.arguments[name].takes:
         return "silent", reprlib.repr(result)
     if call.twin is None:
@@ -655,7 +672,15 @@ def tried(level, word=""):
         report = os.path.join(folder, "report")
         while len(done) < total:
             given = [sys.executable, "-X", "utf8", __file__, "--work", level, word, str(len(done)), report]
-            process = subprocess.run(given, cwd=folder, env=environment(ROOT), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+            process = subprocess.run(
+                given,
+                cwd=folder,
+                env=environment(ROOT),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+            )
             with open(report, encoding="utf-8") as file:
                 lines = file.read().splitlines()
             done = [tuple(line.split("\t", 1)) for line in lines if not line.startswith("begin")]
@@ -677,4 +702,4 @@ if __name__ == "__main__":
         for level in sys.argv[1:2] or CALLS:
             results = tried(level, *sys.argv[2:3])
             print(*sorted(f"{kind:8} {what}" for kind, what in results if kind not in ("fine", "clear")), sep="\n")
-            print(level, dict(collections.Counter(kind for kind, _ in results)))
+            print(dict(collections.Counter(kind for kind, _ in results)))
