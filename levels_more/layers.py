@@ -118,9 +118,9 @@ class Dense(layers.Dense):
         initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
         super().__init__(units, activation, **initializers, name=name, dtype=dtype)
         self.use_bias = flag("Dense: use_bias", use_bias)
-        self.regularizer = known("regularizer", REGULARIZERS, kernel_regularizer)
+        self.regularizer = kernel_regularizer
         if kernel_regularizer is not None:
-            called("Dense: kernel_regularizer", self.regularizer, "the name of one, or a function of the kernel")
+            self.regularizer = known("regularizer", REGULARIZERS, kernel_regularizer)
 
     def build(self, shape):
         if self.use_bias:
@@ -135,7 +135,7 @@ class Dense(layers.Dense):
         if self.use_bias:
             return super().call(x)
         y = x @ self.kernel
-        return y if self.activation is None else self.activation(y)
+        return self.activation(y)
 
 
 WIDER.update({Layer: _Inputs, layers.Dense: Dense})

@@ -68,7 +68,8 @@ class CategoricalCrossentropy(Crossentropy):
 
 def check_classes(loss, y_true, y_pred):
     """Raise ValueError unless y_true [batch] or [batch, 1] holds numbers of classes of y_pred [batch, classes]."""
-    classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
+    (*samples, classes) = y_pred.spec.shape or (0, 0)
+    samples = tuple(samples)
     if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
         given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
         raise ValueError(f"{loss}: {given}; expected whole numbers {samples}")

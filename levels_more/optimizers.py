@@ -3,7 +3,6 @@
 import functools
 import math
 import operator
-import reprlib
 
 from levels.low_level import exp, maximum, reduce_sum, sqrt, where
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
@@ -108,8 +107,8 @@ class PiecewiseConstantDecay(Made):
             for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers"):
                 number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0)
         if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:
-            given = f"boundaries are {reprlib.repr(boundaries)} and values {reprlib.repr(values)}"
-            raise ValueError(f"PiecewiseConstantDecay: {given}; expected ascending boundaries, and one more value")
+            given = f"{len(boundaries)} boundaries and {len(values)} values"
+            raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")
         self.boundaries, self.values = list(boundaries), list(values)
 
     def __call__(self, step):

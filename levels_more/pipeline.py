@@ -222,9 +222,10 @@ class Stream(Dataset):
     def from_csv(cls, path, label_name=None, na_value=""):
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
         columns = read_columns(path, word("from_csv: na_value", na_value))
-        known(
-            "column", columns, label_name if label_name is None else word("from_csv: label_name", label_name)
-        )  # raises ValueError for a name that is not there
+        if label_name is not None:
+            known(
+                "column", columns, word("from_csv: label_name", label_name)
+            )  # raises ValueError for a name that is not there
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
 
     @classmethod

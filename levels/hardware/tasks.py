@@ -114,7 +114,8 @@ def check_task(x, y, weights, batches, learning_rate, units):
     sizes = [x.shape[1], *units]
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
     if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
-        raise ValueError(f"weights are {weights!r:.60}; expected a list of {len(shapes)}: {shapes}")
+        given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
+        raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
     _check_array("x", x, dtype, *x.shape)
     _check_array("y", y, dtype, len(x), 1)
     for i, (array, shape) in enumerate(zip(weights, shapes)):
