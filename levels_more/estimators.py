@@ -15,7 +15,7 @@ from levels_more.checks import expect
 def expect_rows(*arrays):
     """Raise TypeError for what holds no rows at all. What is wrong with others scikit-learn says."""
     for values in arrays:
-        other = isinstance(values, str | dict | complex) or callable(values) or type(values) is object
+        other = isinstance(values, str | complex) or type(values) is dict or callable(values) or type(values) is object
         expect(not other, "X or y", values, "rows of numbers")
 
 
