@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from levels.kernels import kernel, lowered, lowered_loop, make, same_dtype
+from levels.kernels import KINDS, element_loop, kernel, lowered, make, same_dtype
 from levels_more.checks import dtype_of, sizes
 from levels_more.trials import TRIALS
 
@@ -14,7 +14,7 @@ from levels_more.trials import TRIALS
 def by_views(function, shape, inputs, pairs):
     """The program that takes numbers from view to view, in loops over all axes."""
     lead = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
-    loop = lowered_loop(inputs[0].device.kind, function, inputs[0].dtype, ((True,),) * max(2, len(shape)))()
+    loop = lowered(element_loop(function, inputs[0], ((True,),) * max(2, len(shape))), inputs[0])()
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
@@ -23,12 +23,19 @@ def by_views(function, shape, inputs, pairs):
     return run
 
 
-MOVES = {"cpu": by_views}  # kind of device -> how it takes numbers from view to view
+def one_loop(function, x):
+    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants to see two of that size)"""
+    row = (math.prod(x.shape),)
+    loop = lowered(element_loop(function, x, ((True,),)), x)
+    return loop, None if KINDS[x.device.kind].ravels else [row, row]
+
+
+KINDS["cpu"].moves = by_views  # how numbers are taken from view to view
 
 
 def plan_moves(op, function, shape, inputs, pairs):
     """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    lower = functools.partial(MOVES[inputs[0].device.kind], function, shape, inputs, pairs)
+    lower = functools.partial(KINDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
     return make(op, shape, inputs[0].dtype, inputs, lower)
 
 
@@ -45,7 +52,7 @@ def plan_reshape(op, function, x, shape=None):
     shape = sizes(f"{op}: shape", shape)
     if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return make(op, shape, x.dtype, [x], lowered_loop(x.device.kind, function, x.dtype, ((True,),)))
+    return make(op, shape, x.dtype, [x], *one_loop(function, x))
 
 
 def plan_concat(op, function, *inputs, axis=0):
@@ -98,7 +105,7 @@ def plan_cast(op, function, x, dtype=None):
     """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
     same_dtype(op, x, kinds="fib")
     dtype = dtype_of(f"{op}: dtype", dtype)
-    compiler = lowered_loop(x.device.kind, function, x.dtype, ((True,),))
+    compiler, views = one_loop(function, x)
     checked, read = dtype.kind == "i" and x.dtype.kind == "f", x.device.read
 
     def lower():
@@ -111,7 +118,7 @@ def plan_cast(op, function, x, dtype=None):
 
         return run
 
-    return make(op, x.shape, dtype, [x], lower)
+    return make(op, x.shape, dtype, [x], lower, views)
 
 
 def enter_move(op, planner, *tried, count=1):
@@ -136,7 +143,7 @@ def plan_scatter_add(op, function, x, rows, count=0):
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
     taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    views, loop = [(count, width), (taken, width), (taken,)], lowered(x.device.kind, function, dtype)
+    views, loop = [(count, width), (taken, width), (taken,)], lowered(function, x)
     return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
 
 
@@ -155,7 +162,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
     (depth,), dtype = sizes(f"{op}: depth", depth), dtype_of(f"{op}: dtype", dtype)
-    size, loop = math.prod(x.shape), lowered(x.device.kind, function, x.dtype)
+    size, loop = math.prod(x.shape), lowered(function, x)
     return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 

@@ -1,6 +1,7 @@
 """Random numbers that are a function of a key and a counter: the same for any number of threads."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
     if state.spec is not state.device.spec((2,), np.int64):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     shape, dtype = sizes(f"{op}: shape", shape), dtype_of(f"{op}: dtype", dtype, "float32 float64")
-    loop = lowered(state.device.kind, function, np.dtype(np.float64))
+    loop = lowered(function, SimpleNamespace(device=state.device, dtype=np.dtype(np.float64)))
     return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 
 

@@ -96,12 +96,12 @@ def test_the_core_gives_the_same_bits_with_levels_more_deleted(tmp_path):
 
 KINDS = """
 from levels.hardware import MAKERS, placed_on, pool
-from levels.kernels import COMPILERS, kernel_of
-print(*MAKERS, "|", *sorted(pool()), "|", *COMPILERS)
+from levels.kernels import KINDS, kernel_of
+print(*MAKERS, "|", *sorted(pool()), "|", *KINDS)
 for ask in (lambda: kernel_of("add", "gpu"), lambda: placed_on("gpu:0").__enter__(), lambda: pool(gpus=2)["gpu:1"]):
     try:
         ask()
-        print("there |", *COMPILERS)
+        print("there |", *KINDS)
     except (LookupError, TypeError) as error:
         print(type(error).__name__, error)
 """
