@@ -64,6 +64,7 @@ CONTENTS = {
             "CSVLogger EarlyStopping LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
             "TerminateOnNaN graph_of"
         ),
+        "checks": "",
         "estimators": "DNNClassifier Estimator LinearRegressor",
         "exporting": "ONNX OnnxWriter export onnx_graph",
         "fitting": "",

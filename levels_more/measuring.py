@@ -7,13 +7,17 @@ import os
 import numpy as np
 
 from levels.hardware import MEASURES, Assembler, Index, host_lanes, seconds
+from levels_more.checks import expect
+from levels_more.checks import number as check_number
 
 _LINE = 64  # bytes that move together between memory and caches, on most processors
 
 
 def amount(number, unit, step=1000):
     """A number with its unit, at three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
-    power = max(-3, math.floor(math.log(number, step) + 1e-9)) if number else 0
+    check_number("amount", number, 0.0)
+    expect(isinstance(unit, str) and number < math.inf, "amount", (number, unit), "a finite number and a unit")
+    power = min(4, max(-3, math.floor(math.log(number, step) + 1e-9))) if number else 0
     return f"{number / step**power:.3g} {('', 'K' if step == 1024 else 'k', 'M', 'G', 'T', 'n', 'µ', 'm')[power]}{unit}"
 
 

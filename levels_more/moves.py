@@ -7,6 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from levels.kernels import KINDS, element_loop, kernel, lowered, make, same_dtype
+from levels_more.checks import dtype_of, sizes
 from levels_more.trials import TRIALS
 
 
@@ -41,13 +42,14 @@ def plan_moves(op, function, shape, inputs, pairs):
 def plan_transpose(op, function, x, axes=None):
     """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
-    if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
+    if not isinstance(axes, tuple) or sorted(axes, key=repr) != list(range(len(x.shape))):
         raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
     return plan_moves(op, function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
 
 
 def plan_reshape(op, function, x, shape=None):
     """The same numbers in the same order, in another shape."""
+    shape = sizes(f"{op}: shape", shape)
     if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
     return make(op, shape, x.dtype, [x], *one_loop(function, x))
@@ -56,6 +58,7 @@ def plan_reshape(op, function, x, shape=None):
 def plan_concat(op, function, *inputs, axis=0):
     """The inputs one after the other along an axis; all other sizes are equal."""
     same_dtype(op, *inputs, kinds="fib")
+    (axis,) = sizes(f"{op}: axis", axis)
     rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
     if not 0 <= axis < min(len(b.shape) for b in inputs) or len(rest) > 1:
         raise ValueError(f"{op}: shapes {' and '.join(str(b.shape) for b in inputs)} do not join along axis {axis}")
@@ -101,17 +104,16 @@ def plan_slice_grad(op, function, dy, shape=(), slices=()):
 def plan_cast(op, function, x, dtype=None):
     """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
     same_dtype(op, x, kinds="fib")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
+    dtype = dtype_of(f"{op}: dtype", dtype)
     compiler, views = one_loop(function, x)
-    checked, read = np.dtype(dtype).kind == "i" and x.dtype.kind == "f", x.device.read
+    checked, read = dtype.kind == "i" and x.dtype.kind == "f", x.device.read
 
     def lower():
         loop = compiler()
 
         def run(out, x):
             if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
-                raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
+                raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {dtype}")
             loop(out, x)
 
         return run
@@ -135,7 +137,7 @@ enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f
 
 def plan_scatter_add(op, function, x, rows, count=0):
     """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i."""
-    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
+    dtype, axes, (count,) = same_dtype(op, x, kinds="fi"), len(rows.shape), sizes(f"{op}: count", count)
     if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
         raise TypeError(
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
@@ -159,8 +161,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
+    (depth,), dtype = sizes(f"{op}: depth", depth), dtype_of(f"{op}: dtype", dtype)
     size, loop = math.prod(x.shape), lowered(function, x)
     return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 

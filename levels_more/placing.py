@@ -11,7 +11,7 @@ device = placed_on  # inside `with device(name):`, new tensors and variables are
 
 def moved(x, name):
     """The same numbers on the device of that name. Raises LookupError where there is none."""
-    x, place = as_tensor(x), pool().get(name)
+    x, place = as_tensor(x), pool().get(str(name))
     if place is None:
         raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)

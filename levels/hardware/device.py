@@ -15,7 +15,7 @@ class Spec:
     """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
 
     def __init__(self, device, shape, dtype):
-        if min(shape, default=0) < 0 or dtype.hasobject:
+        if min(shape, default=0) < 0 or dtype.kind not in "biufc":
             raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype, self.empty = device, shape, dtype, device.empty
         self.nbytes = math.prod(shape) * dtype.itemsize
@@ -53,10 +53,23 @@ class Buffer:
 
 
 def unmasked(values):
-    """These numbers as a NumPy array. Raises TypeError for a masked one, whose mask would be lost without a word."""
+    """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
-    return np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.empty((), object)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{values!r:.60}: expected an array of numbers")
+    return array
+
+
+def flag(name, value):
+    """The value, if it is True or False. Else raises TypeError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
+    return bool(value)
 
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
@@ -75,7 +88,10 @@ class Device:
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device."""
-        key = tuple(map(int, shape)), np.dtype(dtype)
+        try:
+            key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # (NumPy takes None for float64)
+        except (TypeError, ValueError, AttributeError):
+            raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def new(self, spec, make=np.empty, kind=Buffer):
@@ -107,7 +123,7 @@ class Device:
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
-        if what not in MEASURES:
+        if str(what) not in MEASURES:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
 
@@ -117,11 +133,18 @@ class Device:
 
     def roofline(self, flops, nbytes):
         """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
+        self.check_amounts(flops, nbytes)
         return max(flops / self.peak, nbytes / self.bandwidth)
 
     def cost(self, launches, flops, nbytes):
         """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
+        self.check_amounts(launches)
         return launches * self.launch_time + self.roofline(flops, nbytes)
+
+    def check_amounts(self, *amounts):
+        """Raise ValueError for what is no number from 0 on."""
+        if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
+            raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
@@ -158,6 +181,8 @@ def pool(**counts):
     there = [f"{kind}s" for kind in MAKERS]
     if unknown := {*counts} - {*there}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
+    if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
+        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number, at most 64")
     for kind, make in MAKERS.items():
         names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
         _POOL.update({name: make(name) for name in names if name not in _POOL})
@@ -166,4 +191,6 @@ def pool(**counts):
 
 def copy(buffer, device):
     """A new buffer on `device` with the same numbers."""
+    if not isinstance(buffer, Buffer) or not isinstance(device, Device):
+        raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
     return device.put(buffer.numpy())

@@ -508,7 +508,7 @@ class Spec:
     """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
 
     def __init__(self, device, shape, dtype):
-        if min(shape, default=0) < 0 or dtype.hasobject:
+        if min(shape, default=0) < 0 or dtype.kind not in "biufc":
             raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype, self.empty = device, shape, dtype, device.empty
         self.nbytes = math.prod(shape) * dtype.itemsize
@@ -546,10 +546,23 @@ class Buffer:
 
 
 def unmasked(values):
-    """These numbers as a NumPy array. Raises TypeError for a masked one, whose mask would be lost without a word."""
+    """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
-    return np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.empty((), object)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{values!r:.60}: expected an array of numbers")
+    return array
+
+
+def flag(name, value):
+    """The value, if it is True or False. Else raises TypeError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
+    return bool(value)
 
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
@@ -568,7 +581,10 @@ class Device:
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device."""
-        key = tuple(map(int, shape)), np.dtype(dtype)
+        try:
+            key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # (NumPy takes None for float64)
+        except (TypeError, ValueError, AttributeError):
+            raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def new(self, spec, make=np.empty, kind=Buffer):
@@ -600,7 +616,7 @@ class Device:
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
-        if what not in MEASURES:
+        if str(what) not in MEASURES:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
 
@@ -610,11 +626,18 @@ class Device:
 
     def roofline(self, flops, nbytes):
         """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
+        self.check_amounts(flops, nbytes)
         return max(flops / self.peak, nbytes / self.bandwidth)
 
     def cost(self, launches, flops, nbytes):
         """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
+        self.check_amounts(launches)
         return launches * self.launch_time + self.roofline(flops, nbytes)
+
+    def check_amounts(self, *amounts):
+        """Raise ValueError for what is no number from 0 on."""
+        if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
+            raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
@@ -651,6 +674,8 @@ def pool(**counts):
     there = [f"{kind}s" for kind in MAKERS]
     if unknown := {*counts} - {*there}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
+    if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
+        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number, at most 64")
     for kind, make in MAKERS.items():
         names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
         _POOL.update({name: make(name) for name in names if name not in _POOL})
@@ -665,6 +690,8 @@ def pool(**counts):
 #| export device
 def copy(buffer, device):
     """A new buffer on `device` with the same numbers."""
+    if not isinstance(buffer, Buffer) or not isinstance(device, Device):
+        raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
     return device.put(buffer.numpy())
 
 
@@ -1525,7 +1552,7 @@ import numpy as np
 def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
-        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
     if not np.isfinite(array).all():
         row = np.argmin(np.isfinite(array).all(axis=1))
@@ -1544,17 +1571,18 @@ def check_task(x, y, weights, batches, learning_rate, units):
     batches[steps, batch], row numbers of x.
     """
     if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
-        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(np.shape(x))}"
+        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(getattr(x, 'shape', ()))}"
         raise TypeError(f"x is {found}; expected a NumPy array [rows, features] of float32 or float64")
     sizes = [x.shape[1], *units]
     shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
-    if len(weights) != len(shapes):
-        raise ValueError(f"weights are {len(weights)} arrays; expected {len(shapes)}: {shapes}")
+    if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
+        given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
+        raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
     _check_array("x", x, x.dtype, *x.shape)
     _check_array("y", y, x.dtype, len(x), 1)
     for k, (array, shape) in enumerate(zip(weights, shapes)):
         _check_array(f"weights[{k}]", array, x.dtype, *shape)
-    rows = np.asarray(batches)
+    rows = unmasked(batches)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
         raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
     if outside := [row for row in (rows.min(), rows.max()) if not 0 <= row < len(x)]:
