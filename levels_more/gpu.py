@@ -78,13 +78,16 @@ class Gpu(Device):
     """A simulated GPU. It has memory and runs kernels, but no speed."""
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device: of float32, float64, int64 or bool."""
+        """The Spec of a buffer on this device: of float32, float64, int64 or bool. Raises TypeError for others."""
         if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
             raise TypeError(f"{self.name}: {np.dtype(dtype)}; expected float32, float64, int64 or bool")
         return super().spec(shape, dtype)
 
     def launch(self, kernel, blocks, threads, *arguments, order=None):
-        """Run a kernel on buffers of this device and numbers; see `launch_kernel`."""
+        """Run a kernel on buffers of this device and numbers; see `launch_kernel`.
+
+        Raises GpuError for arrays that lie elsewhere.
+        """
         for value in arguments:
             if isinstance(value, Buffer) and (value.device is not self or value.data is None):
                 raise GpuError(
