@@ -20,7 +20,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 
 def traced(model, rows):
-    """The graph of a prediction for so many rows."""
+    """The graph of a prediction for so many rows. Raises ValueError for what ONNX has no form for."""
     specs = [DEVICES[-1].spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
     graph = dce(cse(trace(lambda *x: model(alone(x)), specs)[0]))
     if graph.updates:
@@ -38,7 +38,10 @@ def both(p, q, unknown):
 
 
 def attributes_of(two, three):
-    """The attributes of a node, given it and its twin in the graph for a row more."""
+    """The attributes of a node, given it and its twin in the graph for a row more.
+
+    Raises ValueError where one hangs on the number of rows.
+    """
     attributes, same = dict(two.attrs), two.op == three.op
     if same and two.op == "reshape":
         attributes["shape"] = both(two.attrs["shape"], three.attrs["shape"], -1)

@@ -57,7 +57,7 @@ ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
 
 
 def absolute(x):
-    """|x|, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
+    """|x| of each number, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
     return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
 
 

@@ -28,6 +28,7 @@ def each_array(function, *elements):
 
 
 def stack(*arrays):
+    """Arrays of one shape as one array [how many, *shape]. Raises ValueError where their shapes differ."""
     if len(shapes := {str(np.shape(x)) for x in arrays}) > 1:
         raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
     return np.stack(arrays)
@@ -54,7 +55,10 @@ def drawn(elements, size, draws):
 
 
 def as_array(value):
-    """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`."""
+    """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`.
+
+    Raises TypeError for a tensor and for other objects, ValueError for parts that differ in shape.
+    """
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
@@ -75,7 +79,10 @@ def as_element(array):
 
 
 def in_rows(tensors):
-    """(array, or tuple or dict of arrays; how many rows each of them has)"""
+    """(array, or tuple or dict of arrays; how many rows each of them has)
+
+    Raises ValueError where they differ, or there are none.
+    """
     arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
     sizes = []
     each_array(lambda x: sizes.append(len(x) if x.shape else 0), arrays)
@@ -98,7 +105,10 @@ def packed(rows):
 
 
 def mapped(elements, function, where):
-    """function of each element. An error of it comes back with the number of the element, counted from 0."""
+    """function of each element.
+
+    An error of it comes back as a RuntimeError with the number of the element, counted from 0.
+    """
     for number, element in enumerate(elements):
         try:
             result = each_array(as_array, function(*element) if isinstance(element, tuple) else function(element))
@@ -154,7 +164,10 @@ def prefetched(elements, size):
 
 
 def read_columns(path, na_value):
-    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
+    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`.
+
+    Raises ValueError, naming the line, where its cells do not fit the header.
+    """
     with open(file_name("from_csv: path", path), newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
@@ -165,7 +178,10 @@ def read_columns(path, na_value):
 
 
 def column(name, cells, na_value):
-    """The cells {line: text} under that name as an array."""
+    """The cells {line: text} under that name as an array.
+
+    Raises ValueError, naming the line, for a text among numbers.
+    """
     cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
     for line, cell in cells.items():
         try:
@@ -210,7 +226,7 @@ class Stream(Dataset):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """The same for batches of different sizes, a list of row numbers each."""
+        """The same for batches of different sizes, a list of row numbers each. Raises ValueError for other numbers."""
         arrays, rows = in_rows((x, y))[0], packed(batches)
         parts = [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]
         if any(x.ndim != 2 or x.dtype.kind != "i" or not x.size or x.min() < 0 for x in parts):
@@ -230,7 +246,10 @@ class Stream(Dataset):
 
     @classmethod
     def from_generator(cls, generator):
-        """What the iterators give that generator() makes, a new one for each pass."""
+        """What the iterators give that generator() makes, a new one for each pass.
+
+        Raises TypeError for what is no such function.
+        """
         if not callable(generator):
             raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
         return cls("from_generator", lambda: (each_array(as_array, element) for element in generator()), math.nan)

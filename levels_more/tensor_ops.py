@@ -90,7 +90,7 @@ def arg_max(x, axis=None):
 
 
 def one_hot(x, depth, dtype=np.float32):
-    """A new last axis of that length: 1 at the place that the integer names, else 0."""
+    """x[…], int64, as […, depth]: 1 at the place that the integer names, else 0."""
     return apply("one_hot", x, depth=sizes("one_hot: depth", depth)[0], dtype=dtype_of("one_hot: dtype", dtype))
 
 
@@ -100,7 +100,7 @@ def softmax(x):
 
 
 def log_softmax(x):
-    """log(softmax(x)), and no overflow on the way."""
+    """log(softmax(x)) along the last axis, and no overflow on the way: a tensor shaped like x."""
     return apply("log_softmax", x)
 
 
