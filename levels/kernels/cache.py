@@ -81,8 +81,7 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """
     import numba  # takes most of a second, so it waits until something is compiled
 
-    inner = functools.partial(compile_cpu, dtype=dtype, boundscheck=boundscheck)
-    made = specialised(function, dtype, STANDS, inner)
+    made = specialised(function, dtype, STANDS, lambda called: compile_cpu(called, dtype, boundscheck=boundscheck))
     fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
     how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
     try:

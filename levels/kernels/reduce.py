@@ -37,9 +37,8 @@ def reduce_columns(out, x):
                 out[i, j] = combine(out[i, j], x[i, k, j])
 
 
-_LONG = 1024  # numbers in a row, from which on a float32 sum is split
-REDUCTIONS = {}  # op -> the number that its loops start at
 KINDS["cpu"].loops = reduce_rows, reduce_columns
+REDUCTIONS = {}  # op -> the number that its loops start at
 
 
 def reduced(op, shape, axis):
@@ -56,8 +55,6 @@ def reduced(op, shape, axis):
 
 def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
-    if not isinstance(keepdims, bool):
-        raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
@@ -67,7 +64,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     loop, views = by_columns, [(before, after), (before, within, after)]
     if after == 1:
         loop, views = by_rows, [(before,), (before, within)]
-    fast = ("reassoc",) if after == 1 and within >= _LONG and dtype == np.float32 else ()
+    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}

@@ -53,7 +53,6 @@ class Plan:
 
 
 PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
-UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
 def lowered(function, x, *how):
@@ -63,21 +62,21 @@ def lowered(function, x, *how):
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
-    device = inputs[0].device
-    specs = [device.spec(shape, dtype), *(x.spec for x in inputs)]
-    shapes = [spec.shape for spec in specs]
+    specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
+    nbytes = sum(spec.nbytes for spec in specs)
+    return Plan(specs[0], nbytes, lambda: _fitted(lower(), specs, views, numbers), numbers)
+
+
+def _fitted(loop, specs, views, numbers):
+    """The program that runs this loop on arrays of these Specs, each seen in the shape of `views` at its place."""
+    shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
     views = views or shapes
+    if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+        import numba
 
-    def program():
-        loop, seen = lower(), device.reshape
-        if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
-            import numba
-
-            arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
-        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
-
-    return Plan(specs[0], sum(spec.nbytes for spec in specs), program, numbers)
+        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+        loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
+    return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
 
 def kernel_of(op, kind):
@@ -86,8 +85,7 @@ def kernel_of(op, kind):
         near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    if kind not in KINDS:
-        more("kind", kind)  # enters its compiler and its kernels
+    more("kind", kind)  # may enter a compiler and a column of kernels
     more("faster", op)  # may enter a planner that knows a quicker program
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
@@ -96,14 +94,11 @@ def kernel_of(op, kind):
 
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
-    if not inputs:
-        raise TypeError(f"{op}: works on arrays, and none is given")
-    for buffer in inputs:
-        if getattr(buffer, "data", buffer) is None:  # (a Spec will do)
-            raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
+    if any(getattr(buffer, "data", buffer) is None for buffer in inputs):  # (a Spec will do)
+        raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({buffer.device.name for buffer in inputs})
-    if len(devices) > 1:
-        raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
+    if len(devices) != 1:
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
     kind = inputs[0].device.kind
     function = kernel_of(op, kind)
     made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *(buffer.spec for buffer in inputs), **attrs)
@@ -123,7 +118,7 @@ def same_dtype(op, *inputs, kinds="f"):
 
 
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
-_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def _key_of(op, reads, attrs):
@@ -148,6 +143,9 @@ def planned(op, reads, attrs):
     if key not in PLANS:
         PLANS[key] = plan(op, reads, attrs)
     return PLANS[key]
+
+
+UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
 def launch(op, out, *inputs, **attrs):
