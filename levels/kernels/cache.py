@@ -21,11 +21,14 @@ _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, type
 
 
 @functools.cache
+def _loaded(code):
+    return {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+
+
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    own = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    return own.union(*map(globals_read, inner))
+    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
+    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
 
 
 def described(value):

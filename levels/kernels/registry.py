@@ -53,6 +53,7 @@ class Plan:
 
 
 PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
+PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
 def lowered(function, x, *how):
@@ -117,10 +118,6 @@ def same_dtype(op, *inputs, kinds="f"):
     return inputs[0].dtype
 
 
-PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
-_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
-
-
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
@@ -146,6 +143,7 @@ def planned(op, reads, attrs):
 
 
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def launch(op, out, *inputs, **attrs):

@@ -108,11 +108,14 @@ _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, type
 
 
 @functools.cache
+def _loaded(code):
+    return {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+
+
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    own = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    return own.union(*map(globals_read, inner))
+    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
+    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
 
 
 def described(value):
@@ -215,7 +218,6 @@ class _Kept:
 #| export registry
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
-
 from types import SimpleNamespace
 
 
@@ -250,8 +252,8 @@ KERNELS["twice", "cpu"] = twice
 KERNELS
 
 # %% [markdown]
-# One op, one kind of device that has it. Nothing is compiled yet. To **launch** an op is to look its kernel up, find room for the result, and run.
-# Here it is, as short as it can be:
+# One op, one kind of device that has it. Nothing is compiled yet. To **launch** an op is to look its kernel up, find room for the
+# result, and run. Here it is, as short as it can be:
 
 
 # %%
@@ -321,6 +323,7 @@ class Plan:
 # %%
 #| export registry
 PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
+PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
 def lowered(function, x, *how):
@@ -415,12 +418,9 @@ def same_dtype(op, *inputs, kinds="f"):
 # from call to call, so the kernel gets it as a number, and one plan serves all rates. `_key_of(op, reads, attrs)`, folded, gives
 # the key that a plan is kept under: the op, the Specs of what it reads, the attributes.
 
+
 # %% tags=["hide-input"]
 #| export registry
-PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
-_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
-
-
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
@@ -472,6 +472,7 @@ def planned(op, reads, attrs):
 # %%
 #| export registry
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def launch(op, out, *inputs, **attrs):
@@ -543,8 +544,8 @@ def counted(run):
 counted(lambda: [launch("twice", None, three) for _ in range(2)])
 
 # %% [markdown]
-# Two launches, twice 48 bytes. It runs. But must each op bring a loop and a planner of its own? We take `twice` out again, and
-# look for something shorter.
+# Two launches, twice 48 bytes. But must each op bring a loop and a planner of its own? We take `twice` out again, and look for
+# something shorter.
 
 # %%
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
@@ -713,7 +714,12 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+
+
+@scalar("sgd", updates=True, rate=0.1)
+def _sgd(w, dw, rate):
+    return w - rate * dw
+
 
 # %% [markdown]
 # The net needs `exp` and `log`. They are those of level 1, which has a formula for each dtype. Four small tools beneath them
@@ -786,9 +792,12 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-scalar("clip_grad", low=-0.5, high=0.5)(
-    lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
-)
+
+
+@scalar("clip_grad", low=-0.5, high=0.5)
+def _clip_grad(dy, x, low, high):
+    return select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
+
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -916,7 +925,7 @@ REDUCTIONS["reduce_sum"] = START
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (12 min)
+# ## The product, and the order of its loops (13 min)
 #
 # The workhorse of deep learning is the matrix product. Its planner refuses inner sizes that differ; a transposed operand is only
 # read in another order.
@@ -978,7 +987,7 @@ widgets.explore(
 # In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. Eight steps later
 # the next number is wanted, and the line is gone: 512 loads for `w`, 656 in all. In `ikj` the inner loop walks along rows and
 # uses all four numbers of a line before it leaves it: 128 loads for `w`, 160 in all. `jki` walks down two matrices at once and
-# loads 1,088. The sums are the same; only the order of the visits differs. (It is a model of a cache, and counts loads only.)
+# loads 1,088. The sums are the same; only the order of the visits differs.
 #
 # **Yours**: the product in the order that loads the fewest. It sets `out` to 0.0 first, and then adds to it.
 
@@ -1010,7 +1019,8 @@ def matmul_ikj(out, x, w):
 
 # %%
 #| export matmul
-kernel("matmul", planner=_plan_matmul)(matmul_ikj)
+kernel("matmul")(matmul_ikj)
+PLANNERS["matmul"] = _plan_matmul
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1031,8 +1041,8 @@ for function in (matmul_ijk, matmul_ikj):
 print(f"{seconds[matmul_ijk] / seconds[matmul_ikj]:.0f} times as fast")
 
 # %% [markdown]
-# The same products and the same sums, in another order. (`more/02_matmul` goes on from here, to the machine's peak.) A backward pass
-# wants xᵀ · x, and no copy of x turned round:
+# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) A backward pass wants xᵀ · x, and no copy of x
+# turned round:
 
 # %%
 table = cpu.put(np.arange(6.0).reshape(3, 2))
@@ -1154,8 +1164,8 @@ with use("relu", "cpu", no_branch):
     print("the new one ", launch("relu", None, hard).numpy())
 
 # %% [markdown]
-# One number of six (-0 is equal to 0), and a training run that meets it is lost. So a kernel should be tried on hard inputs before it runs: `more/02_trial` does
-# that, refuses this one, and says why. Here is one that is right:
+# One number of six (-0 is equal to 0), and a training run that meets it is lost. So a kernel should be tried on hard inputs before
+# it runs: `more/02_trial` does that, refuses this one, and says why. Here is one that is right:
 
 
 # %%
