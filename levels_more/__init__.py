@@ -93,7 +93,7 @@ CONTENTS = {
             "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
             "plan_extreme reduce_by_fours reduction"
         ),
-        "stale": "rebound watch watched",
+        "stale": "watch watched",
         "tpu_kernels": "matmul_array plan_array",
         "trials": "SPECIAL TRIALS bounds_checked counter_example drawn outcome trials_of try_kernel try_on_all",
     },

@@ -18,14 +18,6 @@ def watched(function, seen=()):
     return found
 
 
-def rebound(names):
-    """Whether any of these watched globals has another value now: then what was compiled from them is stale."""
-    for scope, name, value in names:  # noqa: SIM110 (any(…) is slower, and this stands in the way of every launch)
-        if scope.get(name) is not value:
-            return True
-    return False
-
-
 def watch(made, function):
     """Have this plan look, before each run, whether a global that its kernel was compiled from has changed; then compile anew."""
     lower = made.lower
@@ -34,11 +26,11 @@ def watch(made, function):
         names, run = watched(function), lower()
 
         def look_and_run(*arrays):
-            if rebound(names):
-                made.run = lower_watched()
-                made.run(*arrays)
-            else:
-                run(*arrays)
+            for scope, name, value in names:
+                if scope.get(name) is not value:
+                    made.run = lower_watched()
+                    return made.run(*arrays)
+            run(*arrays)
 
         return look_and_run if names else run
 

@@ -91,9 +91,8 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
         made.hash = hashlib.sha256(described([*how, sorted(fastmath), made]).encode()).hexdigest()
     except TypeError:
         made.hash = None  # compiled, but not kept
-    if made.hash in _PROGRAMS:
-        return _PROGRAMS[made.hash]
-    program = numba.njit(error_model="numpy", nogil=True, fastmath=fastmath, boundscheck=boundscheck)(made)
+    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
+    program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
     if made.hash:
         _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
     return program

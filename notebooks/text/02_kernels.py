@@ -75,9 +75,7 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 
 # %% [markdown]
 # The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled, in a
-# folder. The danger is a **stale** kernel: you change a function, and the old program runs. numba's own cache looks at the
-# file's time stamp, and
-# [misses a change in another file](https://numba.readthedocs.io/en/stable/developer/caching.html).
+# folder. The danger is a **stale** kernel: you change a function, and the old program runs.
 #
 # Ours keeps each program under a **hash**: a short fingerprint of a text, another one whenever the text differs. The text is
 # everything that the program was made from: the function's code, its constants, and the same of every function it calls.
@@ -180,9 +178,8 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
         made.hash = hashlib.sha256(described([*how, sorted(fastmath), made]).encode()).hexdigest()
     except TypeError:
         made.hash = None  # compiled, but not kept
-    if made.hash in _PROGRAMS:
-        return _PROGRAMS[made.hash]
-    program = numba.njit(error_model="numpy", nogil=True, fastmath=fastmath, boundscheck=boundscheck)(made)
+    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
+    program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
     if made.hash:
         _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
     return program
@@ -288,7 +285,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers it would write three. But the right `out` and the program depend on shapes and dtypes
 # alone. So both can be settled once.
 #
-# ## A plan, made once (14 min)
+# ## A plan, made once (15 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program
 # to run. The Spec is known at once. The program is made (*lowered*, as compilers say) when the plan first runs: `run` is at
@@ -424,16 +421,19 @@ def same_dtype(op, *inputs, kinds="f"):
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
-        # two inputs are the commonest; spelled out, their key takes half the time
-        key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
+        if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
+            key = op, reads[0].spec
+        elif len(reads) == 2:
+            key = op, reads[0].spec, reads[1].spec
+        else:
+            key = (op, *[x.spec for x in reads])
         if attrs:
             key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
         return key
     except (AttributeError, TypeError):
-        given = f"got {reads!r} and {reprlib.repr(attrs)}"
         raise TypeError(
-            f"{op}: works on live buffers; attributes are numbers, names or tuples of them; {given}"
+            f"{op}: works on live buffers; attributes are numbers; got {reprlib.repr((reads, attrs))}"
         ) from None
 
 
@@ -471,8 +471,11 @@ def planned(op, reads, attrs):
 
 # %%
 #| export registry
+import operator
+
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
+_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
@@ -491,7 +494,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
+    found.run(out.data, *map(_data_of, reads), *map(attrs.get, found.numbers))
     return out
 
 
@@ -1248,7 +1251,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %% [markdown]
-# Level 1 ran one program on one row after the other. This level makes fourteen launches a step, each on a whole batch.
+# Level 1 ran one program, row after row. This level makes fourteen launches a step, each on a whole batch.
 
 # %% tags=["hide-input"]
 checks.predict(

@@ -94,13 +94,13 @@ print(halved(np.float32(3.0)), again is halved)
 # %% [markdown]
 # What cannot be put in words, such as a setting in some module, is not kept at all.
 #
-# ## While a notebook runs (2 min)
+# ## While a notebook runs (3 min)
 #
 # And within a running notebook, the next launch has to notice when you define again a function that its kernel calls, or a
 # number that it reads:
 
 # %%
-page.source(stale.watched, stale.rebound)
+page.source(stale.watched, stale.watch)
 
 # %% [markdown]
 # ## Exercises (optional)
