@@ -53,7 +53,7 @@ def described(value):
 
 
 def specialised(function, dtype, stands, compiled):
-    """A copy of a function for arrays of that dtype: its floats have it, and what it calls is `compiled`, or what `stands` for it."""
+    """A copy of a function for arrays of that dtype: its floats have it; what it calls is what `stands` there, `compiled`."""
 
     def find(value):
         if isinstance(value, tuple):

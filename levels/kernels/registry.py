@@ -133,9 +133,7 @@ def _key_of(op, reads, attrs):
             hash(key)
         return key
     except (AttributeError, TypeError):
-        raise TypeError(
-            f"{op}: works on live buffers; attributes are numbers; got {reprlib.repr((reads, attrs))}"
-        ) from None
+        raise TypeError(f"{op}: works on live buffers, attributes are numbers: {(reads, attrs)!r:.200}") from None
 
 
 def planned(op, reads, attrs):

@@ -140,7 +140,7 @@ def described(value):
 # %% tags=["hide-input"]
 #| export cache
 def specialised(function, dtype, stands, compiled):
-    """A copy of a function for arrays of that dtype: its floats have it, and what it calls is `compiled`, or what `stands` for it."""
+    """A copy of a function for arrays of that dtype: its floats have it; what it calls is what `stands` there, `compiled`."""
 
     def find(value):
         if isinstance(value, tuple):
@@ -272,7 +272,7 @@ three = cpu.put(np.arange(3.0))
 launch("twice", None, three).numpy()
 
 # %% [markdown]
-# The name was enough. And what does it cost, beside the program itself?
+# And what does it cost, beside the program itself?
 
 # %% tags=["nbval-ignore-output"]
 out, program = cpu.alloc((3,), "f8"), compile_cpu(twice, np.dtype("f8"))
@@ -336,7 +336,7 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
 
 
 # %% [markdown]
-# The planner of `twice` is one line: a result like `x`, and the kernel, lowered for its dtype.
+# The planner of `twice` is one line: a result like `x`, and the kernel, lowered.
 
 
 # %%
@@ -432,9 +432,7 @@ def _key_of(op, reads, attrs):
             hash(key)
         return key
     except (AttributeError, TypeError):
-        raise TypeError(
-            f"{op}: works on live buffers; attributes are numbers; got {reprlib.repr((reads, attrs))}"
-        ) from None
+        raise TypeError(f"{op}: works on live buffers, attributes are numbers: {(reads, attrs)!r:.200}") from None
 
 
 # %% [markdown]
@@ -928,9 +926,9 @@ REDUCTIONS["reduce_sum"] = START
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (13 min)
+# ## The product, and the order of its loops (12 min)
 #
-# The workhorse of deep learning is the matrix product. Its planner refuses inner sizes that differ; a transposed operand is only
+# The planner of the matrix product refuses inner sizes that differ; a transposed operand is only
 # read in another order.
 
 # %%
@@ -1093,7 +1091,7 @@ def gather(out, x, rows):
 launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
 
 # %% [markdown]
-# The table by now:
+# The table:
 
 # %%
 KERNELS
