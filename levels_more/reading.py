@@ -72,9 +72,8 @@ def watch(made, function):
         def look_and_run(*arrays):
             if changed(places):
                 made.run = lower_watched()
-                made.run(*arrays)
-            else:
-                run(*arrays)
+                return made.run(*arrays)
+            run(*arrays)
 
         return look_and_run if places else run
 
