@@ -13,11 +13,12 @@ from levels import more
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 
+from .autodiff import GradientTape
 from .graph import Symbol, dce, results_of, trace
 from .ops import gather
 from .replay import Replay, stacked
 from .row_program import RowProgram
-from .tensors import DOOR, RUN, Passing, Tensor, Variable, as_tensor, constant
+from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program of a graph, its rank there): the least one first
@@ -38,13 +39,11 @@ def program_of(graph, batch, over):
     return program
 
 
-class _Eager(Passing):
-    """Because somebody else than Run stands at the door, what `function` decorates runs undecorated."""
-
-
 def eager():
     """Inside this `with` block a `function` runs undecorated, op by op."""
-    return _Eager()
+    tape = GradientTape()
+    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    return tape
 
 
 def _cache_key(x):

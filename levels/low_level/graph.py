@@ -4,7 +4,7 @@
 
 from levels.hardware import Spec
 
-from .tensors import BIRTHS, DOOR, Run, Tensor, as_tensor
+from .tensors import _BIRTHS, DOOR, Run, Tensor, as_tensor
 
 
 class Node:
@@ -20,19 +20,21 @@ class Node:
 
 
 class Symbol(Tensor):
-    """A tensor whose numbers are not known yet; its `data` is the node that will compute them."""
+    """A tensor whose numbers are not known yet; its `node` will compute them."""
 
-    __slots__ = ("trace",)
+    __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.data, self.rows, self.trace = node.spec, node, None, trace
+        self.spec, self.rows, self.trace, self.node = node.spec, None, trace, node
+
+    def __getattr__(self, name):
+        if name == "data":
+            cure = "`if` becomes where(mask, x, y); return what you need from the function"
+            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+        return super().__getattr__(name)
 
     def __del__(self):
         """It has no memory to give back."""
-
-    def numpy(self):
-        what = "are not known while a function is traced; `if` becomes where(mask, x, y)"
-        raise TypeError(f"{self!r}: its numbers {what if self.data else 'were never known, and its trace has ended'}")
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -42,30 +44,25 @@ class Trace(Run):
     """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
     def __init__(self):
-        self.nodes, self.symbols, self.constants = [], [], {}
+        self.nodes, self.constants = [], {}
         self.values = {}  # variable -> the symbol that it names now
 
     def do(self, op, plan, inputs, attrs):
-        return self.symbol(self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
+        return Symbol(self, self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
 
     def read(self, variable):
         if variable not in self.values:
-            self.values[variable] = self.symbol(self.noted("variable", (), {"of": variable}, variable.spec))
+            self.values[variable] = Symbol(self, self.noted("variable", (), {"of": variable}, variable.spec))
         return self.values[variable]
 
     def assign(self, variable, value):
         self.read(variable)
-        self.values[variable] = self.symbol(self.node(value))
+        self.values[variable] = Symbol(self, self.node(value))
 
     def noted(self, op, inputs, attrs, spec):
         """A new node."""
         self.nodes.append(Node(op, inputs, attrs, spec))
         return self.nodes[-1]
-
-    def symbol(self, node):
-        """A tensor that stands for this node."""
-        self.symbols.append(Symbol(self, node))
-        return self.symbols[-1]
 
     def node(self, x):
         """The node of a symbol. A tensor that has numbers is a constant."""
@@ -73,7 +70,7 @@ class Trace(Run):
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
         if type(x) is not Symbol and x not in self.constants:
             self.constants[x] = self.noted("constant", (), {"of": x}, x.spec)
-        return x.data if type(x) is Symbol else self.constants[x]
+        return x.node if type(x) is Symbol else self.constants[x]
 
 
 class Graph:
@@ -120,17 +117,15 @@ def trace(python, signature):
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before, begun = Trace(), DOOR.stands, next(BIRTHS)
+    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
     DOOR.stands = here
     try:
         args = [x if type(x) is not Spec else here.noted("input", (), {"of": k}, x) for k, x in enumerate(signature)]
-        result = python(*[here.symbol(x) if type(x) is Node else x for x in args])
+        result = python(*[Symbol(here, x) if type(x) is Node else x for x in args])
         outputs = [here.node(as_tensor(x)) for x in results_of(result)]
-        values = {variable: symbol.data for variable, symbol in here.values.items()}
+        values = {variable: symbol.node for variable, symbol in here.values.items()}
     finally:
         DOOR.stands = before
-        for symbol in here.symbols:
-            symbol.data = None
     updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
     return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
 

@@ -2,6 +2,7 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import math
 import threading
 from contextlib import nullcontext
 
@@ -9,9 +10,8 @@ import numpy as np
 
 from levels.kernels import planned
 
-from .autodiff import size
 from .ops import gather
-from .tensors import RUN, constant, renamed
+from .tensors import RUN, _renamed, constant
 
 
 class Replay:
@@ -36,7 +36,7 @@ class Replay:
             values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
         for variable, node in self.graph.updates.items():
             variable.replace(values[node])
-        return [renamed(values[node]) for node in self.graph.outputs]
+        return [_renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -45,6 +45,11 @@ class Replay:
 
     def __repr__(self):
         return f"{len(self.plans)} ops, one after the other"
+
+
+def size(spec):
+    """How many numbers a tensor of this Spec has."""
+    return math.prod(spec.shape)
 
 
 def check_results(graph):

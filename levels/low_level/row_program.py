@@ -12,10 +12,9 @@ import numpy as np
 from levels.hardware import REAL, Assembler
 from levels.kernels import ELEMENTWISE, KERNELS
 
-from .autodiff import size
 from .forms import NoProgram, each, form_of
 from .graph import needed_by
-from .replay import check_results
+from .replay import check_results, size
 from .tensors import Tensor
 
 LIMIT = 1500  # operations on single numbers that are written out for one row; with more, launches are quicker

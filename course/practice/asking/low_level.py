@@ -205,18 +205,6 @@ def unbroadcast(mine, draw):
         yield mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)
 
 
-@cases("03-write_down")
-def write_down(mine, draw):
-    """The records after one op, and after three."""
-    for ops in (["add"], ["multiply", "add", "exp"]):
-        records = []
-        for k, op in enumerate(ops):
-            mine.on(f"record {k}", records, op, (k, k + 1), {"axis": k}, k + 2)
-        named = [record[0] if isinstance(record, tuple) and record else form(record) for record in records]
-        yield f"after {', '.join(ops)} the ops of the records are", " ".join(map(str, named)) or "none"
-        yield f"after {', '.join(ops)} a record holds", " ".join(map(str, records[-1])) if named else "nothing"
-
-
 @cases("03-times_back")
 @interpreted()
 def times_back(mine, draw):
