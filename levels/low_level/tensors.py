@@ -102,7 +102,10 @@ class Run:
         """One op, into new memory."""
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
-        plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
+        given = [x.data for x in inputs]
+        if plan.numbers:  # such as a rate
+            given += map(attrs.get, plan.numbers)
+        plan.run(y.data, *given)
         return y
 
     def read(self, variable):
