@@ -6,7 +6,7 @@
 
 from levels import plugged
 
-from .autodiff import VJPS, GradientTape, hand_on, times_back, unbroadcast, walk_back
+from .autodiff import VJPS, GradientTape, hand_on, unbroadcast, walk_back
 from .forms import FORMS, NoProgram, each, form_of, never, sum_keeps, sum_values
 from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function, program_of, row_numbers
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, results_of, trace
@@ -27,8 +27,7 @@ __all__ = [
     "check_results", "check_rows", "clip", "constant", "dce", "dnn", "dnn_classifier", "each", "eager", "exp",
     "form_of", "function", "gather", "hand_on", "home_of", "linear_regression", "log", "matmul", "needed_by", "never",
     "program_of", "reduce_mean", "reduce_sum", "relu", "results_of", "row_numbers", "sigmoid", "size", "sqrt",
-    "stacked", "sum_keeps", "sum_values", "tensor", "times_back", "trace", "unbroadcast", "walk_back",
-    "written_at_home"
+    "stacked", "sum_keeps", "sum_values", "tensor", "trace", "unbroadcast", "walk_back", "written_at_home"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

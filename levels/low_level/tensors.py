@@ -134,6 +134,7 @@ def apply(op, *inputs, **attrs):
     return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
+_BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
 DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
 
 
@@ -191,9 +192,6 @@ def _number(value, name, spec):
     if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
-
-
-_BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
 
 
 class Variable(Operators):

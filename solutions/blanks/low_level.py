@@ -1,11 +1,6 @@
 """The blanks of notebook 03."""
 
 
-def times_back(dy, other):
-    """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
-    return dy * other
-
-
 def hand_on(gradients, x, share):
     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
     gradients[x] = gradients[x] + share if x in gradients else share

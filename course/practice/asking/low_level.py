@@ -205,19 +205,6 @@ def unbroadcast(mine, draw):
         yield mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)
 
 
-@cases("03-times_back")
-@interpreted()
-def times_back(mine, draw):
-    """The gradients of both factors of y = a·b."""
-    constant = mine["constant"]
-    for dy, a, b in ((1.0, 2.0, 3.0), (5.0, -1.0, 4.0), (0.5, 0.0, 7.0)):
-        dy, a, b = (constant(np.array(x)) for x in (dy, a, b))
-        yield mine.on(f"dy = {float(dy)}, y = {float(a)}·{float(b)}: the first factor gets what", dy, b)
-        yield mine.on(f"dy = {float(dy)}, y = {float(a)}·{float(b)}: the second factor gets what", dy, a)
-    dy, b = (constant(draw.normal(size=(4, 3))) for _ in range(2))
-    yield mine.on("dy and the other factor of shape (4, 3)", dy, b)
-
-
 @cases("03-hand_on")
 @interpreted()
 def hand_on(mine, draw):
