@@ -4,6 +4,7 @@ A back end for graphs that do not split into rows, and for those that are quicke
 """
 
 import ctypes
+import math
 import threading
 
 import numpy as np
@@ -14,13 +15,11 @@ from levels.low_level import (
     NoProgram,
     Tensor,
     Turns,
-    address,
     check_fits,
     home_of,
-    size,
 )
 
-from .fused_loops import loop_program, units_of
+from .fused_loops import address, loop_program, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 
 
@@ -128,6 +127,8 @@ class FusedProgram:
         check_fits(graph)
         if any(node.op == "variable" for node in graph.updates.values()):
             raise NoProgram("a variable takes the old value of another")
+        if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
+            raise NoProgram("it returns more than a number for a step")
         self.graph, self.units, self.lock = graph, units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
@@ -167,7 +168,7 @@ class FusedProgram:
         for node in leaves:
             if node.op == "input":
                 batch, source = node.spec.shape[0], (node.op, node.attrs["of"])
-                program = fetch_program(batch, size(node.spec) // batch, node.spec.dtype)
+                program = fetch_program(batch, math.prod(node.spec.shape) // batch, node.spec.dtype)
                 yield program, ["batches", address(self.now), source, self.words[node]]
 
     def steps(self):
@@ -183,10 +184,11 @@ class FusedProgram:
             if over:
                 yield keep_program(node.spec.dtype), [("out", k), self.words[node], address(self.now)]
             else:
-                yield copy_program(size(node.spec), node.spec.dtype), [("out", k), self.words[node]]
+                yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]]
         for variable, node in self.graph.updates.items():
             if self.words[node] != _home(variable):
-                yield copy_program(size(node.spec), node.spec.dtype), [_home(variable), self.words[node]]
+                to, count = _home(variable), math.prod(node.spec.shape)
+                yield copy_program(count, node.spec.dtype), [to, self.words[node]]
 
     def launch(self, args, outs, sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""

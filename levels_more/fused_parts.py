@@ -11,7 +11,7 @@ import numpy as np
 
 from levels.hardware import Assembler, Index
 from levels.kernels import KERNELS, ROWS, VECTORS, WORTH, reduced
-from levels.low_level import NoProgram, size
+from levels.low_level import NoProgram
 
 from .fused_loops import all_lanes
 
@@ -153,7 +153,7 @@ def rows_of(node):
     *_, width = node.spec.shape
     if width > WIDEST:
         raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST}")
-    kernel, rows = KERNELS[node.op, node.spec.device.kind], size(node.spec) // width
+    kernel, rows = KERNELS[node.op, node.spec.device.kind], math.prod(node.spec.shape) // width
     return rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype), [node, *node.inputs]
 
 
@@ -191,7 +191,7 @@ def keep_program(dtype):
 
 def copy_of(node):
     """The program of an op that only changes the shape, and whose memory its arrays are."""
-    return copy_program(size(node.spec), node.spec.dtype), [node, *node.inputs]
+    return copy_program(math.prod(node.spec.shape), node.spec.dtype), [node, *node.inputs]
 
 
 PARTS = {  # op -> function(node) -> the program, and whose memory its arrays are: nodes, or a Spec for memory of its own

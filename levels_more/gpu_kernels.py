@@ -7,12 +7,10 @@ import math
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.cache import PLAIN, PROGRAMS, described, globals_read, inside, specialised
+from levels.kernels.cache import PLAIN, described, inside, specialised
 from levels.kernels.elementwise import AROUND
-from levels.kernels.matmul import plan_matmul
-from levels.kernels.reduce import LOOPS, START, combine
-from levels.kernels.registry import COMPILERS, FLAT, KERNELS, KIND_PLANNERS, kernel
-from levels.kernels.rows import plan_gather
+from levels.kernels.reduce import LOOPS
+from levels.kernels.registry import COMPILERS, FLAT, KERNELS, KIND_PLANNERS, PLANNERS, kernel
 from levels_more.gpu import launch_kernel
 from levels_more.gpu_memory import Cuda, cuda
 from levels_more.moves import MOVES, plan_one_hot, plan_scatter_add
@@ -85,6 +83,9 @@ ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
 }
 
 
+_MADE = {}  # a text of what a kernel was made from -> the kernel
+
+
 def kernel_for(function, dtype):
     """The kernel for arrays of that dtype, its floats and what it calls included. Made once: a real GPU compiles it once."""
 
@@ -95,7 +96,7 @@ def kernel_for(function, dtype):
         name = f"gpu {dtype} {described(function)}"
     except TypeError:  # it depends on what has no description: made anew each time
         return specialised(function, find)
-    return PROGRAMS.get(name) or PROGRAMS.setdefault(name, specialised(function, find))
+    return _MADE.get(name) or _MADE.setdefault(name, specialised(function, find))
 
 
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
@@ -105,7 +106,7 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     are a CPU's: bounds are checked where the GPU is simulated.)
     """
     made, layout = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
-    if "cuda" not in globals_read(function.__code__):
+    if "cuda" not in function.__code__.co_names:
         made, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
     made = kernel_for(made, dtype)
 
@@ -123,7 +124,8 @@ FLAT.add("gpu")
 # Sums: a block for each row, a thread for each column.
 
 WIDTH = 256  # threads of a block, at most
-NUMBER = np.float32  # the type of shared numbers. Each reduction puts its own in this place
+# each reduction puts its own in the places of these three: where a sum begins, how it goes on, the type of its numbers
+START, combine, NUMBER = 0.0, np.add, np.float32
 
 
 def reduce_block(out, x):
@@ -206,8 +208,8 @@ def matmul_threads(out, x, w):
 
 
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    """As the planner of a product, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
+    made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
 
     def lower():
@@ -321,7 +323,7 @@ def rows_checked(planner, count):
     return plan_checked
 
 
-KIND_PLANNERS["gather", "gpu"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
+KIND_PLANNERS["gather", "gpu"] = rows_checked(PLANNERS["gather"], lambda spec, x: x.shape[0])
 KIND_PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
 KIND_PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 

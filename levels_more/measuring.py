@@ -6,7 +6,9 @@ import os
 
 import numpy as np
 
-from levels.hardware import LINE, MEASURES, Assembler, Index, host_lanes, seconds
+from levels.hardware import MEASURES, Assembler, Index, host_lanes, seconds
+
+_LINE = 64  # bytes that move together between memory and caches, on most processors
 
 
 def amount(number, unit, step=1000):
@@ -69,8 +71,8 @@ def chase_program(steps):
 
 def measure_latency(device, nbytes, steps=2**15):
     """Seconds of one load that waits for the one before, at random places in `nbytes` of memory of a CPU."""
-    draw, stride = np.random.default_rng(0), LINE // 8
-    order = draw.permutation(nbytes // LINE) * stride
+    draw, stride = np.random.default_rng(0), _LINE // 8
+    order = draw.permutation(nbytes // _LINE) * stride
     chain = np.zeros(nbytes // 8, np.int64)
     chain[order] = np.roll(order, -1)
     chain, out, program = device.put(chain), device.alloc((1,), "f8"), chase_program(steps)

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from levels.kernels import kernel, lowered, lowered_loop, make, same_dtype
+from levels.kernels import COMPILERS, kernel, lowered_loop, make, same_dtype
 from levels_more.trials import TRIALS
 
 
@@ -134,8 +134,8 @@ def plan_scatter_add(op, function, x, rows, count=0):
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
     taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    views, loop = [(count, width), (taken, width), (taken,)], lowered(x.device.kind, function, dtype)
-    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
+    loop = functools.partial(COMPILERS[x.device.kind], function, dtype)
+    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, [(count, width), (taken, width), (taken,)])
 
 
 @kernel("scatter_add", planner=plan_scatter_add)
@@ -154,7 +154,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
     if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
         raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    size, loop = math.prod(x.shape), lowered(x.device.kind, function, x.dtype)
+    size, loop = math.prod(x.shape), functools.partial(COMPILERS[x.device.kind], function, x.dtype)
     return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import PAGE, host_features
-from levels.kernels import KIND_PLANNERS, compiled_for, lowered, matmul_ikj, plan_matmul
+from levels.hardware import host_features
+from levels.kernels import COMPILERS, KIND_PLANNERS, PLANNERS, matmul_ikj
 from levels_more.intrinsics import intrinsic
 
 
@@ -27,6 +27,7 @@ def tile_shape():
 BYTES, ROWS, VECTORS = tile_shape()
 WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
 DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
+_PAGE = 4096  # bytes
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
@@ -254,7 +255,7 @@ def matmul_small(turned_x, turned_w, out, x, w):
         turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = BYTES // out.itemsize
-    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
+    crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
     strip = (VECTORS if high == ROWS else WIDE) * lanes
     columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
@@ -270,19 +271,22 @@ def matmul_small(turned_x, turned_w, out, x, w):
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul; and where the kernel is the course's own, the same sums in tiles."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    """As the planner of a product; and where the kernel is the course's own, the same sums in tiles."""
+    made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_ikj:
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
         large = min(m, k, n) >= 16 and m * k * n >= WORTH
-        compiler = lowered("cpu", matmul_rows if large else matmul_small, x.dtype)
+        compiler = functools.partial(COMPILERS["cpu"], matmul_rows if large else matmul_small, x.dtype)
 
         def in_tiles():
             return functools.partial(matmul_tiles, compiler(), bool(transpose_x), bool(transpose_w))
 
         def in_place():
-            program = compiled_for(compiler(), 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw"))
-            return functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
+            import numba
+
+            program, types = compiler(), [numba.typeof(value) for value in (0, 0, *[np.empty((0, 0), x.dtype)] * 3)]
+            compiled = program.compile(tuple(types)) if hasattr(program, "compile") else program
+            return functools.partial(compiled, int(transpose_x), int(transpose_w))  # as numbers they cost least
 
         made.lower = in_tiles if large else in_place
     return made

@@ -4,9 +4,8 @@ import functools
 
 from levels.kernels.cache import compile_cpu
 from levels.kernels.elementwise import AROUND
-from levels.kernels.matmul import plan_matmul
 from levels.kernels.reduce import LOOPS
-from levels.kernels.registry import COMPILERS, KERNELS, KIND_PLANNERS, kernel
+from levels.kernels.registry import COMPILERS, KERNELS, KIND_PLANNERS, PLANNERS, kernel
 from levels_more.moves import MOVES
 
 # A vector unit does what the lanes of a CPU do (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this one
@@ -24,8 +23,8 @@ def matmul_array(tpu, turned_x, turned_w, out, x, w):
 
 
 def plan_array(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul, and raises what it raises; by the device's array, where the kernel is `matmul_array`."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    """As the planner of a product, and raises what it raises; by the device's array, where the kernel is `matmul_array`."""
+    made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_array:
         made.lower = lambda: functools.partial(matmul_array, x.device, transpose_x, transpose_w)
     return made

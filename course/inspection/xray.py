@@ -218,12 +218,18 @@ def opened(model, x, y=None):
 
     With a Dataset for x, the step on its first batch. What Python does takes longer than it would unheard.
     """
-    from levels.low_level import Passing
+    from levels.low_level import DOOR, RUN, Run
 
     listener = Listener(watched(model))
 
-    class Clock(Passing):
-        """Stands at the door. Because it is not the level's own Run, what `function` decorates runs op by op."""
+    class Clock(Run):
+        """Stands at the door. Because it is not the level's own RUN, what `function` decorates runs op by op."""
+
+        def __enter__(self):
+            DOOR.stands = self
+
+        def __exit__(self, *_):
+            DOOR.stands = RUN
 
         def do(self, op, plan, inputs, attrs):
             return super().do(op, listener.timed(op, plan), inputs, attrs)

@@ -3,6 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
+import math
 import reprlib
 import threading
 import warnings
@@ -13,12 +14,12 @@ from levels import more
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 
-from .autodiff import size
+from .autodiff import GradientTape
 from .graph import Symbol, _results_of, dce, trace
 from .ops import gather
 from .replay import Replay, _stacked
 from .row_program import RowProgram
-from .tensors import DOOR, RUN, Passing, Tensor, Variable, as_tensor, constant
+from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program of a graph, its rank there): the least one first
@@ -107,7 +108,7 @@ class _Programs:
         if made:
             raise ValueError("a variable is made in every call of this function; make it once, outside")
         for node in graph.outputs if over else ():
-            if size(node.spec) != 1:
+            if math.prod(node.spec.shape) != 1:
                 raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
         return graph, result
 
@@ -168,4 +169,10 @@ class Function(_Programs):
 
 
 function = Function
-eager = Passing
+
+
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    tape = GradientTape()
+    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    return tape

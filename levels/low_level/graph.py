@@ -4,7 +4,7 @@
 
 from levels.hardware import Spec
 
-from .tensors import BIRTHS, DOOR, Run, Tensor, as_tensor
+from .tensors import _BIRTHS, DOOR, Run, Tensor, as_tensor
 
 
 class Node:
@@ -18,20 +18,21 @@ class Node:
 
 
 class Symbol(Tensor):
-    """A tensor whose numbers are not known yet; its `data` is the node that will compute them."""
+    """A tensor whose numbers are not known yet; its `node` will compute them."""
 
-    __slots__ = ("trace",)
+    __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.data, self.trace = node.spec, node, trace
+        self.spec, self.rows, self.trace, self.node = node.spec, None, trace, node
+
+    def __getattr__(self, name):
+        if name == "data":
+            cure = "`if` becomes where(mask, x, y); return what you need from the function"
+            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+        return super().__getattr__(name)
 
     def __del__(self):
         """It has no memory to give back."""
-
-    def numpy(self):
-        """Raises TypeError."""
-        cure = "there `if` becomes where(mask, x, y), and what is needed outside is returned"
-        raise TypeError(f"{self!r}: its numbers are not known while a function is traced; {cure}")
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -67,7 +68,7 @@ class Trace(Run):
             x = self.constants[x]
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
-        return x.data
+        return x.node
 
 
 class Graph:
@@ -110,7 +111,7 @@ def trace(python, signature):
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before, begun = Trace(), DOOR.stands, next(BIRTHS)  # who is born after that was made in the function
+    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)  # who is born after that was made in the function
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
     try:

@@ -9,7 +9,7 @@ import numpy as np
 from levels.kernels import planned
 
 from .ops import gather
-from .tensors import RUN, constant, renamed
+from .tensors import RUN, _renamed, constant
 
 
 class Replay:
@@ -31,7 +31,7 @@ class Replay:
                 values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
-        return [renamed(values[node]) for node in self.graph.outputs]
+        return [_renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
