@@ -42,6 +42,13 @@ def _cache_key(x):
     return type(x), repr(x) if isinstance(x, (float, complex)) else x
 
 
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    tape = GradientTape()
+    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    return tape
+
+
 def _argument(x):
     """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
     if isinstance(x, (np.ndarray, Variable)):
@@ -169,10 +176,3 @@ class Function(_Programs):
 
 
 function = Function
-
-
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
-    return tape

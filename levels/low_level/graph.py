@@ -42,7 +42,7 @@ class Trace(Run):
     """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}  # {tensor: symbol}, {variable: what it names here}
+        self.nodes, self.constants, self.values = [], {}, {}  # values: what variables name here
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -111,7 +111,7 @@ def trace(python, signature):
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)  # who is born after that was made in the function
+    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
     try:
@@ -120,7 +120,7 @@ def trace(python, signature):
     finally:
         DOOR.stands = before
     new = {variable: here.node(value) for variable, value in here.values.items()}
-    updates = {variable: node for variable, node in new.items() if node.attrs.get("of") is not variable}
+    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 
 

@@ -26,9 +26,11 @@ class Replay:
             for node in self.graph.nodes:
                 if not node.inputs:
                     of = node.attrs["of"]
-                    values[node] = args[of] if node.op == "input" else of.newest() if node.op == "variable" else of
+                    read = of.newest() if node.op == "variable" else of
+                    values[node] = args[of] if node.op == "input" else read
             for node, plan in self.plans:
-                values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                inputs = [values[x] for x in node.inputs]
+                values[node] = RUN.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
         return [_renamed(values[node]) for node in self.graph.outputs]

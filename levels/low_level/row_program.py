@@ -32,7 +32,7 @@ def row_parts(graph, batch):
     return parts
 
 
-LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
+_LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
 
 
 def check_fits(graph):
@@ -40,7 +40,9 @@ def check_fits(graph):
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype")
+        raise NoProgram(
+            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
+        )
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
@@ -52,8 +54,8 @@ def _check_rows(graph, parts, over):
     """Raise NoProgram for more than is worth writing out row by row, and for what has rows and would be kept."""
     work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
     kept = [*graph.updates.values(), *(graph.outputs if over else ())]
-    if "row" not in parts.values() or work > LIMIT or any(parts[node] == "row" for node in kept):
-        raise NoProgram(f"{work:,} numbers for a row; a program takes up to {LIMIT:,}, and keeps none of a row's")
+    if "row" not in parts.values() or work > _LIMIT or any(parts[node] == "row" for node in kept):
+        raise NoProgram(f"{work:,} numbers for a row; a program takes up to {_LIMIT:,}, and keeps none of a row's")
 
 
 class _Writer:
@@ -106,7 +108,7 @@ def _place(index, row):
     return index or (0,) if row is None else (row, *index[1:])
 
 
-def write_step(writer, step=None):
+def _write_step(writer, step=None):
     """Write what one step does; `step` is its number where a program does many."""
     a, parts, known = writer.a, writer.parts, {}
     writer.compute("before", known)
@@ -155,7 +157,9 @@ class Turns:
     """A `with` block in which nobody else moves the numbers of these variables."""
 
     def __init__(self, variables):
-        self.variables = sorted(variables, key=lambda variable: variable.born)  # in one order, or two would wait for ever
+        self.variables = sorted(
+            variables, key=lambda variable: variable.born
+        )  # in one order, or two would wait for ever
 
     def __enter__(self):
         for variable in self.variables:
@@ -172,7 +176,7 @@ class RowProgram:
     def __init__(self, graph, batch, over=False):
         writer = _Writer(graph, batch, over)
         with writer.a.loop("steps") if over else nullcontext() as step:
-            write_step(writer, step)
+            _write_step(writer, step)
         self.graph, self.parts, self.program = graph, writer.parts, writer.a.assemble()
         self.place = {name: k for k, (_, name) in enumerate(self.program.words)}  # of a word in the block of a call
         self.block = ctypes.c_int64 * len(self.place)

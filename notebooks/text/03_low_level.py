@@ -1015,7 +1015,7 @@ print(f"a step {t_step * 1e6:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (10 min)
+# ## Written down, not run (13 min)
 #
 # The third guest. Shapes are known before any number is: a plan says them. So let somebody stand at the door who says what he
 # hears, and computes nothing:
@@ -1086,7 +1086,7 @@ class Trace(Run):
     """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}  # {tensor: symbol}, {variable: what it names here}
+        self.nodes, self.constants, self.values = [], {}, {}  # values: what variables name here
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1119,6 +1119,7 @@ class Trace(Run):
 # To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
 # results, and for each assigned variable the node of its new value. (Folded: a graph prints as a line for each op, and what
 # a function may return is checked.)
+
 
 # %% tags=["hide-input"]
 #| export graph
@@ -1167,7 +1168,7 @@ def trace(python, signature):
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)  # who is born after that was made in the function
+    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
     try:
@@ -1176,7 +1177,7 @@ def trace(python, signature):
     finally:
         DOOR.stands = before
     new = {variable: here.node(value) for variable, value in here.values.items()}
-    updates = {variable: node for variable, node in new.items() if node.attrs.get("of") is not variable}
+    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 
 
@@ -1270,11 +1271,11 @@ dce(before)
 # It is the walk back again: from what is wanted to what it needs, in one pass from the end. Such a **pass** takes a graph and
 # gives one that computes the same with less. (Two more are in [more/03_passes](more/03_passes.ipynb).)
 #
-# ## Replay (4 min)
+# ## Replay (5 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
 # plans are found once. (Threads take turns, so that each step sees what the one before it left. `over` is for later: a step for
-# each row of `batches`.)
+# each row of `batches`. Folded: its results as tensors.)
 
 
 # %%
@@ -1296,9 +1297,11 @@ class Replay:
             for node in self.graph.nodes:
                 if not node.inputs:
                     of = node.attrs["of"]
-                    values[node] = args[of] if node.op == "input" else of.newest() if node.op == "variable" else of
+                    read = of.newest() if node.op == "variable" else of
+                    values[node] = args[of] if node.op == "input" else read
             for node, plan in self.plans:
-                values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                inputs = [values[x] for x in node.inputs]
+                values[node] = RUN.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
         return [_renamed(values[node]) for node in self.graph.outputs]
@@ -1311,6 +1314,8 @@ class Replay:
         return f"{len(self.plans)} ops, one after the other"
 
 
+# %% tags=["hide-input"]
+#| export replay
 def _stacked(steps):
     """Each of the results, a number in each step, as a tensor of all steps."""
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
@@ -1319,14 +1324,24 @@ def _stacked(steps):
 # %% [markdown]
 # The same hundred batches from the same start:
 
+
 # %%
-line.set_weights(task.weights)
+def hundred(step):
+    line.set_weights(task.weights)
+    return [float(step(gather(x_, i), gather(y_, i))) for i in task.batches[:100]]
+
+
 replay = Replay(dce(graph))
-print([float(replay.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batches[:100]] == losses[:100])
+print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
+
 
 # %% tags=["nbval-ignore-output"]
-t_replay = min(timeit.repeat(lambda: replay.run([rows, target]), number=100, repeat=5)) / 100
-print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
+def microseconds(run, count):
+    return min(timeit.repeat(run, number=count, repeat=5)) / count * 1e6
+
+
+t_replay = microseconds(lambda: replay.run([rows, target]), 100)
+print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay:.0f}")
 
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
@@ -1437,6 +1452,7 @@ def _form_of(op):
         raise NoProgram(f"{op} has no form for single numbers")
     return FORMS[op]
 
+
 # %% tags=["hide-input"]
 #| export row_program
 import ctypes
@@ -1445,7 +1461,7 @@ from contextlib import nullcontext
 
 from levels.hardware import REAL, Assembler
 
-LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
+_LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
 
 
 def check_fits(graph):
@@ -1453,7 +1469,9 @@ def check_fits(graph):
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype")
+        raise NoProgram(
+            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
+        )
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
@@ -1465,8 +1483,8 @@ def _check_rows(graph, parts, over):
     """Raise NoProgram for more than is worth writing out row by row, and for what has rows and would be kept."""
     work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
     kept = [*graph.updates.values(), *(graph.outputs if over else ())]
-    if "row" not in parts.values() or work > LIMIT or any(parts[node] == "row" for node in kept):
-        raise NoProgram(f"{work:,} numbers for a row; a program takes up to {LIMIT:,}, and keeps none of a row's")
+    if "row" not in parts.values() or work > _LIMIT or any(parts[node] == "row" for node in kept):
+        raise NoProgram(f"{work:,} numbers for a row; a program takes up to {_LIMIT:,}, and keeps none of a row's")
 
 
 class _Writer:
@@ -1518,13 +1536,14 @@ class _Writer:
 def _place(index, row):
     return index or (0,) if row is None else (row, *index[1:])
 
+
 # %% [markdown]
 # With these the writer goes through the four parts in order:
 
 
 # %%
 #| export row_program
-def write_step(writer, step=None):
+def _write_step(writer, step=None):
     """Write what one step does; `step` is its number where a program does many."""
     a, parts, known = writer.a, writer.parts, {}
     writer.compute("before", known)
@@ -1580,7 +1599,9 @@ class Turns:
     """A `with` block in which nobody else moves the numbers of these variables."""
 
     def __init__(self, variables):
-        self.variables = sorted(variables, key=lambda variable: variable.born)  # in one order, or two would wait for ever
+        self.variables = sorted(
+            variables, key=lambda variable: variable.born
+        )  # in one order, or two would wait for ever
 
     def __enter__(self):
         for variable in self.variables:
@@ -1597,7 +1618,7 @@ class RowProgram:
     def __init__(self, graph, batch, over=False):
         writer = _Writer(graph, batch, over)
         with writer.a.loop("steps") if over else nullcontext() as step:
-            write_step(writer, step)
+            _write_step(writer, step)
         self.graph, self.parts, self.program = graph, writer.parts, writer.a.assemble()
         self.place = {name: k for k, (_, name) in enumerate(self.program.words)}  # of a word in the block of a call
         self.block = ctypes.c_int64 * len(self.place)
@@ -1638,16 +1659,14 @@ class RowProgram:
 
 
 # %%
-line.set_weights(task.weights)
 program = RowProgram(dce(graph), 10)
-print([float(program.run([gather(x_, i), gather(y_, i)])[0]) for i in task.batches[:100]] == losses[:100])
+print(hundred(lambda *args: program.run(args)[0]) == losses[:100])
 lines = program.program.text.splitlines()
 print(len(lines), "lines of LLVM's language; x·w + b of one row, from 0.0 on:")
 print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n")
 
 # %% tags=["nbval-ignore-output"]
-t_rows = min(timeit.repeat(lambda: program.run([rows, target]), number=1000, repeat=5)) / 1000
-print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, by rows {t_rows * 1e6:.1f}")
+print(f"µs a step: {microseconds(lambda: program.run([rows, target]), 1000):.1f}")
 
 # %% [markdown]
 # The same hundred losses, to the last bit, and one launch. (In float64 there is one lane, and sums run in order, as everywhere
@@ -1655,7 +1674,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, by ro
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (6 min)
+# ## `function` (8 min)
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose a back end, keep. Three tables say
 # with what; the notebooks that branch off add rows to them. The easiest back end is the last: it can run whatever passed the
@@ -1697,6 +1716,13 @@ import warnings
 def _cache_key(x):
     """What a trace depends on, of an argument that is no tensor: its value. (0.0 == -0.0 and NaN != NaN; their texts tell.)"""
     return type(x), repr(x) if isinstance(x, (float, complex)) else x
+
+
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    tape = GradientTape()
+    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    return tape
 
 
 def _argument(x):
@@ -1835,25 +1861,15 @@ class Function(_Programs):
 function = Function
 
 
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
-    return tape
-
-
 # %%
-line.set_weights(task.weights)
 compiled = function(step)
-first = [float(compiled(gather(x_, i), gather(y_, i))) for i in task.batches[:100]]
-rest = compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
-print("losses equal:", first + rest == losses, "- traced", compiled.traces, "times: for a step, and for many")
+both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
+print("losses equal:", both == losses, "- traced", compiled.traces, "times: for a step, and for many")
 
 # %% tags=["nbval-ignore-output"]
-t_call = min(timeit.repeat(lambda: compiled(rows, target), number=1000, repeat=5)) / 1000
-t_over = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=1, repeat=5)) / len(task.batches)
-told = f"eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, one compiled call {t_call * 1e6:.1f}"
-print(f"µs a step: {told}, many in a call {t_over * 1e6:.2f}")
+one = microseconds(lambda: compiled(rows, target), 1000)
+many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.batches)
+print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
 
 # %% [markdown]
 # Bought back: with all steps in one call there is no Python between them, and a step costs what level 1's did. One call alone
