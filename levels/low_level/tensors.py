@@ -220,17 +220,15 @@ class Variable(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            if self.home is None:
-                self.held = _renamed(tensor)
-            else:
-                self.home.replace(_renamed(tensor))
+            self.held, self.home = _renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
-        if self.home is None:
-            return self.held
-        with self.turn:
-            return self.home.newest()
+        held = self.held
+        if self.home is not None:  # where a program overwrites its numbers: from now on somebody knows them
+            with self.turn:
+                held, self.home = self.held, None
+        return held
 
 
 def _renamed(x):

@@ -364,17 +364,15 @@ class Variable(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            if self.home is None:
-                self.held = _renamed(tensor)
-            else:
-                self.home.replace(_renamed(tensor))
+            self.held, self.home = _renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
-        if self.home is None:
-            return self.held
-        with self.turn:
-            return self.home.newest()
+        held = self.held
+        if self.home is not None:  # where a program overwrites its numbers: from now on somebody knows them
+            with self.turn:
+                held, self.home = self.held, None
+        return held
 
 
 # %% tags=["hide-input"]
@@ -1017,7 +1015,7 @@ print(f"a step {t_step * 1e6:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (14 min)
+# ## Written down, not run (10 min)
 #
 # The third guest. Shapes are known before any number is: a plan says them. So let somebody stand at the door who says what he
 # hears, and computes nothing:
@@ -1035,23 +1033,20 @@ relu(constant([[1.0, 2.0]]) @ constant([[3.0], [4.0]]))
 DOOR.stands = RUN
 
 # %% [markdown]
-# Now let him write each op down: a **node**, with the nodes it reads. What he gives back is a **symbol**, a tensor that
-# knows its node, and no numbers. The program cannot tell the difference, as long as it never asks for a number.
+# Now let him write each op down: a **node**, with the nodes it reads. What he gives back is a **symbol**, a tensor
+# that knows its node and has no numbers.
+
 
 # %%
 #| export graph
 """A function of tensors, run once on symbols, becomes a graph."""
 
-from levels.hardware import Spec
-
 
 class Node:
     """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
 
-    __slots__ = ("op", "inputs", "attrs", "spec")
-
     def __init__(self, op, inputs, attrs, spec):
-        self.op, self.inputs, self.attrs, self.spec = op, tuple(inputs), attrs, spec
+        self.op, self.inputs, self.attrs, self.spec = op, inputs, attrs, spec
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
@@ -1063,12 +1058,12 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.rows, self.trace, self.node = node.spec, None, trace, node
+        self.spec, self.trace, self.node = node.spec, trace, node
 
     def __getattr__(self, name):
         if name == "data":
-            cure = "`if` becomes where(mask, x, y); return what you need from the function"
-            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+            cure = "there `if` becomes where(mask, x, y), and what is needed outside is returned"
+            raise TypeError(f"{self!r}: its numbers are not known while a function is traced; {cure}")
         return super().__getattr__(name)
 
     def __del__(self):
@@ -1079,9 +1074,10 @@ class Symbol(Tensor):
 
 
 # %% [markdown]
-# Tensors that were there before become leaves: constants. A variable is a leaf of its own kind, since its value differs from
-# step to step. While we trace, reading one gives its symbol, and assigning one only changes which symbol that is. The variable
-# itself keeps what it names.
+# Who asks for its numbers is told so, and everything else goes on as if there were some. What was there before becomes a leaf:
+# a tensor is a constant. A variable is a leaf of its own kind, since its value differs from step to step. The door passes
+# reading and assigning to the guest too, so `assign` only changes which symbol the variable names here. The variable itself
+# keeps what it names.
 
 
 # %%
@@ -1090,38 +1086,39 @@ class Trace(Run):
     """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
     def __init__(self):
-        self.nodes, self.constants = [], {}
-        self.values = {}  # variable -> the symbol that it names now
+        self.nodes, self.constants, self.values = [], {}, {}  # {tensor: symbol}, {variable: what it names here}
 
     def do(self, op, plan, inputs, attrs):
-        return Symbol(self, self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
+        return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
         if variable not in self.values:
-            self.values[variable] = Symbol(self, self.noted("variable", (), {"of": variable}, variable.spec))
+            self.values[variable] = self.noted("variable", [], {"of": variable}, variable.spec)
         return self.values[variable]
 
     def assign(self, variable, value):
-        self.read(variable)
-        self.values[variable] = Symbol(self, self.node(value))
+        self.values[variable] = value
 
     def noted(self, op, inputs, attrs, spec):
-        """A new node."""
+        """A new node, as the symbol that stands for it."""
         self.nodes.append(Node(op, inputs, attrs, spec))
-        return self.nodes[-1]
+        return Symbol(self, self.nodes[-1])
 
     def node(self, x):
         """The node of a symbol. A tensor that has numbers is a constant."""
-        if type(x) is Symbol and x.trace is not self:
+        if type(x) is not Symbol:
+            if x not in self.constants:
+                self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)
+            x = self.constants[x]
+        if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
-        if type(x) is not Symbol and x not in self.constants:
-            self.constants[x] = self.noted("constant", (), {"of": x}, x.spec)
-        return x.node if type(x) is Symbol else self.constants[x]
+        return x.node
 
 
 # %% [markdown]
-# A **graph** is a list of nodes, those among them that are the results, and for each variable that was assigned the node of its
-# new value. (Folded: a graph prints as a line for each op, and what a function may return is checked.)
+# To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
+# results, and for each assigned variable the node of its new value. (Folded: a graph prints as a line for each op, and what
+# a function may return is checked.)
 
 
 # %% tags=["hide-input"]
@@ -1147,46 +1144,41 @@ class Graph:
 def _leaf_name(node):
     """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
     of = node.attrs.get("of")
-    if node.op == "variable":
-        return of.name
-    if node.op == "input":
-        return f"x{of}"
+    if node.op in ("variable", "input"):
+        return of.name if node.op == "variable" else f"x{of}"
     return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
-def results_of(result):
+def _results_of(result):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
-    if result is None:
-        return []
-    results = list(result) if type(result) in (list, tuple) else [result]
+    results = list(result) if type(result) in (list, tuple) else [result] * (result is not None)
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
             raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
     return results
 
 
-# %% [markdown]
-# To **trace** a function is to run it on symbols.
-
-
 # %%
 #| export graph
+from levels.hardware import Spec
+
+
 def trace(python, signature):
     """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
+    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)  # who is born after that was made in the function
+    args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
     try:
-        args = [x if type(x) is not Spec else here.noted("input", (), {"of": k}, x) for k, x in enumerate(signature)]
-        result = python(*[Symbol(here, x) if type(x) is Node else x for x in args])
-        outputs = [here.node(as_tensor(x)) for x in results_of(result)]
-        values = {variable: symbol.node for variable, symbol in here.values.items()}
+        result = python(*args)
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
         DOOR.stands = before
-    updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
-    return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
+    new = {variable: here.node(value) for variable, value in here.values.items()}
+    updates = {variable: node for variable, node in new.items() if node.attrs.get("of") is not variable}
+    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 
 
 # %%
@@ -1195,10 +1187,15 @@ graph, result, made = trace(step, signature)
 print(graph)
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
+# %%
+from course.figures.drawing import graph_drawing
+
+graph_drawing(graph, ["rows", "target"])
+
 # %% [markdown]
-# Forward, gradient and update, all in one list: the walk of the tape passed the door as well. x0 and x1 are the arguments. The
-# `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the same product: the rule of `error * error` is
-# asked once for each factor.) Two guests stood one behind the other:
+# Grey runs forward, green back, and purple is the update: all in one list, because the walk of the tape passed the door as well.
+# x0 and x1 are the arguments. The `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the same
+# product: the rule of `error * error` is asked once for each factor.) Two guests stood one behind the other:
 #
 # ```
 # program ──▶ tape: writes it down, asks the next ──▶ trace: a node, and a symbol back
@@ -1213,22 +1210,8 @@ checks.predict(
 )
 
 
-# %%
-def talks(rows, target):
-    loss = reduce_mean(rows @ w - target)
-    print("step", loss)
-    return loss
-
-
-trace(talks, signature)[0]
-
-# %%
-from course.figures.drawing import graph_drawing
-
-graph_drawing(graph, ["rows", "target"])
-
 # %% [markdown]
-# Grey runs forward, green back, and purple is the update.
+# **A good place to stop.** A train step is a list of fifteen ops now, data that a program can read.
 #
 # ## Nothing that nobody needs (5 min)
 #
@@ -1277,11 +1260,8 @@ def needed_by(nodes, wanted):
 # %%
 #| export graph
 def dce(graph):
-    """Dead code elimination: only what a result or a new value needs, and the variables that get one."""
-    # a variable that is written is kept, though nobody may read its old value: it says where the new one goes
-    updated = [node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates]
-    wanted = [*graph.outputs, *graph.updates.values(), *updated]
-    return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)
+    """Dead code elimination: the graph with those nodes only that a result or a new value needs."""
+    return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)
 
 
 # %%
@@ -1291,72 +1271,54 @@ dce(before)
 # It is the walk back again: from what is wanted to what it needs, in one pass from the end. Such a **pass** takes a graph and
 # gives one that computes the same with less. (Two more are in [more/03_passes](more/03_passes.ipynb).)
 #
-# ## Replay (6 min)
+# ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
-# plans are found once.
+# plans are found once. (Threads take turns, so that each step sees what the one before it left. `over` is for later: a step for
+# each row of `batches`.)
+
 
 # %%
 #| export replay
 """The easiest back end: the graph is run again, op by op."""
 
-from contextlib import nullcontext
-
 
 class Replay:
-    """A graph that runs op by op: what eager does, without the Python of the function around it."""
+    """A graph that runs op by op: what eager does, without the Python of the function. `why`: why it is nothing quicker."""
 
-    def __init__(self, graph):
-        self.graph, self.why, self.lock = graph, "", threading.Lock()  # why: what kept it from being a program
+    def __init__(self, graph, why=""):
+        self.graph, self.why, self.lock = graph, why, threading.Lock()
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
-        with self.lock if self.graph.updates else nullcontext():  # what one thread reads, none changes meanwhile
-            return self.step(args)
-
-    def step(self, args):
         values = {}
-        for node in self.graph.nodes:
-            if not node.inputs:
-                of = node.attrs["of"]
-                values[node] = args[of] if node.op == "input" else of.newest() if node.op == "variable" else of
-        for node, plan in self.plans:
-            values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
-        for variable, node in self.graph.updates.items():
-            variable.replace(values[node])
+        with self.lock:
+            for node in self.graph.nodes:
+                if not node.inputs:
+                    of = node.attrs["of"]
+                    values[node] = args[of] if node.op == "input" else of.newest() if node.op == "variable" else of
+            for node, plan in self.plans:
+                values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+            for variable, node in self.graph.updates.items():
+                variable.replace(values[node])
         return [_renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
-        check_results(self.graph)
-        return stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
+        return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
         return f"{len(self.plans)} ops, one after the other"
 
 
-# %% tags=["hide-input"]
-#| export replay
-def size(spec):
-    """How many numbers a tensor of this Spec has."""
-    return math.prod(spec.shape)
-
-
-def check_results(graph):
-    """Raise ValueError unless each result of a step is one number."""
-    for node in graph.outputs:
-        if size(node.spec) != 1:
-            raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
-
-
-def stacked(steps):
+def _stacked(steps):
     """Each of the results, a number in each step, as a tensor of all steps."""
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
 
 
 # %% [markdown]
-# The same hundred batches from the same start (`over` is for later: it runs a step for each row of `batches`):
+# The same hundred batches from the same start:
 
 # %%
 line.set_weights(task.weights)
@@ -1370,22 +1332,71 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
 #
-# ## The program by rows (22 min)
+# ## The program by rows (8 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
 # that you wrote by hand in notebook 01. So let the computer write it, with the very same assembler.
 #
-# What must it know of an op? Whether it **adds rows up**; if not, whether it **keeps them apart**; and what it computes for
-# one row, number by number. Three functions an op, one row of a table. The numbers of a row are NumPy arrays of *objects*: each
-# is an assembler's value, a register of the program that is being written. An elementwise op never adds rows up, and keeps
-# them apart where all its inputs are as long as the batch or are repeated. For each number it does what its kernel says,
-# because the kernel is written once for floats and for the assembler's values alike:
+# Which op belongs where? We need not tell, for the plans know. Ask each one a second time, for a batch with **one row more**.
+# What grows has rows. What reads rows and does not grow adds them up. (Folded: how a plan is asked.)
+
+# %% tags=["hide-input"]
+#| export forms
+"""What a program by rows must know of each op: whether it grows with the batch, its values, what it adds to a sum."""
+
+
+class NoProgram(Exception):
+    """Says why a graph is no program of some kind."""
+
+
+def _with_one_more(node, inputs, batch, by_row):
+    """The Spec that a node has in a batch with one row more, given those of its inputs."""
+    shape, larger = node.spec.shape, node.spec
+    if shape[:1] == (batch,):
+        larger = node.spec.device.spec((batch + 1, *shape[1:]), node.spec.dtype)
+    if not node.inputs:
+        return larger if node.op == "input" else node.spec
+    attrs = node.attrs | ({"shape": larger.shape} if by_row and "shape" in node.attrs else {})
+    return planned(node.op, inputs, attrs).spec
+
 
 # %%
-#| export forms
-"""What a program by rows must know of each op."""
+#| export row_program
+"""A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
+
+def row_parts(graph, batch):
+    """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
+
+    Raises NoProgram for a graph that does not split so.
+    """
+    parts, specs = {}, {}
+    for node in graph.nodes:
+        read = {parts[x] for x in node.inputs}
+        specs[node] = _with_one_more(node, [specs[x] for x in node.inputs], batch, "row" in read)
+        grows, late = specs[node] is not node.spec, not read.isdisjoint(("sum", "after"))
+        parts[node] = "row" if grows else "sum" if "row" in read else "after" if late else "before"
+        if "row" in read and late or grows and specs[node].shape != (batch + 1, *node.spec.shape[1:]):
+            raise NoProgram(f"{node!r} needs more than a row at a time")
+    return parts
+
+
+# %%
+parts = row_parts(dce(graph), 10)
+graph_drawing(dce(graph), ["rows", "target"], parts)
+
+# %% [markdown]
+# Blue has rows: the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes of `w` and `b`.
+# Purple comes after: the update. These are the four parts of notebook 01's program, and of this one.
+#
+# For one row, each number is a register. So the arrays of a row are NumPy arrays of *objects*, the assembler's values, and an op
+# on them writes instructions: an elementwise op what its kernel says, since a kernel is written once for floats and for
+# registers alike; a product its `dot`s. (Folded: these values, what a row adds to a sum, loads and stores, and
+# what no program can hold, such as several dtypes or a reader's own kernel.)
+
+# %% tags=["hide-input"]
+#| export forms
 from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS, REDUCTIONS, reduced
 
@@ -1395,325 +1406,168 @@ def each(function, *arrays):
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
-def never(node, by_row):
-    """An op of this name never adds rows up."""
-    return False
-
-
-def _elementwise_keeps(node, by_row):
-    axes = len(node.spec.shape)
-    shapes = [(x.spec.shape, row) for x, row in zip(node.inputs, by_row)]
-    return all(len(shape) == axes if row else len(shape) < axes or shape[0] == 1 for shape, row in shapes)
-
-
-def _elementwise_values(node, inputs, by_row, row, batch):
-    """The op's scalar function of each number; what has no rows is repeated for all."""
+def _elementwise(node, shape, *inputs):
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    if node.op == "spread" and row and not by_row[0] and numbers["count"] != 1.0:
-        numbers["count"] = batch * (numbers["count"] / node.spec.shape[0])  # one program serves any batch
-    axes = len(node.spec.shape)
-    inputs = [x[0] if row and not own and len(x.shape) == axes else x for x, own in zip(inputs, by_row)]
-    function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
-    return np.broadcast_to(each(function, *inputs), node.spec.shape[row:])
+    return np.broadcast_to(each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
 
 
-# %% [markdown]
-# The product of matrices, and sums, complete the table. (Folded: `Xᵀ·dy` adds rows up, `X·W` keeps them apart; a sum adds rows
-# up if it goes over axis 0. Their numbers are `dot`s and running sums, as in notebook 01.)
-
-
-# %% tags=["hide-input"]
-#| export forms
-def _matmul_adds(node, by_row):
-    return all(by_row) and bool(node.attrs.get("transpose_x")) and not node.attrs.get("transpose_w")
-
-
-def _matmul_keeps(node, by_row):
-    return by_row == [True, False] and not node.attrs.get("transpose_x")
-
-
-def _matmul_values(node, inputs, by_row, row, batch):
-    x, w = np.atleast_2d(inputs[0]), inputs[1]
+def _products(node, shape, x, w):
     x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
-    products = [dot(line, column) for line in x for column in w.T]
-    return np.array(products, object).reshape(node.spec.shape[row:])
+    return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def _axes(node):
-    """The axes that a reduction reduces."""
-    return reduced(node.op, node.inputs[0].spec.shape, node.attrs.get("axis"))[0]
-
-
-def sum_keeps(node, by_row):
-    """A reduction keeps rows apart unless it reduces the first axis."""
-    return 0 not in _axes(node)
-
-
-def sum_values(node, inputs, by_row, row, batch):
-    """The reduction's function takes in one number after the other, in order."""
-    (x,), op = inputs, node.op.replace("mean", "sum")
-    before, within, after = reduced(op, x.shape, tuple(axis - row for axis in _axes(node)))[1]
+def reduced_values(node, shape, x):
+    """A reduction of values: its function takes in one after the other, in order."""
+    op = node.op.replace("mean", "sum")
+    before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
     total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
     for k in range(within):
         total = each(KERNELS[op, "cpu"], total, x[:, k])
-    if op != node.op:
-        total = each(lambda t: t / float(within), total)
-    return total.reshape(node.spec.shape[row:])
+    return _ended(node, total).reshape(shape)
 
 
-def _sum_adds(node, by_row):
-    return 0 in _axes(node)
+def _ended(node, totals):
+    """A mean is a sum, divided by how many numbers it is of."""
+    count = node.inputs[0].spec.nbytes / node.spec.nbytes
+    return each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
 
 
-def _reshape_keeps(node, by_row):
-    return node.spec.shape[:1] == node.inputs[0].spec.shape[:1]
-
-
-def _reshape_values(node, inputs, by_row, row, batch):
-    return inputs[0].reshape(node.spec.shape[row:])
-
-
-# %%
-#| export forms
-FORMS = {  # op -> does it add rows up? does it keep them apart? (node, by_row); its values (node, inputs, by_row, row, batch)
-    "matmul": (_matmul_adds, _matmul_keeps, _matmul_values),
-    "reduce_sum": (_sum_adds, sum_keeps, sum_values),
-    "reduce_mean": (_sum_adds, sum_keeps, sum_values),
-    "reshape": (never, _reshape_keeps, _reshape_values),
+FORMS = {  # op -> (its values, of a shape, from those of its inputs), (what these of a row add to its sum, one by one)
+    "matmul": (_products, lambda node, x, dy: [x.T * dy]),
+    "reduce_sum": (reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
+    "reduce_mean": (reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
 }
 
 
-class NoProgram(Exception):
-    """Says why a graph is no program of some kind."""
-
-
-def form_of(op):
-    """What a program by rows must know of an op. Raises NoProgram for an op without a row in FORMS."""
-    if op in ELEMENTWISE:
-        return never, _elementwise_keeps, _elementwise_values
-    if op not in FORMS and not more("form", op):
+def _form_of(op, sums=False):
+    """The function of FORMS for an op. Raises NoProgram where there is none."""
+    if op in ELEMENTWISE and not sums:
+        return _elementwise
+    form = FORMS[op] if op in FORMS or more("form", op) else ()
+    if len(form) <= sums:
         raise NoProgram(f"{op} has no form for single numbers")
-    return FORMS[op]
-
-
-# %% [markdown]
-# With the table, splitting a graph is one walk through its nodes. An input as long as the batch has rows. A sum comes a **stage**
-# later than what it sums: it is known only when the loop over the rows has ended. Ours has two stages, in the loop and after it.
-# (Folded: what no program can hold, such as several dtypes or a reader's own kernel.)
+    return form[sums]
 
 
 # %% tags=["hide-input"]
 #| export row_program
-"""A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
-
 import ctypes
+from contextlib import nullcontext
 
 from levels.hardware import REAL, Assembler
 
-LIMIT = 1500  # operations on single numbers that are written out for one row; with more, launches are quicker
+LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
 
 
 def check_fits(graph):
     """Raise NoProgram for what no program can hold: several dtypes, empty arrays, other devices, a reader's own kernels."""
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
-    leaves = [node for node in graph.nodes if node.op in ("input", "variable")]
-    edges = [*leaves, *graph.outputs, *graph.updates.values()]
+    edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        told = ", ".join(sorted({str(node.spec.dtype) for node in graph.nodes}))
-        raise NoProgram(f"it has {told}; expected one float dtype")
-    if any(0 in node.spec.shape for node in graph.nodes):
-        raise NoProgram("an array is empty")
-    for node in graph.ops:
+        raise NoProgram(
+            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
+        )
+    for node in graph.nodes:
         kind = node.spec.device.kind
-        own = KERNELS[node.op, kind].__module__.startswith("levels")  # another one, of a reader's, is run as it stands
-        if kind != "cpu" or node.op not in ELEMENTWISE and not own:
-            raise NoProgram(f"{node.op} on {kind} is left to its kernel")
+        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
+        if kind != "cpu" or not ours or 0 in node.spec.shape:
+            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
-def check_rows(graph, rows):
-    """Raise NoProgram for what cannot be written out row by row."""
-    if not any(node.op == "input" for node in rows):
-        raise NoProgram("no argument has rows")
-    if not rows.isdisjoint(graph.updates.values()):
-        raise NoProgram("a variable would become rows")
-    work = sum(math.prod(node.spec.shape[node in rows :]) * _depth(node) for node in graph.nodes)
-    if work > LIMIT:
-        raise NoProgram(f"{work:,} operations for a row; a program writes out {LIMIT:,}")
+def _check_rows(graph, parts, over):
+    """Raise NoProgram for more than is worth writing out row by row, and for what has rows and would be kept."""
+    work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
+    kept = [*graph.updates.values(), *(graph.outputs if over else ())]
+    if "row" not in parts.values() or work > LIMIT or any(parts[node] == "row" for node in kept):
+        raise NoProgram(f"{work:,} numbers for a row; a program takes up to {LIMIT:,}, and keeps none of a row's")
 
 
-def _depth(node):
-    """How many products each row adds to a number of this node."""
-    return node.inputs[0].spec.shape[-1] if node.op == "matmul" and not node.attrs.get("transpose_x") else 1
+class _Writer:
+    """The arrays of a program, and how their numbers are loaded, computed with, and stored."""
 
-
-# %%
-#| export row_program
-class Split:
-    """Which nodes of a graph are computed row by row, which add rows up, and after how many such sums each one comes."""
-
-    def __init__(self, graph, batch):
+    def __init__(self, graph, batch, over):
         check_fits(graph)
-        self.graph, self.rows, self.sums, self.stage = graph, set(), set(), {}
-        for node in graph.nodes:
-            by_row = self.by_row(node)
-            self.stage[node] = max((self.stage[x] for x in node.inputs), default=0)
-            if node.op == "input" and node.spec.shape[:1] == (batch,):
-                self.rows.add(node)
-            elif any(by_row):
-                self.place(node, by_row)
-        check_rows(graph, self.rows)
+        self.graph, self.parts, self.batch = graph, row_parts(graph, batch), batch
+        _check_rows(graph, self.parts, over)
+        leaves = [x for x in graph.nodes if x.op in ("input", "variable")]
+        self.a = a = Assembler("steps" if over else "step", leaves[0].spec.dtype)
+        self.rows = "rows" if over else batch
+        self.arrays = {x.attrs["of"]: a.array(f"{x.op}{k}", *self.shape(x)) for k, x in enumerate(leaves)}
+        for k, (variable, node) in enumerate(graph.updates.items()):
+            self.arrays[variable] = self.arrays.get(variable) or a.array(f"new{k}", *self.shape(node))
+        self.outs = [a.array(f"out{k}", *(["steps"] if over else self.shape(x))) for k, x in enumerate(graph.outputs)]
+        if over:
+            self.batches = a.array("batches", "steps", batch, rows_of="rows")
 
-    def by_row(self, node):
-        """For each input of a node, whether it has rows."""
-        return [x in self.rows for x in node.inputs]
+    def shape(self, node):
+        """The shape of the array in which a node's numbers lie."""
+        return (self.rows, *node.spec.shape[1:]) if self.parts[node] == "row" else node.spec.shape or (1,)
 
-    def place(self, node, by_row):
-        """Put a node that reads rows where it belongs."""
-        adds, keeps, _ = form_of(node.op)
-        if adds(node, by_row):
-            self.sums.add(node)
-            self.stage[node] += 1
-        elif keeps(node, by_row):
-            self.rows.add(node)
-        else:
-            raise NoProgram(f"{node!r} takes more than the same row of its inputs")
+    def compute(self, part, known, row=None):
+        """Add the values of the nodes of one part to what is known. Of what has rows they are those of one row."""
+        for node in self.graph.nodes:
+            if self.parts[node] == part:
+                shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+                if node.inputs:
+                    known[node] = _form_of(node.op)(node, shape, *[known[x] for x in node.inputs])
+                elif node.op == "constant":
+                    known[node] = node.attrs["of"].numpy().astype(object)
+                else:
+                    known[node] = self.load(self.arrays[node.attrs["of"]], shape, row)
+
+    def load(self, array, shape, row):
+        """The numbers of an array, or of one row of it."""
+        values = np.empty(shape, object)
+        for index in np.ndindex(shape):
+            values[index] = self.a.load(array, *_place(index, row))
+        return values
+
+    def store(self, values, array, row=None):
+        """Store these numbers, as those of a row if there is one."""
+        for index in np.ndindex(values.shape):
+            self.a.store(values[index], array, *_place(index, row))
 
 
-# %%
-split = Split(dce(graph), 10)
-print("by row:   ", *[node.op for node in split.graph.ops if node in split.rows])
-print("sums:     ", *[node.op for node in split.graph.ops if node in split.sums])
-print("afterwards:", *[node.op for node in split.graph.ops if node not in split.rows | split.sums])
+def _place(index, row):
+    return index or (0,) if row is None else (row, *index[1:])
+
 
 # %% [markdown]
-# Beside notebook 01: within the loop the prediction, the error, its square and its gradient; the sums; and after the
-# loop the update. The writer goes through it in that order. First the loop. (Folded, further down: how single arrays are loaded
-# and stored, and how the program is called.)
+# With these the writer goes through the four parts in order:
 
 
 # %%
 #| export row_program
-class _RowLoop:
-    """Writes the loop over the rows."""
-
-    def write_loop(self, step, known, sums, ends):
-        """The loop over rows: what these sums and these results need. Returns the values of the sums."""
-        a, totals = self.a, {node: each(lambda _: self.a.sum(), np.zeros(node.spec.shape)) for node in sums}
-        with a.loop("batch" if self.over else "rows", a.lanes) as r:
-            row, here = a.load(self.batches, step, r) if self.over else r, dict(known)
-            for node in needed_by(self.graph.nodes, [*ends, *(x for total in sums for x in total.inputs)]):
-                if node in self.split.rows:
-                    here[node] = self.value(node, here, 1, row)
-            for node in sums:
-                for total, term in _terms(node, [here[x] for x in node.inputs], totals[node]):
-                    total += term
-            for node, out in zip(self.graph.outputs, self.outs):
-                if node in ends:
-                    self.store(here[node], out, r)
-        return {node: self.ended(node, totals[node]) for node in sums}
+def write_step(writer, step=None):
+    """Write what one step does; `step` is its number where a program does many."""
+    a, parts, known = writer.a, writer.parts, {}
+    writer.compute("before", known)
+    sums = {x: each(lambda _: a.sum(), np.empty(x.spec.shape)) for x in parts if parts[x] == "sum"}
+    results = list(zip(writer.graph.outputs, writer.outs))
+    with a.loop(writer.batch, a.lanes) as r:
+        writer.compute("row", known, r if step is None else a.load(writer.batches, step, r))
+        for x, total in sums.items():
+            for term in _form_of(x.op, sums=True)(x, *[known[y] for y in x.inputs]):
+                each(operator.iadd, total, term)
+        for x, array in results:
+            if parts[x] == "row":
+                writer.store(known[x], array, r)
+    for x, total in sums.items():
+        known[x] = _ended(x, each(lambda one: one.total(), total))
+    writer.compute("after", known)
+    for x, array in results:
+        if parts[x] != "row":
+            writer.store(known[x] if step is None else known[x].reshape(1), array, step)
+    for variable, x in writer.graph.updates.items():
+        writer.store(known[x], writer.arrays[variable])
 
 
 # %% [markdown]
-# Around it the step:
-
-
-# %%
-#| export row_program
-class _Steps(_RowLoop):
-    """Writes one step: stage after stage what all rows share, then the loop over the rows; at the end the stores."""
-
-    def write_step(self, step):
-        split, known = self.split, {}
-        for stage in range(max(split.stage.values()) + 1):
-            for node in self.graph.nodes:
-                if split.stage[node] == stage and node not in split.rows | split.sums:
-                    known[node] = self.value(node, known, 0)
-            sums = [node for node in self.graph.nodes if node in split.sums and split.stage[node] == stage + 1]
-            ends = [node for node in self.graph.outputs if node in split.rows and split.stage[node] == stage]
-            if sums or ends:
-                known |= self.write_loop(step, known, sums, ends)
-        self.store_all(step, known)
-
+# Many steps are the same with a loop around, and row numbers that are loaded first. The program overwrites the weights, as
+# notebook 01's did, so they get a **home**: memory that no tensor shares. Who reads a variable takes its home away, and
+# the next call copies the numbers to a new one. (Folded: homes, and how the program is called.)
 
 # %% tags=["hide-input"]
-#| export row_program
-class Writer(_Steps):
-    """Writes the program of a split graph: of one step on rows as they lie or, with `over`, of many on rows by number."""
-
-    def __init__(self, split, over):
-        self.graph, self.split, self.over = split.graph, split, over
-        dtype = next(node.spec.dtype for node in self.graph.nodes if node.spec.dtype != bool)
-        self.a = a = Assembler("steps" if over else "step", dtype)
-        leaves = [node for node in self.graph.nodes if node.op in ("input", "variable")]
-        self.arrays = {node: a.array(f"{node.op}{k}", *self.sizes(node)) for k, node in enumerate(leaves)}
-        self.batches = a.array("batches", "steps", "batch", rows_of="rows") if over else None
-        shapes = [["steps"] if over else self.sizes(node) for node in self.graph.outputs]
-        self.outs = [a.array(f"out{k}", *shape) for k, shape in enumerate(shapes)]
-        with a.loop("steps") if over else nullcontext() as step:
-            self.count = a.count("batch" if over else "rows")
-            self.write_step(step)
-        self.program = a.assemble()
-
-    def sizes(self, node):
-        """The shape of a node's array; the number of its rows is told by the call."""
-        return ("rows", *node.spec.shape[1:]) if node in self.split.rows else node.spec.shape or (1,)
-
-    def ended(self, node, totals):
-        """The values of a node that adds rows up, once all are added."""
-        totals = each(lambda total: total.total(), totals)
-        if node.op != "reduce_mean":
-            return totals
-        x = node.inputs[0].spec
-        many = self.count * (size(x) / x.shape[0] / size(node.spec))
-        return each(lambda total: total / many, totals)
-
-    def value(self, node, known, row, *place):
-        """The values of a node, from those of its inputs: of one row (row=1) or of all there is (row=0)."""
-        if node.op == "constant":
-            return node.attrs["of"].numpy().astype(object)
-        if not node.inputs:
-            values = np.empty(node.spec.shape[row:], object)
-            for index in np.ndindex(values.shape):
-                values[index] = self.a.load(self.arrays[node], *([*place, *index] or [0]))
-            return values
-        _, _, values = form_of(node.op)
-        return values(node, [known[x] for x in node.inputs], self.split.by_row(node), row, self.count)
-
-    def store_all(self, step, known):
-        """Store the results that have no rows, and the new values of variables."""
-        for node, out in zip(self.graph.outputs, self.outs):
-            if node not in self.split.rows:
-                self.store(known[node], out, *([step] if self.over else []))
-        homes = {node.attrs["of"]: array for node, array in self.arrays.items() if node.op == "variable"}
-        for variable, node in self.graph.updates.items():
-            self.store(known[node], homes[variable])
-
-    def store(self, values, array, *place):
-        """Store these values into an array, or into one place of it."""
-        for index in np.ndindex(values.shape):
-            self.a.store(values[index], array, *([*place, *index][: len(array.shape)] or [0]))
-
-
-def _terms(node, inputs, totals):
-    """[(a sum, what this row adds to it), …], in order."""
-    if node.op == "matmul":
-        return [(totals[i, j], x * y) for i, x in enumerate(inputs[0]) for j, y in enumerate(inputs[1])]
-    totals = totals.ravel()
-    return [(totals[k % len(totals)], x) for k, x in enumerate(inputs[0].ravel())]
-
-
-# %% [markdown]
-# The program overwrites the weights, as notebook 01's did. So each variable gets a **home**: memory that no tensor shares, so that
-# nobody who kept an older tensor sees it change. Each writing of the variable has a number:
-#
-# | what happens | writing | the tensor is of | the home is of |
-# |---|---|---|---|
-# | `w.assign(…)` | 1 | 1 | 0 |
-# | a program runs: it copies to the home, then writes there | 2 | 1 | 2 |
-# | somebody reads `w`: a copy becomes the tensor | 2 | 2 | 2 |
-
-
-# %%
 #| export row_program
 _byte = (ctypes.c_char * 0).from_buffer
 
@@ -1723,110 +1577,77 @@ def address(array):
     return ctypes.addressof(_byte(array))
 
 
-class Home:
-    """Where programs keep a variable's numbers, and overwrite them. No tensor shares this memory."""
+def home_of(variable, to_write=True):
+    """Where a program finds a variable's numbers and, `to_write`, may overwrite them: no tensor shares them there.
 
-    def __init__(self, variable):
-        tensor = variable.held
-        self.buffer = variable.device.alloc(variable.shape, variable.dtype)
-        self.address = address(self.buffer.data)
-        self.writing, self.held, self.at_home = 0, (0, tensor), -1  # held: of which writing, and the tensor
-
-    def replace(self, tensor):
-        """Another tensor was assigned."""
-        self.held = self.writing + 1, tensor
-        self.writing += 1
-
-    def newest(self):
-        """The newest numbers as a tensor: what was assigned, or a copy of what a program has written since."""
-        writing, tensor = self.held
-        if writing != self.writing:
-            writing, tensor = self.writing, self.buffer.device.put(self.buffer.data, Tensor)
-            self.held = writing, tensor
-        return tensor
-
-    def settle(self):
-        """Bring the newest numbers here, unless another thread was quicker."""
-        if self.at_home != self.writing:
-            writing, tensor = self.held
-            self.buffer.device.write(self.buffer.data, tensor.data)
-            self.at_home = writing
+    For those whose turn it is.
+    """
+    if variable.home is None and not to_write:
+        return address(variable.held.data)
+    if variable.home is None:
+        private = variable.device.put(variable.held.data, Tensor)
+        variable.home, variable.held = address(private.data), private
+    return variable.home
 
 
-# %% [markdown]
-# A program asks for the address first, and afterwards says that it has written. (`turn` is a lock: threads take turns.)
+class Turns:
+    """A `with` block in which nobody else moves the numbers of these variables."""
+
+    def __init__(self, variables):
+        self.variables = sorted(
+            variables, key=lambda variable: variable.born
+        )  # in one order, or two would wait for ever
+
+    def __enter__(self):
+        for variable in self.variables:
+            variable.turn.acquire()
+
+    def __exit__(self, *_):
+        for variable in self.variables:
+            variable.turn.release()
 
 
-# %%
-#| export row_program
-def home_of(variable):
-    """The address at which programs find a variable: its home, with the newest numbers in it."""
-    home = variable.home
-    if home is None or home.at_home != home.writing:
-        with variable.turn:
-            home = variable.home = variable.home or Home(variable)
-            home.settle()
-    return home.address
-
-
-def written_at_home(variable):
-    """A program has written new numbers: whoever reads the variable next copies them."""
-    with variable.turn:
-        home = variable.home
-        home.at_home = home.writing = home.writing + 1
-
-
-# %% tags=["hide-input"]
-#| export row_program
 class RowProgram:
     """A graph as one program by rows: `run` does one step, `over` any number of them. Any threads may call it."""
 
     def __init__(self, graph, batch, over=False):
-        self.graph, self.split, self.lock = graph, Split(graph, batch), threading.Lock()
-        if over and not self.split.rows.isdisjoint(graph.outputs):
-            raise NoProgram("it returns a number for each row")
-        writer = Writer(self.split, over)
-        self.program, self.changed = writer.program, list(graph.updates)
-        self.places = {word: place for place, word in enumerate(self.program.words)}  # (sort, name) -> place in a block
-        self.block = ctypes.c_int64 * len(self.places)
-        leaves = [(self.places["array", array.name], node) for node, array in writer.arrays.items()]
-        self.inputs = [(place, node.attrs["of"]) for place, node in leaves if node.op == "input"]
-        self.variables = [(place, node.attrs["of"]) for place, node in leaves if node.op == "variable"]
-        self.outs = [self.places["array", array.name] for array in writer.outs]
-        self.first = next(node.attrs["of"] for node in graph.nodes if node.op == "input" and node in self.split.rows)
+        writer = _Writer(graph, batch, over)
+        with writer.a.loop("steps") if over else nullcontext() as step:
+            write_step(writer, step)
+        self.graph, self.parts, self.program = graph, writer.parts, writer.a.assemble()
+        self.place = {name: k for k, (_, name) in enumerate(self.program.words)}  # of a word in the block of a call
+        self.block = ctypes.c_int64 * len(self.place)
+        places = {of: self.place[array.name] for of, array in writer.arrays.items()}
+        self.variables = [(place, of, of in graph.updates) for of, place in places.items() if isinstance(of, Variable)]
+        self.inputs = [(place, k) for k, place in places.items() if not isinstance(k, Variable)]
+        self.outs = [self.place[array.name] for array in writer.outs]
+        self.turns = Turns(variable for _, variable, _ in self.variables)
 
     def launch(self, args, outs, sizes):
-        """Fill in a block of words and run. Variables are read, and overwritten, at home."""
-        block = self.block()  # a new one for each call: threads may call at once
+        """Fill in a block of words, of this call alone, and run. Variables are read, and overwritten, at home."""
+        block = self.block()
         for place, k in self.inputs:
             block[place] = address(args[k].data)
-        for place, variable in self.variables:
-            block[place] = home_of(variable)
         for place, out in zip(self.outs, outs):
             block[place] = address(out.data)
-        for word, number in sizes.items():
-            if word in self.places:
-                block[self.places[word]] = number
-        self.program.run(block)
-        for variable in self.changed:
-            written_at_home(variable)
+        for name, number in sizes.items():
+            block[self.place[name]] = number
+        with self.turns:
+            for place, variable, written in self.variables:
+                block[place] = home_of(variable, written)
+            self.program.run(block)
         return outs
 
     def run(self, args):
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
-        outs = [node.spec.device.new(node.spec, kind=Tensor) for node in self.graph.outputs]
-        with self.lock:
-            return self.launch(args, outs, {("size", "rows"): args[self.first].spec.shape[0]})
+        return self.launch(args, [x.spec.device.new(x.spec, kind=Tensor) for x in self.graph.outputs], {})
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
-        check_results(self.graph)
-        steps, batch = batches.shape
-        specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
-        outs = [spec.device.new(spec, kind=Tensor) for spec in specs]
-        sizes = {("size", "rows"): args[self.first].spec.shape[0], ("size", "steps"): steps, ("size", "batch"): batch}
-        with self.lock:
-            return self.launch(args, outs, sizes | {("array", "batches"): batches.ctypes.data})
+        specs = [x.spec.device.spec((len(batches),), x.spec.dtype) for x in self.graph.outputs]
+        rows = args[self.inputs[0][1]].spec.shape[0]
+        sizes = {"rows": rows, "steps": len(batches), "batches": batches.ctypes.data}
+        return self.launch(args, [spec.device.new(spec, kind=Tensor) for spec in specs], sizes)
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"
@@ -1840,173 +1661,58 @@ lines = program.program.text.splitlines()
 print(len(lines), "lines of LLVM's language; x·w + b of one row, from 0.0 on:")
 print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n")
 
+# %% tags=["nbval-ignore-output"]
+t_rows = min(timeit.repeat(lambda: program.run([rows, target]), number=1000, repeat=5)) / 1000
+print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, by rows {t_rows * 1e6:.1f}")
+
 # %% [markdown]
-# The same hundred losses, to the last bit. (In float64 there is one lane, and sums run in order, as everywhere in this course.)
+# The same hundred losses, to the last bit, and one launch. (In float64 there is one lane, and sums run in order, as everywhere
+# in this course. [more/03_rows](more/03_rows.ipynb) takes the writer apart.)
 #
-# ## `function` (12 min)
+# **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# What is left is to do all of that once, behind a decorator: trace, make smaller, choose, keep. What a program depends on is
-# its **cache key**: the specs of tensors, and the values of other arguments. What else Python reads, a global or the learning rate
-# in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule. [Guards](more/03_guards.ipynb) watch.)
+# ## `function` (6 min)
+#
+# What is left is to do all of that once, behind a decorator: trace, make smaller, choose a back end, keep. Three tables say
+# with what; the notebooks that branch off add rows to them. The easiest back end is the last: it can run whatever passed the
+# door, and its `why` says what kept the others from it.
+
 
 # %%
 #| export functions
 """A function of tensors that is traced once for each signature, and then runs as a program."""
-
-import reprlib
-import warnings
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program of a graph, its rank there): the least one first
 GUARDS = []  # functions (python, graph) -> a function that says whether what Python read there has changed since
 
 
-def program_of(graph, batch, over):
+def _program_of(graph, batch, over):
     """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
-    more("back end", "all")
     reasons = []
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
         except Exception as why:  # whatever one cannot build is the next one's
             reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
-    program = Replay(graph)
-    program.why = "; ".join(reasons)
-    return program
+    return Replay(graph, "; ".join(reasons))
 
 
 # %% [markdown]
-# Two back ends, then, and the easiest is the last: it can run whatever passed the door, and its `why` says what kept the other
-# from it. A function that is called while a tape
-# or a trace stands at the door runs undecorated, so that they hear of every op. With `eager` you can ask for the same: it is a
-# tape that writes nothing down.
+# What a program depends on is its **cache key**: the specs of tensors, and the values of other arguments. What else Python reads,
+# a global or the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule.
+# [Guards](more/03_guards.ipynb) watch.) A call is then a look-up and a run; `over` hands whole arrays to a program, with the
+# numbers of the rows. (Folded: what may be an argument or a row number, a last batch that is shorter, when a trace is too old.)
 
-
-# %%
+# %% tags=["hide-input"]
 #| export functions
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
-    return tape
+import reprlib
+import warnings
 
 
 def _cache_key(x):
     """What a trace depends on, of an argument that is no tensor: its value. (0.0 == -0.0 and NaN != NaN; their texts tell.)"""
     return type(x), repr(x) if isinstance(x, (float, complex)) else x
-
-
-# %% [markdown]
-# A function keeps its programs:
-
-
-# %%
-#| export functions
-class _Compiled:
-    """A function that is traced once for each cache key."""
-
-    def __init__(self, python):
-        functools.update_wrapper(self, python)
-        self.python, self.programs, self.lock = python, {}, threading.RLock()
-        self.traces, self.version, self.stale = 0, KERNELS.version, []
-
-    def compiled(self, args, key, over):
-        """The program for arguments like these, and what puts its results together."""
-        for stale in self.stale:
-            if stale():
-                self.version = None
-        if self.version != KERNELS.version:
-            self.programs, self.version, self.stale = {}, KERNELS.version, []
-        found = self.programs.get((key, over))
-        if found is None:
-            with self.lock:
-                found = self.programs.get((key, over)) or self.compile(args, over)
-                self.programs[key, over] = found
-        return found
-
-    def compile(self, args, over):
-        """Trace, make smaller, choose a back end."""
-        self.traces += 1
-        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
-        graph, result = self.traced(signature)
-        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        more("pass", "all")
-        for one_pass in PASSES:
-            graph = one_pass(graph)
-        more("guard", "all")
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
-        return program_of(graph, batch, over), _packed_like(result)
-
-
-# %% [markdown]
-# A call is then a look-up and a run; `over` hands whole arrays to a program, with the numbers of the rows. (Folded: what may be an
-# argument, which row numbers are refused, and the last batch, which may be shorter.)
-
-
-# %% tags=["hide-input"]
-#| export functions
-class Function(_Compiled):
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread."""
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
-        program, pack = self.compiled(args, key, False)
-        return pack(program.run(args))
-
-    def over(self, *args):
-        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
-
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
-        """
-        *args, batches = args or [None]
-        args = [constant(x) if isinstance(x, list) else as_tensor(_argument(x)) for x in args]
-        rows = {x.spec.shape[:1] for x in args}
-        if len(rows) != 1 or () in rows:
-            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
-        parts = row_numbers(batches, *rows.pop())
-        if DOOR.stands is not RUN:
-            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed_like(results[-1])(stacked(map(results_of, results)))
-        outs = []
-        for part in parts:
-            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
-            program, pack = self.compiled(signature, signature, True)
-            outs.append(program.over(args, part))
-        if len(outs) > 1:  # the last batch is shorter
-            outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
-        return pack(outs[0])
-
-    def traced(self, signature):
-        """The graph of the function, and what it returned. Raises ValueError where each call makes a variable."""
-        if self.traces % 10 == 0:
-            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=6)
-        graph, result, made = trace(self.python, signature)
-        if made:  # once is enough: a layer builds itself on its first call
-            graph, result, made = trace(self.python, signature)
-        if made:
-            raise ValueError("a variable is made in every call of this function; make it once, outside")
-        return graph, result
-
-    def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
-
-
-function = Function
-
-
-def _packed_like(result):
-    """A function that makes of a list of tensors what the traced function returned."""
-    if result is None:
-        return lambda outs: None
-    return type(result) if type(result) in (list, tuple) else lambda outs: outs[0]
 
 
 def _argument(x):
@@ -2020,23 +1726,136 @@ def _argument(x):
     return x
 
 
-def row_numbers(batches, rows):
+def _packed(outs, result):
+    """A list of tensors as what the traced function returned."""
+    return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
+def _row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
-    parts = [batches]
     try:
-        if not isinstance(batches, np.ndarray) and len({len(batch) for batch in batches}) > 1:
-            parts = [batches[:-1], batches[-1:]]
-        parts = [np.asarray(part) for part in parts]
+        whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
+        parts = [np.asarray(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
     except (TypeError, ValueError):
-        expected = "expected row numbers [steps, batch], the last batch perhaps shorter"
-        raise ValueError(f"over: batches are {reprlib.repr(batches)}; {expected}") from None
+        parts = [np.zeros(0)]
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            raise ValueError(f"over: batches are {part.dtype}{part.shape}; expected whole numbers [steps, batch]")
+            expected = "expected whole numbers [steps, batch], the last batch perhaps shorter"
+            raise ValueError(f"over: batches are {reprlib.repr(batches)}; {expected}")
         if part.min() < 0 or part.max() >= rows:
             wrong = part.min() if part.min() < 0 else part.max()
             raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
     return [np.ascontiguousarray(part, np.int64) for part in parts]
+
+
+class _Programs:
+    """The programs of a function, one for each cache key; and `over`."""
+
+    def __init__(self, python):
+        functools.update_wrapper(self, python)
+        self.python, self.programs, self.lock = python, {}, threading.RLock()
+        self.traces, self.version, self.stale = 0, KERNELS.version, []
+
+    def program(self, args, key, over):
+        """The program for arguments like these, and what its trace returned."""
+        if self.version != KERNELS.version or any([stale() for stale in self.stale]):
+            self.programs, self.version, self.stale = {}, KERNELS.version, []
+        found = self.programs.get((key, over))
+        if found is None:
+            with self.lock:
+                found = self.programs.get((key, over)) or self.compile(args, over)
+                self.programs[key, over] = found
+        return found
+
+    def traced(self, signature, over):
+        """The graph of the function, and what it returned.
+
+        Raises ValueError where each call makes a variable, and for results of an `over` that are not one number.
+        """
+        if self.traces % 10 == 9:
+            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
+            warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)
+        graph, result, made = trace(self.python, signature)
+        if made:  # once is enough: a layer builds itself on its first call
+            graph, result, made = trace(self.python, signature)
+        if made:
+            raise ValueError("a variable is made in every call of this function; make it once, outside")
+        for node in graph.outputs if over else ():
+            if math.prod(node.spec.shape) != 1:
+                raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
+        return graph, result
+
+    def over(self, *args):
+        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
+
+        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
+        """
+        *args, batches = args or [None]
+        args = [constant(x) if isinstance(x, list) else as_tensor(_argument(x)) for x in args]
+        rows = {x.spec.shape[:1] for x in args}
+        if len(rows) != 1 or () in rows:
+            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
+        parts = _row_numbers(batches, *rows.pop())
+        if DOOR.stands is not RUN:
+            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            return _packed(_stacked(map(_results_of, results)), results[-1])
+        outs = []
+        for part in parts:
+            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
+            program, result = self.program(signature, signature, True)
+            outs.append(program.over(args, part))
+        if len(outs) > 1:  # the last batch is shorter
+            outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
+        return _packed(outs[0], result)
+
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed."""
+        self.programs, self.traces = {}, 0
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
+
+
+# %% [markdown]
+# A function that is called while a tape or a trace stands at the door runs undecorated, so that they hear of every op. With
+# `eager` you can ask for the same: it is a tape that writes nothing down.
+
+
+# %%
+#| export functions
+class Function(_Programs):
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread."""
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
+
+    def compile(self, args, over):
+        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
+        self.traces += 1
+        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
+        graph, result = self.traced(signature, over)
+        for table in ("back end", "pass", "guard"):
+            more(table, "all")
+        for one_pass in PASSES:
+            graph = one_pass(graph)
+        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
+        return _program_of(graph, batch, over), result
+
+
+function = Function
+
+
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    tape = GradientTape()
+    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    return tape
 
 
 # %%
@@ -2054,8 +1873,8 @@ print(f"µs a step: {told}, many in a call {t_over * 1e6:.2f}")
 
 # %% [markdown]
 # Bought back: with all steps in one call there is no Python between them, and a step costs what level 1's did. One call alone
-# costs the Python around it. A function that asks for a number gets an error that says what
-# to do instead, and a kernel of your own is respected: it stays a launch, and the step is replayed.
+# costs the Python around it. A function that asks for a number is told what to do instead, and a kernel of your own is
+# respected: it stays a launch, and the step is replayed.
 
 
 # %%
