@@ -6,11 +6,13 @@ import numpy as np
 
 from levels.hardware import select
 from levels.kernels import KERNELS, as_slices
-from levels.low_level import FORMS, NoProgram, each, reduced_values
+from levels.low_level import FORMS, NoProgram
 
 
 def _cast_values(node, shape, x):
-    return each(lambda v: select(v, 1.0, 0.0), x) if node.inputs[0].spec.dtype == bool else x
+    if node.inputs[0].spec.dtype != bool:
+        return x
+    return np.asarray(np.frompyfunc(lambda v: select(v, 1.0, 0.0), 1, 1)(x), object)
 
 
 def _concat_values(node, shape, *inputs):
@@ -53,6 +55,6 @@ FORMS["concat"] = (_concat_values,)
 FORMS["reshape"] = (_reshape_values,)
 FORMS["slice"] = (_slice_values,)
 FORMS["slice_grad"] = (_slice_grad_values,)
-FORMS["reduce_max"] = FORMS["reduce_min"] = (reduced_values,)
+FORMS["reduce_max"] = FORMS["reduce_min"] = FORMS["reduce_sum"][:1]
 for _op in ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"):
     FORMS[_op] = (_row_kernel_values,)

@@ -187,7 +187,8 @@ class FusedProgram:
                 yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]]
         for variable, node in self.graph.updates.items():
             if self.words[node] != _home(variable):
-                yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [_home(variable), self.words[node]]
+                to, count = _home(variable), math.prod(node.spec.shape)
+                yield copy_program(count, node.spec.dtype), [to, self.words[node]]
 
     def launch(self, args, outs, sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""

@@ -7,24 +7,24 @@
 from levels import plugged
 
 from .autodiff import VJPS, GradientTape, hand_on, unbroadcast, walk_back
-from .forms import FORMS, NoProgram, each, reduced_values
+from .forms import FORMS, NoProgram
 from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
-from .row_program import LIMIT, RowProgram, Turns, address, check_fits, home_of, row_parts, write_step
+from .row_program import LIMIT, RowProgram, Turns, check_fits, home_of, row_parts, write_step
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import DOOR, DTYPES, METHODS, RUN, Operators, Run, Tensor, Variable, apply, as_tensor, constant, tensor
 
 __all__ = [
     "BACK_ENDS", "DOOR", "DTYPES", "FORMS", "GUARDS", "LIMIT", "METHODS", "PASSES", "RUN", "VJPS", "Function",
     "GradientTape", "Graph", "Module", "Node", "NoProgram", "Operators", "Replay", "RowProgram", "Run", "Symbol",
-    "Tensor", "Trace", "Turns", "Variable", "address", "apply", "as_tensor", "check_fits", "clip", "constant", "dce",
-    "dnn", "dnn_classifier", "each", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression",
-    "log", "matmul", "needed_by", "reduce_mean", "reduce_sum", "reduced_values", "relu", "row_parts", "sigmoid",
-    "sqrt", "tensor", "trace", "unbroadcast", "walk_back", "write_step"
+    "Tensor", "Trace", "Turns", "Variable", "apply", "as_tensor", "check_fits", "clip", "constant", "dce", "dnn",
+    "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression", "log", "matmul",
+    "needed_by", "reduce_mean", "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "tensor", "trace", "unbroadcast",
+    "walk_back", "write_step"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -3,6 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
+import math
 
 import numpy as np
 
@@ -26,14 +27,14 @@ def _with_one_more(node, inputs, batch, by_row):
     return planned(node.op, inputs, attrs).spec
 
 
-def each(function, *arrays):
+def _each(function, *arrays):
     """The function of every number of these arrays of values, broadcast."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
 def _elementwise(node, shape, *inputs):
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    return np.broadcast_to(each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
+    return np.broadcast_to(_each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
 
 
 def _products(node, shape, x, w):
@@ -41,26 +42,26 @@ def _products(node, shape, x, w):
     return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def reduced_values(node, shape, x):
+def _reduced_values(node, shape, x):
     """A reduction of values: its function takes in one after the other, in order."""
     op = node.op.replace("mean", "sum")
     before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
     total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
     for k in range(within):
-        total = each(KERNELS[op, "cpu"], total, x[:, k])
+        total = _each(KERNELS[op, "cpu"], total, x[:, k])
     return _ended(node, total).reshape(shape)
 
 
 def _ended(node, totals):
     """A mean is a sum, divided by how many numbers it is of."""
-    count = node.inputs[0].spec.nbytes / node.spec.nbytes
-    return each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
+    count = math.prod(node.inputs[0].spec.shape) / math.prod(node.spec.shape)
+    return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
 
 
 FORMS = {  # op -> (its values, of a shape, from those of its inputs), (what these of a row add to its sum, one by one)
     "matmul": (_products, lambda node, x, dy: [x.T * dy]),
-    "reduce_sum": (reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
-    "reduce_mean": (reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
+    "reduce_sum": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
+    "reduce_mean": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
 }
 
 

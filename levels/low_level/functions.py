@@ -169,6 +169,8 @@ class Function(_Programs):
 
 
 function = Function
+
+
 def eager():
     """Inside this `with` block a `function` runs undecorated, op by op."""
     tape = GradientTape()

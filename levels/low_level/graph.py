@@ -23,12 +23,12 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.trace, self.node = node.spec, trace, node
+        self.spec, self.rows, self.trace, self.node = node.spec, None, trace, node
 
     def __getattr__(self, name):
         if name == "data":
-            cure = "there `if` becomes where(mask, x, y), and what is needed outside is returned"
-            raise TypeError(f"{self!r}: its numbers are not known while a function is traced; {cure}")
+            cure = "`if` becomes where(mask, x, y); return what you need from the function"
+            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
         return super().__getattr__(name)
 
     def __del__(self):

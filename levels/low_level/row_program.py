@@ -12,7 +12,7 @@ import numpy as np
 from levels.hardware import REAL, Assembler
 from levels.kernels import ELEMENTWISE, KERNELS
 
-from .forms import NoProgram, _ended, _form_of, _with_one_more, each
+from .forms import NoProgram, _each, _ended, _form_of, _with_one_more
 from .tensors import Tensor, Variable
 
 
@@ -110,18 +110,18 @@ def write_step(writer, step=None):
     """Write what one step does; `step` is its number where a program does many."""
     a, parts, known = writer.a, writer.parts, {}
     writer.compute("before", known)
-    sums = {x: each(lambda _: a.sum(), np.empty(x.spec.shape)) for x in parts if parts[x] == "sum"}
+    sums = {x: _each(lambda _: a.sum(), np.empty(x.spec.shape)) for x in parts if parts[x] == "sum"}
     results = list(zip(writer.graph.outputs, writer.outs))
     with a.loop(writer.batch, a.lanes) as r:
         writer.compute("row", known, r if step is None else a.load(writer.batches, step, r))
         for x, total in sums.items():
             for term in _form_of(x.op, sums=True)(x, *[known[y] for y in x.inputs]):
-                each(operator.iadd, total, term)
+                _each(operator.iadd, total, term)
         for x, array in results:
             if parts[x] == "row":
                 writer.store(known[x], array, r)
     for x, total in sums.items():
-        known[x] = _ended(x, each(lambda one: one.total(), total))
+        known[x] = _ended(x, _each(lambda one: one.total(), total))
     writer.compute("after", known)
     for x, array in results:
         if parts[x] != "row":
@@ -133,7 +133,7 @@ def write_step(writer, step=None):
 _byte = (ctypes.c_char * 0).from_buffer
 
 
-def address(array):
+def _address(array):
     """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
     return ctypes.addressof(_byte(array))
 
@@ -144,10 +144,10 @@ def home_of(variable, to_write=True):
     For those whose turn it is.
     """
     if variable.home is None and not to_write:
-        return address(variable.held.data)
+        return _address(variable.held.data)
     if variable.home is None:
         private = variable.device.put(variable.held.data, Tensor)
-        variable.home, variable.held = address(private.data), private
+        variable.home, variable.held = _address(private.data), private
     return variable.home
 
 
@@ -186,9 +186,9 @@ class RowProgram:
         """Fill in a block of words, of this call alone, and run. Variables are read, and overwritten, at home."""
         block = self.block()
         for place, k in self.inputs:
-            block[place] = address(args[k].data)
+            block[place] = _address(args[k].data)
         for place, out in zip(self.outs, outs):
-            block[place] = address(out.data)
+            block[place] = _address(out.data)
         for name, number in sizes.items():
             block[self.place[name]] = number
         with self.turns:

@@ -1033,8 +1033,8 @@ relu(constant([[1.0, 2.0]]) @ constant([[3.0], [4.0]]))
 DOOR.stands = RUN
 
 # %% [markdown]
-# Now let him write each op down: a **node**, with the nodes it reads. What he gives back is a **symbol**, a tensor
-# that knows its node and has no numbers.
+# Now let him write each op down: a **node**, with the nodes it reads. What he gives back is a **symbol**, a tensor that knows
+# its node, and no numbers. (So it has no memory to give back either, as `__del__` of a tensor would.)
 
 
 # %%
@@ -1058,12 +1058,12 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.trace, self.node = node.spec, trace, node
+        self.spec, self.rows, self.trace, self.node = node.spec, None, trace, node
 
     def __getattr__(self, name):
         if name == "data":
-            cure = "there `if` becomes where(mask, x, y), and what is needed outside is returned"
-            raise TypeError(f"{self!r}: its numbers are not known while a function is traced; {cure}")
+            cure = "`if` becomes where(mask, x, y); return what you need from the function"
+            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
         return super().__getattr__(name)
 
     def __del__(self):
@@ -1074,7 +1074,7 @@ class Symbol(Tensor):
 
 
 # %% [markdown]
-# Who asks for its numbers is told so, and everything else goes on as if there were some. What was there before becomes a leaf:
+# Who asks for its numbers, its `data`, is told so; everything else goes on as if there were some. What was there before becomes a leaf:
 # a tensor is a constant. A variable is a leaf of its own kind, since its value differs from step to step. The door passes
 # reading and assigning to the guest too, so `assign` only changes which symbol the variable names here. The variable itself
 # keeps what it names.
@@ -1119,7 +1119,6 @@ class Trace(Run):
 # To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
 # results, and for each assigned variable the node of its new value. (Folded: a graph prints as a line for each op, and what
 # a function may return is checked.)
-
 
 # %% tags=["hide-input"]
 #| export graph
@@ -1401,14 +1400,14 @@ from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS, REDUCTIONS, reduced
 
 
-def each(function, *arrays):
+def _each(function, *arrays):
     """The function of every number of these arrays of values, broadcast."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
 def _elementwise(node, shape, *inputs):
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    return np.broadcast_to(each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
+    return np.broadcast_to(_each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
 
 
 def _products(node, shape, x, w):
@@ -1416,26 +1415,26 @@ def _products(node, shape, x, w):
     return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def reduced_values(node, shape, x):
+def _reduced_values(node, shape, x):
     """A reduction of values: its function takes in one after the other, in order."""
     op = node.op.replace("mean", "sum")
     before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
     total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
     for k in range(within):
-        total = each(KERNELS[op, "cpu"], total, x[:, k])
+        total = _each(KERNELS[op, "cpu"], total, x[:, k])
     return _ended(node, total).reshape(shape)
 
 
 def _ended(node, totals):
     """A mean is a sum, divided by how many numbers it is of."""
-    count = node.inputs[0].spec.nbytes / node.spec.nbytes
-    return each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
+    count = math.prod(node.inputs[0].spec.shape) / math.prod(node.spec.shape)
+    return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
 
 
 FORMS = {  # op -> (its values, of a shape, from those of its inputs), (what these of a row add to its sum, one by one)
     "matmul": (_products, lambda node, x, dy: [x.T * dy]),
-    "reduce_sum": (reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
-    "reduce_mean": (reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
+    "reduce_sum": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
+    "reduce_mean": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
 }
 
 
@@ -1448,10 +1447,10 @@ def _form_of(op, sums=False):
         raise NoProgram(f"{op} has no form for single numbers")
     return form[sums]
 
-
 # %% tags=["hide-input"]
 #| export row_program
 import ctypes
+import operator
 from contextlib import nullcontext
 
 from levels.hardware import REAL, Assembler
@@ -1464,9 +1463,7 @@ def check_fits(graph):
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(
-            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
-        )
+        raise NoProgram(f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype")
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
@@ -1531,7 +1528,6 @@ class _Writer:
 def _place(index, row):
     return index or (0,) if row is None else (row, *index[1:])
 
-
 # %% [markdown]
 # With these the writer goes through the four parts in order:
 
@@ -1542,18 +1538,18 @@ def write_step(writer, step=None):
     """Write what one step does; `step` is its number where a program does many."""
     a, parts, known = writer.a, writer.parts, {}
     writer.compute("before", known)
-    sums = {x: each(lambda _: a.sum(), np.empty(x.spec.shape)) for x in parts if parts[x] == "sum"}
+    sums = {x: _each(lambda _: a.sum(), np.empty(x.spec.shape)) for x in parts if parts[x] == "sum"}
     results = list(zip(writer.graph.outputs, writer.outs))
     with a.loop(writer.batch, a.lanes) as r:
         writer.compute("row", known, r if step is None else a.load(writer.batches, step, r))
         for x, total in sums.items():
             for term in _form_of(x.op, sums=True)(x, *[known[y] for y in x.inputs]):
-                each(operator.iadd, total, term)
+                _each(operator.iadd, total, term)
         for x, array in results:
             if parts[x] == "row":
                 writer.store(known[x], array, r)
     for x, total in sums.items():
-        known[x] = _ended(x, each(lambda one: one.total(), total))
+        known[x] = _ended(x, _each(lambda one: one.total(), total))
     writer.compute("after", known)
     for x, array in results:
         if parts[x] != "row":
@@ -1572,7 +1568,7 @@ def write_step(writer, step=None):
 _byte = (ctypes.c_char * 0).from_buffer
 
 
-def address(array):
+def _address(array):
     """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
     return ctypes.addressof(_byte(array))
 
@@ -1583,10 +1579,10 @@ def home_of(variable, to_write=True):
     For those whose turn it is.
     """
     if variable.home is None and not to_write:
-        return address(variable.held.data)
+        return _address(variable.held.data)
     if variable.home is None:
         private = variable.device.put(variable.held.data, Tensor)
-        variable.home, variable.held = address(private.data), private
+        variable.home, variable.held = _address(private.data), private
     return variable.home
 
 
@@ -1594,9 +1590,7 @@ class Turns:
     """A `with` block in which nobody else moves the numbers of these variables."""
 
     def __init__(self, variables):
-        self.variables = sorted(
-            variables, key=lambda variable: variable.born
-        )  # in one order, or two would wait for ever
+        self.variables = sorted(variables, key=lambda variable: variable.born)  # in one order, or two would wait for ever
 
     def __enter__(self):
         for variable in self.variables:
@@ -1627,9 +1621,9 @@ class RowProgram:
         """Fill in a block of words, of this call alone, and run. Variables are read, and overwritten, at home."""
         block = self.block()
         for place, k in self.inputs:
-            block[place] = address(args[k].data)
+            block[place] = _address(args[k].data)
         for place, out in zip(self.outs, outs):
-            block[place] = address(out.data)
+            block[place] = _address(out.data)
         for name, number in sizes.items():
             block[self.place[name]] = number
         with self.turns:
