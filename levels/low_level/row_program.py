@@ -40,7 +40,9 @@ def check_fits(graph):
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype")
+        raise NoProgram(
+            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
+        )
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
@@ -155,7 +157,9 @@ class Turns:
     """A `with` block in which nobody else moves the numbers of these variables."""
 
     def __init__(self, variables):
-        self.variables = sorted(variables, key=lambda variable: variable.born)  # in one order, or two would wait for ever
+        self.variables = sorted(
+            variables, key=lambda variable: variable.born
+        )  # in one order, or two would wait for ever
 
     def __enter__(self):
         for variable in self.variables:

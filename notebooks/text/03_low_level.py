@@ -57,7 +57,7 @@ f(2 + 1e-20j).imag / 1e-20
 # dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
-# ## The door (9 min)
+# ## The door (7 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
 # hands the *name* of the op on, to one function. (`None`: launch finds memory for the result.)
@@ -109,8 +109,8 @@ notes
 # The rest of the level is three guests at this door: one who **runs** each op, one who also **writes it down** (the tape), and
 # one who writes it down and does *not* run it (the trace).
 #
-# Now the real thing. A **tensor** is a buffer with operators, a table of names. (Folded: how a name becomes a method, and what else
-# Python asks of a number or a list.)
+# Now the real thing. A **tensor** is a buffer with operators. (Folded: these are a table of names, one of its rows is
+# `__sub__, __rsub__ = _sides("subtract")`, and what else Python asks of a number or a list.)
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -130,10 +130,23 @@ from levels.kernels import planned
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds
 
 
-class _Value:
-    """What Python asks of a number or of a list. What is not here may be in METHODS."""
+def _sides(op):
+    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
+    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
+
+
+class Operators:
+    """What a tensor and a variable can do in an expression. What is not here may be in METHODS."""
 
     __slots__ = ()
+    __add__, __radd__ = _sides("add")
+    __sub__, __rsub__ = _sides("subtract")
+    __mul__, __rmul__ = _sides("multiply")
+    __truediv__, __rtruediv__ = _sides("divide")
+    __matmul__, __rmatmul__ = _sides("matmul")
+    __lt__, __gt__ = _sides("less")
+    __le__, __ge__ = _sides("less_equal")
+    _power, __rpow__ = _sides("power")
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
@@ -142,6 +155,12 @@ class _Value:
         if name.startswith("_") or not (key in METHODS or more("method", key)):
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
         return METHODS[key].__get__(self)
+
+    def __pow__(self, other):
+        return self * self if type(other) is int and other == 2 else self._power(other)
+
+    def __neg__(self):
+        return apply("negative", self)
 
     def __eq__(self, other):
         return False if other is None else apply("equal", self, other)  # `None in [x]` asks this
@@ -178,33 +197,8 @@ class _Value:
         return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
-def _sides(op):
-    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
-    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
-
-
 # %%
 #| export tensors
-class Operators(_Value):
-    """What a tensor and a variable can do in an expression."""
-
-    __slots__ = ()
-    __add__, __radd__ = _sides("add")
-    __sub__, __rsub__ = _sides("subtract")
-    __mul__, __rmul__ = _sides("multiply")
-    __truediv__, __rtruediv__ = _sides("divide")
-    __matmul__, __rmatmul__ = _sides("matmul")
-    __lt__, __gt__ = _sides("less")
-    __le__, __ge__ = _sides("less_equal")
-    _power, __rpow__ = _sides("power")
-
-    def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self._power(other)
-
-    def __neg__(self):
-        return apply("negative", self)
-
-
 class Tensor(Operators, Buffer):
     """An immutable buffer."""
 
@@ -289,10 +283,7 @@ def _placed(array, dtype, device):
 
 
 def constant(values, dtype=None):
-    """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype.
-
-    Raises TypeError for a dtype without kernels, OverflowError for a number too large for its dtype.
-    """
+    """A tensor of numbers: Python floats and lists of them become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
@@ -765,10 +756,6 @@ def _spread_back(dy, y, x, axis=None, keepdims=False, count=1.0):
     return apply("spread", dy, x, count=count)
 
 
-def _mean_back(dy, y, x, **how):
-    return _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes)
-
-
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
@@ -782,7 +769,7 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 
 
 VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (_mean_back,)
+VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
@@ -1015,7 +1002,7 @@ print(f"a step {t_step * 1e6:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (10 min)
+# ## Written down, not run (13 min)
 #
 # The third guest. Shapes are known before any number is: a plan says them. So let somebody stand at the door who says what he
 # hears, and computes nothing:
@@ -1119,6 +1106,7 @@ class Trace(Run):
 # To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
 # results, and for each assigned variable the node of its new value. (Folded: a graph prints as a line for each op, and what
 # a function may return is checked.)
+
 
 # %% tags=["hide-input"]
 #| export graph
@@ -1270,7 +1258,7 @@ dce(before)
 # It is the walk back again: from what is wanted to what it needs, in one pass from the end. Such a **pass** takes a graph and
 # gives one that computes the same with less. (Two more are in [more/03_passes](more/03_passes.ipynb).)
 #
-# ## Replay (4 min)
+# ## Replay (5 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
 # plans are found once. (Threads take turns, so that each step sees what the one before it left. `over` is for later: a step for
@@ -1331,7 +1319,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}")
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
 #
-# ## The program by rows (8 min)
+# ## The program by rows (9 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
@@ -1447,6 +1435,7 @@ def _form_of(op, sums=False):
         raise NoProgram(f"{op} has no form for single numbers")
     return form[sums]
 
+
 # %% tags=["hide-input"]
 #| export row_program
 import ctypes
@@ -1463,7 +1452,9 @@ def check_fits(graph):
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype")
+        raise NoProgram(
+            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
+        )
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
@@ -1528,6 +1519,7 @@ class _Writer:
 def _place(index, row):
     return index or (0,) if row is None else (row, *index[1:])
 
+
 # %% [markdown]
 # With these the writer goes through the four parts in order:
 
@@ -1590,7 +1582,9 @@ class Turns:
     """A `with` block in which nobody else moves the numbers of these variables."""
 
     def __init__(self, variables):
-        self.variables = sorted(variables, key=lambda variable: variable.born)  # in one order, or two would wait for ever
+        self.variables = sorted(
+            variables, key=lambda variable: variable.born
+        )  # in one order, or two would wait for ever
 
     def __enter__(self):
         for variable in self.variables:
@@ -1665,7 +1659,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, by ro
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (6 min)
+# ## `function` (10 min)
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose a back end, keep. Three tables say
 # with what; the notebooks that branch off add rows to them. The easiest back end is the last: it can run whatever passed the
