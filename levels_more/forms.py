@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from levels.hardware import select
-from levels.kernels import KERNELS, as_slices
+from levels.kernels import KERNELS, REDUCTIONS, as_slices, reduced
 from levels.low_level import FORMS, NoProgram
 
 
@@ -41,6 +41,16 @@ def _slice_grad_values(node, shape, dy):
     return out
 
 
+def _reduced_values(node, shape, x):
+    """The reduction's function takes in one number after the other, in order. A mean is a sum, divided by how many."""
+    op = node.op.replace("mean", "sum")
+    before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
+    total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
+    for k in range(within):
+        total = np.frompyfunc(KERNELS[op, "cpu"], 2, 1)(total, x[:, k])
+    return (total if op == node.op else total / float(within)).reshape(shape)
+
+
 def _row_kernel_values(node, shape, *inputs):
     """What a kernel of rows gives for the last axis, which has to be another one than that of the batch."""
     if len(shape) < 2 and shape != node.spec.shape:
@@ -50,11 +60,12 @@ def _row_kernel_values(node, shape, *inputs):
     return out.reshape(shape)
 
 
-FORMS["cast"] = (_cast_values,)
-FORMS["concat"] = (_concat_values,)
-FORMS["reshape"] = (_reshape_values,)
-FORMS["slice"] = (_slice_values,)
-FORMS["slice_grad"] = (_slice_grad_values,)
-FORMS["reduce_max"] = FORMS["reduce_min"] = FORMS["reduce_sum"][:1]
+FORMS["cast"] = _cast_values
+FORMS["concat"] = _concat_values
+FORMS["reshape"] = _reshape_values
+FORMS["slice"] = _slice_values
+FORMS["slice_grad"] = _slice_grad_values
+for _op in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
+    FORMS[_op] = _reduced_values
 for _op in ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"):
-    FORMS[_op] = (_row_kernel_values,)
+    FORMS[_op] = _row_kernel_values

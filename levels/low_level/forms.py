@@ -9,7 +9,7 @@ import numpy as np
 
 from levels import more
 from levels.hardware import dot
-from levels.kernels import ELEMENTWISE, KERNELS, REDUCTIONS, planned, reduced
+from levels.kernels import ELEMENTWISE, KERNELS, planned
 
 
 class NoProgram(Exception):
@@ -42,34 +42,24 @@ def _products(node, shape, x, w):
     return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def _reduced_values(node, shape, x):
-    """A reduction of values: its function takes in one after the other, in order."""
-    op = node.op.replace("mean", "sum")
-    before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
-    total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
-    for k in range(within):
-        total = _each(KERNELS[op, "cpu"], total, x[:, k])
-    return _ended(node, total).reshape(shape)
-
-
 def _ended(node, totals):
     """A mean is a sum, divided by how many numbers it is of."""
     count = math.prod(node.inputs[0].spec.shape) / math.prod(node.spec.shape)
     return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
 
 
-FORMS = {  # op -> (its values, of a shape, from those of its inputs), (what these of a row add to its sum, one by one)
-    "matmul": (_products, lambda node, x, dy: [x.T * dy]),
-    "reduce_sum": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
-    "reduce_mean": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
+FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
+    "matmul": _products,
+    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
+    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
+    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
 }
 
 
-def _form_of(op, sums=False):
+def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
-    if op in ELEMENTWISE and not sums:
+    if op in ELEMENTWISE:
         return _elementwise
-    form = FORMS[op] if op in FORMS or more("form", op) else ()
-    if len(form) <= sums:
+    if op not in FORMS and not more("form", op):
         raise NoProgram(f"{op} has no form for single numbers")
-    return form[sums]
+    return FORMS[op]

@@ -117,7 +117,7 @@ def write_step(writer, step=None):
     with a.loop(writer.batch, a.lanes) as r:
         writer.compute("row", known, r if step is None else a.load(writer.batches, step, r))
         for x, total in sums.items():
-            for term in _form_of(x.op, sums=True)(x, *[known[y] for y in x.inputs]):
+            for term in _form_of(f"sum {x.op}")(x, x.spec.shape, *[known[y] for y in x.inputs]):
                 _each(operator.iadd, total, term)
         for x, array in results:
             if parts[x] == "row":

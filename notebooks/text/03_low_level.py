@@ -1385,7 +1385,7 @@ graph_drawing(dce(graph), ["rows", "target"], parts)
 # %% tags=["hide-input"]
 #| export forms
 from levels.hardware import dot
-from levels.kernels import ELEMENTWISE, KERNELS, REDUCTIONS, reduced
+from levels.kernels import ELEMENTWISE, KERNELS
 
 
 def _each(function, *arrays):
@@ -1403,37 +1403,27 @@ def _products(node, shape, x, w):
     return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def _reduced_values(node, shape, x):
-    """A reduction of values: its function takes in one after the other, in order."""
-    op = node.op.replace("mean", "sum")
-    before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
-    total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
-    for k in range(within):
-        total = _each(KERNELS[op, "cpu"], total, x[:, k])
-    return _ended(node, total).reshape(shape)
-
-
 def _ended(node, totals):
     """A mean is a sum, divided by how many numbers it is of."""
     count = math.prod(node.inputs[0].spec.shape) / math.prod(node.spec.shape)
     return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
 
 
-FORMS = {  # op -> (its values, of a shape, from those of its inputs), (what these of a row add to its sum, one by one)
-    "matmul": (_products, lambda node, x, dy: [x.T * dy]),
-    "reduce_sum": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
-    "reduce_mean": (_reduced_values, lambda node, x: x.reshape(-1, *node.spec.shape)),
+FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
+    "matmul": _products,
+    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
+    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
+    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
 }
 
 
-def _form_of(op, sums=False):
+def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
-    if op in ELEMENTWISE and not sums:
+    if op in ELEMENTWISE:
         return _elementwise
-    form = FORMS[op] if op in FORMS or more("form", op) else ()
-    if len(form) <= sums:
+    if op not in FORMS and not more("form", op):
         raise NoProgram(f"{op} has no form for single numbers")
-    return form[sums]
+    return FORMS[op]
 
 
 # %% tags=["hide-input"]
@@ -1535,7 +1525,7 @@ def write_step(writer, step=None):
     with a.loop(writer.batch, a.lanes) as r:
         writer.compute("row", known, r if step is None else a.load(writer.batches, step, r))
         for x, total in sums.items():
-            for term in _form_of(x.op, sums=True)(x, *[known[y] for y in x.inputs]):
+            for term in _form_of(f"sum {x.op}")(x, x.spec.shape, *[known[y] for y in x.inputs]):
                 _each(operator.iadd, total, term)
         for x, array in results:
             if parts[x] == "row":
@@ -1655,7 +1645,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, by ro
 
 # %% [markdown]
 # The same hundred losses, to the last bit, and one launch. (In float64 there is one lane, and sums run in order, as everywhere
-# in this course. [more/03_rows](more/03_rows.ipynb) takes the writer apart.)
+# in this course.)
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
@@ -1861,8 +1851,8 @@ print(f"µs a step: {told}, many in a call {t_over * 1e6:.2f}")
 
 # %% [markdown]
 # Bought back: with all steps in one call there is no Python between them, and a step costs what level 1's did. One call alone
-# costs the Python around it. A function that asks for a number is told what to do instead, and a kernel of your own is
-# respected: it stays a launch, and the step is replayed.
+# costs the Python around it. A function that asks for a number is told what to do instead. (And a kernel of your own is
+# respected: it stays a launch, and the step is replayed.)
 
 
 # %%
@@ -1876,17 +1866,6 @@ try:
 except TypeError as error:
     print(error)
 
-
-# %%
-def plain_sum(total, x):
-    return total + x
-
-
-with kernels.use("reduce_sum", "cpu", plain_sum):
-    compiled.over(x_, y_, task.batches[:2])
-    print(*[type(program).__name__ for program, _ in compiled.programs.values()])
-compiled.over(x_, y_, task.batches[:2])
-print(*[type(program).__name__ for program, _ in compiled.programs.values()])
 
 # %% [markdown]
 # ## The two tasks on this level (5 min)
