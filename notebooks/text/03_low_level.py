@@ -1649,7 +1649,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay * 1e6:.0f}, by ro
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (10 min)
+# ## `function` (9 min)
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose a back end, keep. Three tables say
 # with what; the notebooks that branch off add rows to them. The easiest back end is the last: it can run whatever passed the
