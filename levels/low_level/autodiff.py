@@ -79,10 +79,6 @@ def _spread_back(dy, y, x, axis=None, keepdims=False, count=1.0):
     return apply("spread", dy, x, count=count)
 
 
-def _mean_back(dy, y, x, **how):
-    return _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes)
-
-
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
@@ -96,7 +92,7 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 
 
 VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (_mean_back,)
+VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 

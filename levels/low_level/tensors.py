@@ -16,10 +16,23 @@ from levels.kernels import planned
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds
 
 
-class _Value:
-    """What Python asks of a number or of a list. What is not here may be in METHODS."""
+def _sides(op):
+    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
+    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
+
+
+class Operators:
+    """What a tensor and a variable can do in an expression. What is not here may be in METHODS."""
 
     __slots__ = ()
+    __add__, __radd__ = _sides("add")
+    __sub__, __rsub__ = _sides("subtract")
+    __mul__, __rmul__ = _sides("multiply")
+    __truediv__, __rtruediv__ = _sides("divide")
+    __matmul__, __rmatmul__ = _sides("matmul")
+    __lt__, __gt__ = _sides("less")
+    __le__, __ge__ = _sides("less_equal")
+    _power, __rpow__ = _sides("power")
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
@@ -28,6 +41,12 @@ class _Value:
         if name.startswith("_") or not (key in METHODS or more("method", key)):
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
         return METHODS[key].__get__(self)
+
+    def __pow__(self, other):
+        return self * self if type(other) is int and other == 2 else self._power(other)
+
+    def __neg__(self):
+        return apply("negative", self)
 
     def __eq__(self, other):
         return False if other is None else apply("equal", self, other)  # `None in [x]` asks this
@@ -62,31 +81,6 @@ class _Value:
 
     def __repr__(self):
         return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
-
-
-def _sides(op):
-    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
-    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
-
-
-class Operators(_Value):
-    """What a tensor and a variable can do in an expression."""
-
-    __slots__ = ()
-    __add__, __radd__ = _sides("add")
-    __sub__, __rsub__ = _sides("subtract")
-    __mul__, __rmul__ = _sides("multiply")
-    __truediv__, __rtruediv__ = _sides("divide")
-    __matmul__, __rmatmul__ = _sides("matmul")
-    __lt__, __gt__ = _sides("less")
-    __le__, __ge__ = _sides("less_equal")
-    _power, __rpow__ = _sides("power")
-
-    def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self._power(other)
-
-    def __neg__(self):
-        return apply("negative", self)
 
 
 class Tensor(Operators, Buffer):
@@ -152,10 +146,7 @@ def _placed(array, dtype, device):
 
 
 def constant(values, dtype=None):
-    """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype.
-
-    Raises TypeError for a dtype without kernels, OverflowError for a number too large for its dtype.
-    """
+    """A tensor of numbers: Python floats and lists of them become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)

@@ -57,7 +57,7 @@ f(2 + 1e-20j).imag / 1e-20
 # dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
-# ## The door (9 min)
+# ## The door (7 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
 # hands the *name* of the op on, to one function. (`None`: launch finds memory for the result.)
@@ -109,8 +109,8 @@ notes
 # The rest of the level is three guests at this door: one who **runs** each op, one who also **writes it down** (the tape), and
 # one who writes it down and does *not* run it (the trace).
 #
-# Now the real thing. A **tensor** is a buffer with operators, a table of names. (Folded: how a name becomes a method, and what else
-# Python asks of a number or a list.)
+# Now the real thing. A **tensor** is a buffer with operators. (Folded: these are a table of names, one of its rows is
+# `__sub__, __rsub__ = _sides("subtract")`, and what else Python asks of a number or a list.)
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -130,10 +130,23 @@ from levels.kernels import planned
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds
 
 
-class _Value:
-    """What Python asks of a number or of a list. What is not here may be in METHODS."""
+def _sides(op):
+    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
+    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
+
+
+class Operators:
+    """What a tensor and a variable can do in an expression. What is not here may be in METHODS."""
 
     __slots__ = ()
+    __add__, __radd__ = _sides("add")
+    __sub__, __rsub__ = _sides("subtract")
+    __mul__, __rmul__ = _sides("multiply")
+    __truediv__, __rtruediv__ = _sides("divide")
+    __matmul__, __rmatmul__ = _sides("matmul")
+    __lt__, __gt__ = _sides("less")
+    __le__, __ge__ = _sides("less_equal")
+    _power, __rpow__ = _sides("power")
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
@@ -142,6 +155,12 @@ class _Value:
         if name.startswith("_") or not (key in METHODS or more("method", key)):
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
         return METHODS[key].__get__(self)
+
+    def __pow__(self, other):
+        return self * self if type(other) is int and other == 2 else self._power(other)
+
+    def __neg__(self):
+        return apply("negative", self)
 
     def __eq__(self, other):
         return False if other is None else apply("equal", self, other)  # `None in [x]` asks this
@@ -178,33 +197,8 @@ class _Value:
         return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
-def _sides(op):
-    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
-    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
-
-
 # %%
 #| export tensors
-class Operators(_Value):
-    """What a tensor and a variable can do in an expression."""
-
-    __slots__ = ()
-    __add__, __radd__ = _sides("add")
-    __sub__, __rsub__ = _sides("subtract")
-    __mul__, __rmul__ = _sides("multiply")
-    __truediv__, __rtruediv__ = _sides("divide")
-    __matmul__, __rmatmul__ = _sides("matmul")
-    __lt__, __gt__ = _sides("less")
-    __le__, __ge__ = _sides("less_equal")
-    _power, __rpow__ = _sides("power")
-
-    def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self._power(other)
-
-    def __neg__(self):
-        return apply("negative", self)
-
-
 class Tensor(Operators, Buffer):
     """An immutable buffer."""
 
@@ -289,10 +283,7 @@ def _placed(array, dtype, device):
 
 
 def constant(values, dtype=None):
-    """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype.
-
-    Raises TypeError for a dtype without kernels, OverflowError for a number too large for its dtype.
-    """
+    """A tensor of numbers: Python floats and lists of them become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
@@ -765,10 +756,6 @@ def _spread_back(dy, y, x, axis=None, keepdims=False, count=1.0):
     return apply("spread", dy, x, count=count)
 
 
-def _mean_back(dy, y, x, **how):
-    return _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes)
-
-
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
@@ -782,7 +769,7 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 
 
 VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (_mean_back,)
+VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
