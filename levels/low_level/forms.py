@@ -48,14 +48,6 @@ def _ended(node, totals):
     return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
 
 
-FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
-    "matmul": _products,
-    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
-    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-}
-
-
 def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
     if op in ELEMENTWISE:
@@ -63,3 +55,11 @@ def _form_of(op):
     if op not in FORMS and not more("form", op):
         raise NoProgram(f"{op} has no form for single numbers")
     return FORMS[op]
+
+
+FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
+    "matmul": _products,
+    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
+    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
+    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
+}

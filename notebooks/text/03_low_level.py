@@ -1333,7 +1333,7 @@ print(f"µs a step: eager {t_step * 1e6:.0f}, replay {t_replay:.0f}")
 # %% [markdown]
 # The same losses, without the function, the tape and its walk. But each op is still a launch.
 #
-# ## The program by rows (8 min)
+# ## The program by rows (9 min)
 #
 # Look at the graph with the eyes of level 1. A row of the batch goes its own way: no row asks another one. Then the rows are
 # added up, and then the variables change. A map over rows, sums over rows, an update: that is exactly the shape of the program
@@ -1423,14 +1423,6 @@ def _ended(node, totals):
     return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
 
 
-FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
-    "matmul": _products,
-    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
-    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-}
-
-
 def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
     if op in ELEMENTWISE:
@@ -1439,6 +1431,18 @@ def _form_of(op):
         raise NoProgram(f"{op} has no form for single numbers")
     return FORMS[op]
 
+
+# %% [markdown]
+# The table of it: what an op writes, and what one row adds to a sum, a number to each total.
+
+# %%
+#| export forms
+FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
+    "matmul": _products,
+    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
+    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
+    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
+}
 
 # %% tags=["hide-input"]
 #| export row_program
