@@ -1389,7 +1389,7 @@ graph_drawing(dce(graph), ["rows", "target"], parts)
 
 # %% [markdown]
 # Blue has rows: the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes of `w` and `b`.
-# Purple comes after: the update. These are the four parts of notebook 01's program, and of this one.
+# Purple comes after: the update. These are the parts of notebook 01's program, and of this one.
 #
 # For one row, each number is a register. So the arrays of a row are NumPy arrays of *objects*, the assembler's values, and an op
 # on them writes instructions: an elementwise op what its kernel says, since a kernel is written once for floats and for
@@ -1529,7 +1529,7 @@ def _place(index, row):
 
 
 # %% [markdown]
-# With these the writer goes through the four parts in order:
+# With these the writer goes through the parts in order:
 
 
 # %%
