@@ -31,7 +31,10 @@ CONTENTS = {
         "reductions": "reduce_mean reduce_sum",
     },
     "form": {
-        "forms": "cast concat log_softmax log_softmax_grad reduce_max reduce_min slice slice_grad softmax softmax_grad",
+        "forms": (
+            "cast concat log_softmax log_softmax_grad reduce_max reduce_mean reduce_min reduce_sum reshape slice "
+            "slice_grad softmax softmax_grad"
+        ),
     },
     "guard": {
         "guards": "all",

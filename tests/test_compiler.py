@@ -359,8 +359,11 @@ def check_program(seed, monkeypatch):
 
 @pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
-    """Every program on every back end. Of 50 about 36 become rows and 12 fused, as they are drawn; no back end starves."""
-    monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
+    """Every program on every back end. Of 50 about 9 become rows and 14 fused, as they are drawn; no back end starves.
+
+    (A program by rows is one loop: most of what is drawn reads a sum over rows in another row, and needs two.)
+    """
+    monkeypatch.setattr(machine, "CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)
@@ -368,7 +371,7 @@ def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
         found.update(f"by the rule {name}" for name in kinds_of[""])
     print(dict(found))
     assert found["Replay"] == len(seeds), found
-    assert len(seeds) < 50 or found["RowProgram"] >= 20 and found["FusedProgram"] >= 2, found
+    assert len(seeds) < 50 or found["RowProgram"] >= 4 and found["FusedProgram"] >= 2, found
 
 
 # Tracing.
