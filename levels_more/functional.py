@@ -3,9 +3,10 @@
 import numpy as np
 
 from levels.hardware import DEVICES
-from levels.high_level import Model
-from levels.low_level import trace
+from levels.high_level import Model, Training, predicted, rows_of, run_training
+from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
+from levels_more import fitting
 from levels_more.fitting import alone, listed
 
 
@@ -87,4 +88,6 @@ class Functional(Model):
         return alone([values[y] for y in self.outputs])
 
 
-WIDER[Model] = Functional
+METHODS.update({"Model.begin": begin, "Model.parted": fitting.parted, "Model.summary": fitting.summary})
+WIDER.update({Model: Functional, Training: fitting.Training, run_training: fitting.run_training})
+WIDER.update({rows_of: fitting.rows_of, predicted: fitting.predict})

@@ -193,21 +193,10 @@ class Stream(Dataset):
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
         super().__init__(stage, make if arrays is None else lambda: packed(make()), length, arrays, batches, before)
 
-    @classmethod
-    def from_tensor_slices(cls, tensors):
-        """The rows of an array, or of all the arrays of a tuple or dict, words as well."""
-        arrays, count = in_rows(tensors)
-        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
-
-    @classmethod
-    def from_batches(cls, x, y, batches):
-        """The same for batches of different sizes, a list of row numbers each."""
-        arrays, rows = in_rows((x, y))[0], packed(batches)
-        parts = [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]
-        if any(x.ndim != 2 or x.dtype.kind != "i" or not x.size or x.min() < 0 for x in parts):
-            given = reprlib.repr(batches)
-            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), arrays, True)
+    in_rows, packed = (
+        staticmethod(in_rows),
+        staticmethod(packed),
+    )  # of an array, of a tuple or dict of them, words as well
 
     @classmethod
     def from_csv(cls, path, label_name=None, na_value=""):
@@ -249,8 +238,8 @@ class Stream(Dataset):
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
         n = at_least(1, "shuffle: buffer_size", buffer_size)
-        if self.arrays is not None and n >= self.length:
-            return Dataset.shuffle(self, n, seed, reshuffle_each_iteration)
+        if self.arrays is not None and n >= self.length and reshuffle_each_iteration:
+            return Dataset.shuffle(self, n, seed)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
 

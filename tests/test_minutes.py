@@ -14,7 +14,6 @@ MISSES = {  # where a notebook does not get there, how far it is: minutes, cells
     "01_hardware": (92, 0, 759),
     "02_kernels": (90, 1, 357),
     "03_low_level": (141, 4, 558),
-    "05_high_level": (90, 1, 250),
     "more/03_more_ops": (45, 1, 250),
 }
 

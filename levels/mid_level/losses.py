@@ -21,7 +21,7 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-class Checked(Made):
+class _Checked(Made):
     """Takes y_true and y_pred, and checks that they belong together."""
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
@@ -32,15 +32,14 @@ class Checked(Made):
             cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
             given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
             raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
+        for name, x in {"y_true": y_true, "y_pred": y_pred}.items() if self.probabilities else ():
+            check_probabilities(self, name, x)
 
     def __repr__(self):
         return type(self).__name__
 
 
-class Loss(Checked):
+class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     def __init__(self):
@@ -48,10 +47,8 @@ class Loss(Checked):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. Raises ValueError where the two do not belong together."""
-        if sample_weight is not None:
-            weighted = wider(Loss, "sample_weight is not known here")
-            return weighted.__call__(self, y_true, y_pred, sample_weight)
-        return reduce_mean(self.each(y_true, y_pred))
+        each = self.each(y_true, y_pred)
+        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""

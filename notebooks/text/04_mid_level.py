@@ -65,7 +65,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
 # inside it; `x.spec` is all that is known of x without its numbers.
 #
-# ## A part owns its variables (22 min)
+# ## A part owns its variables (21 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -210,36 +210,26 @@ def positive(name, value, below=math.inf, zero=False):
 
 # %% [markdown]
 # The second folded cell is the base of all parts, `Made`. A part remembers how it was made, so that level 5 can write it to a file
-# and make it again; and where it is given an argument that the core does not know, it asks `levels_more` for a class that does.
+# and make it again. And where `levels_more` has a class of the same name that can do more, that one is made.
 
 # %% tags=["hide-input"]
 #| export layers
 import functools
-import inspect
 
-WIDER = {}  # a class of the core -> the class of `levels_more` that stands in for it where more is asked
+WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it
 
 
-def wider(kind, reason):
-    """The class that stands in for this one. Raises TypeError, with the reason, where `levels_more` has none."""
-    if kind not in WIDER:
-        more("class", kind.__name__)
-    if kind not in WIDER:
-        raise TypeError(f"{kind.__name__}: {reason}")
-    return WIDER[kind]
+def wider(own):
+    """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
+    more("wider", own.__name__)
+    return WIDER.get(own, own)
 
 
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
     def __new__(cls, *args, **options):
-        kind = cls
-        if args or options:
-            try:
-                inspect.signature(cls.__init__).bind(None, *args, **options)
-            except TypeError as error:  # an argument that the core does not know
-                kind = wider(cls, error)
-        part = super().__new__(kind)
+        part = super().__new__(wider(cls))
         part.again = functools.partial(cls, *args, **options)
         return part
 
@@ -249,9 +239,8 @@ class Made:
 
 
 # %% [markdown]
-# Now the second version of a layer, in three classes. The first makes variables. Read `add_weight`, which takes numbers of an
-# initializer and makes a variable of them, and `prepare`, which is the `if not self.built` from above. `width` is the number of
-# inputs that a part is built for, where that matters.
+# Now the second version of a layer, in three classes. The first has a name and a dtype, and makes variables: `add_weight` takes
+# the numbers of an initializer and makes a variable of them. What a layer of its own kind has to add is `build`.
 
 
 # %%
@@ -259,25 +248,15 @@ class Made:
 from levels.low_level import Module
 
 
-class Part(Made, Module):
+class _Part(Made, Module):
     """Makes its own variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
-        self.width = self.input_specs = self.output_shape = None
-        self.penalties = []  # functions without arguments, to be added to the loss
+        self.input_specs = self.output_shape = None  # of the last call
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
-
-    def prepare(self, x, shape):
-        """`build`, once. Raises ValueError for an x of another width than the first."""
-        if not self.built:
-            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
-            self.build(shape)
-            self.built = True
-        if self.width not in (None, *x.spec.shape[-1:]):
-            raise ValueError(f"{self.name}: built for {self.width} inputs, got {x.spec}")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
@@ -291,9 +270,9 @@ class Part(Made, Module):
 
 
 # %% [markdown]
-# The second class adds the call. Some layers do another thing while a model is trained (one of them forgets some of its numbers).
-# So a call may say that it is part of a training. The last entry of `TRAINING` keeps that for the layers inside, and is taken off
-# again whatever happens.
+# The second class adds the call, with the `if not self.built` from above. Some layers do another thing while a model is trained
+# (one of them forgets some of its numbers). So a call may say that it is part of a training: `TRAINING` keeps that for the layers
+# inside, until the call ends, whatever happens.
 
 
 # %%
@@ -303,34 +282,30 @@ from levels.low_level import Operators, as_tensor
 TRAINING = [False]  # the last one says whether layers are called in order to be trained
 
 
-class Layer(Part):
+class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __call__(self, x, training=None):
         """Build on the first call, then `call`. `training` None leaves it as it is around."""
-        if not isinstance(x, (Operators, np.ndarray)):
-            reason = f"expected an array or a tensor, got {x!r}"
-            return wider(Layer, reason).__call__(self, x, training)
-        x = as_tensor(x)
-        self.prepare(x, x.spec.shape)
-        y = self.run(x, training)
-        self.input_specs = [x.spec]
-        return y
+        if not isinstance(x, (Operators, np.ndarray)) and wider(Layer) is not Layer:
+            return wider(Layer).__call__(self, x, training)  # several inputs, or places for some
+        return self.run(as_tensor(x), training)
 
     def run(self, x, training):
-        """`call`, as part of a training or not."""
+        """`call`, built for what is like x, a tensor or a list of them, as part of a training or not."""
+        specs = [part.spec for part in (x if isinstance(x, list) else [x])]
+        if not self.built:
+            dtype, shapes = specs[0].dtype, [spec.shape for spec in specs]
+            self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+            self.build(shapes if isinstance(x, list) else shapes[0])
+            self.built = True
         TRAINING.append(TRAINING[-1] if training is None else training)
         try:
             y = self.call(x)
         finally:
             TRAINING.pop()
-        self.output_shape = y.spec.shape if isinstance(y, Operators) else None
+        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
         return y
-
-    @property
-    def losses(self):
-        """What this layer and those inside want added to the loss."""
-        return [penalty() for layer in self.named(Layer).values() for penalty in layer.penalties]
 
 
 # %% [markdown]
@@ -350,8 +325,7 @@ class Dense(Layer):
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):
-        self.width = shape[-1]
-        self.kernel = self.add_weight((self.width, self.units), self.initializers[0])
+        self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
         self.bias = self.add_weight((1, self.units), self.initializers[1])
 
     def call(self, x):
@@ -457,7 +431,7 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-class Checked(Made):
+class _Checked(Made):
     """Takes y_true and y_pred, and checks that they belong together."""
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
@@ -468,9 +442,8 @@ class Checked(Made):
             cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
             given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
             raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
+        for name, x in {"y_true": y_true, "y_pred": y_pred}.items() if self.probabilities else ():
+            check_probabilities(self, name, x)
 
     def __repr__(self):
         return type(self).__name__
@@ -486,7 +459,7 @@ class Checked(Made):
 from levels.low_level import apply, reduce_mean
 
 
-class Loss(Checked):
+class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     def __init__(self):
@@ -494,10 +467,8 @@ class Loss(Checked):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. Raises ValueError where the two do not belong together."""
-        if sample_weight is not None:
-            weighted = wider(Loss, "sample_weight is not known here")
-            return weighted.__call__(self, y_true, y_pred, sample_weight)
-        return reduce_mean(self.each(y_true, y_pred))
+        each = self.each(y_true, y_pred)
+        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""
@@ -597,7 +568,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (16 min)
+# ## What to do about it: optimizers (17 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -691,12 +662,6 @@ class _Rated(Made, Module):
         else:
             self.rate = value
 
-    def check_owners(self, variables):
-        """Raise ValueError where these are not the variables it was built for."""
-        if [*map(id, self.owners)] != [*map(id, variables)]:
-            kind = type(self).__name__
-            raise ValueError(f"{kind}: built for other variables, or another order; make a new one")
-
 
 # %% [markdown]
 # What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`.
@@ -724,7 +689,8 @@ class Optimizer(_Rated):
         gradients, variables = zip(*grads_and_vars, strict=True)
         if self.owners is None:
             self.build(variables)
-        self.check_owners(variables)
+        if [*map(id, self.owners)] != [*map(id, variables)]:
+            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):
@@ -990,19 +956,7 @@ print(batched(np.arange(6), 3).tolist(), batched(np.arange(7), 3))
 
 # %% [markdown]
 # The second version of the recipe keeps the arrays beside it, and walks through them: for each batch of row numbers one `gather`.
-# `rows` is for a compiled function, which takes a whole pass at once. (The folded part looks up in `levels_more` what a dataset
-# lacks here, such as `map`.)
-
-
-# %% tags=["hide-input"]
-#| export data
-class _Plugged(type):
-    """The type of a class that looks up what it lacks, such as `Dataset.from_csv`."""
-
-    def __getattr__(cls, name):
-        if name.startswith("_") or more("method", f"Dataset.{name}") is None:
-            raise AttributeError(f"Dataset has no attribute {name!r}")
-        return getattr(WIDER[Dataset], name)
+# `rows` is for a compiled function, which takes a whole pass at once.
 
 
 # %%
@@ -1010,8 +964,8 @@ class _Plugged(type):
 from levels.low_level import constant, gather
 
 
-class _Rows(metaclass=_Plugged):
-    """Rows of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
+class _Rows(Made):
+    """Rows of a tuple of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
 
     They are an array [rows] or, in `batches`, [steps, batch], or a list of arrays.
     """
@@ -1021,23 +975,16 @@ class _Rows(metaclass=_Plugged):
         self.arrays, self.batches = arrays, batches
         self.stages = [*before, self]  # the way from the source to here
 
-    def __getattr__(self, name):
-        return functools.partial(_Plugged.__getattr__(Dataset, name), self)  # such as `map`
-
     def __len__(self):
         return self.length
 
     def __iter__(self):
         for rows in self.make():
-            rows = constant(rows, np.int64)
-            several = isinstance(self.arrays, tuple)
-            yield tuple(gather(x, rows) for x in self.arrays) if several else gather(self.arrays, rows)
-
-    in_memory = property(lambda self: self.batches)  # whether there are `rows`
+            yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
-        if not self.in_memory:
+        if not self.batches or self.arrays is None:
             reason = "gives no batches of row numbers; go through the dataset in a loop"
             raise TypeError(f"rows: {self.stage} {reason}")
         return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
@@ -1047,8 +994,8 @@ class _Rows(metaclass=_Plugged):
 
 
 # %% [markdown]
-# The other half is folded too. It says where rows come from: `from_tensor_slices` takes arrays, `from_batches` arrays and the very
-# batches to go through, which is what our tasks have. Most of its lines are checks.
+# The other half is folded. It says where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays and
+# the very batches to go through, which is what our tasks have. Much of it are checks.
 #
 # And it holds the stages, each a recipe around a recipe, as above. The orders of a `shuffle` are those of its seed and of the pass's
 # number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
@@ -1059,60 +1006,65 @@ class _Rows(metaclass=_Plugged):
 import itertools
 import reprlib
 
-from levels.low_level import DTYPES
+
+class _Plugged(type):
+    """The type of a class that looks up in `levels_more` what it lacks, such as `Dataset.from_csv`."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_") or more("method", f"{cls.__name__}.{name}") is None:
+            raise AttributeError(f"{cls.__name__} has no attribute {name!r}")
+        return getattr(wider(cls), name)
 
 
-class Dataset(_Rows):
+class Dataset(_Rows, metaclass=_Plugged):
     """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
-    @classmethod
-    def from_tensor_slices(cls, tensors):
-        """The rows of an array, or of all the arrays of a tuple. Raises ValueError unless all have as many."""
-        parts = tensors if isinstance(tensors, tuple) else (tensors,)
-        if not all(isinstance(x, (Operators, np.ndarray)) and x.dtype in DTYPES for x in parts):
-            return wider(cls, "expected an array of numbers, or a tuple of arrays").from_tensor_slices(tensors)
-        counts = [x.shape[0] if x.shape else 0 for x in parts]
+    packed = staticmethod(np.asarray)  # batches of row numbers as one array
+
+    @staticmethod
+    def in_rows(arrays):
+        """These arrays as tensors, and how many rows each has. Raises TypeError for no tuple, ValueError for unequal ones."""
+        if not isinstance(arrays, tuple):
+            raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
+        counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
         if len({*counts}) != 1 or not counts[0]:
             raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
-        arrays = tuple(map(constant, parts)) if parts is tensors else constant(tensors)
-        return cls("from_tensor_slices", lambda: np.arange(counts[0]), counts[0], arrays)
+        return tuple(map(constant, arrays)), counts[0]
+
+    @classmethod
+    def from_tensor_slices(cls, arrays):
+        """The rows of all the arrays of a tuple; for what is raised see `in_rows`."""
+        arrays, count = wider(cls).in_rows(arrays)
+        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
 
     @classmethod
     def from_batches(cls, x, y, batches):
         """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        try:
-            rows = np.asarray(batches)
-        except ValueError:
-            return wider(cls, "expected batches of one size").from_batches(x, y, batches)
-        if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
-            given = reprlib.repr(batches)
-            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
+        rows = wider(cls).packed(batches)
+        for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
+            if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
+                given = reprlib.repr(batches)
+                raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        return cls("from_batches", lambda: rows, len(rows), wider(cls).in_rows((x, y))[0], True)
 
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
-        """In random order, another one in each pass; a seed repeats them, pass by pass."""
-        n = at_least(1, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
-        if n < len(self):
-            reason = f"{len(self)} rows do not fit into a buffer of {n}"
-            return wider(Dataset, reason).shuffle(self, n, seed, reshuffle_each_iteration)
-        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
+    def shuffle(self, buffer_size, seed=None):
+        """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
+        n = at_least(self.length, "shuffle: buffer_size", buffer_size)
+        seed, passes = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed), itertools.count()
 
         def make():
             rows, number = self.make(), next(passes)
             order = np.random.RandomState(np.random.PCG64([seed, number])).permutation(len(rows))
             return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
 
-        return type(self)(f"shuffle({n})", make, len(self), self.arrays, self.batches, self.stages)
+        return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size, drop_remainder=False):
         """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
         n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
-        if self.batches:
-            return wider(Dataset, "these are batches already").batch(self, n, drop)
-        if drop and len(self) < n:
-            raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
-        length = len(self) // n if drop else -(-len(self) // n)
+        if self.batches or (drop and self.length < n):
+            raise ValueError(f"batch: {self.length} {'batches' if self.batches else 'elements'} make no batch of {n}")
+        length = self.length // n if drop else -(-self.length // n)
         return type(self)(f"batch({n})", lambda: batched(self.make(), n, drop), length, self.arrays, True, self.stages)
 
 

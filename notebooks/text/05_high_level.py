@@ -327,7 +327,7 @@ class Callback:
 #
 # `compile` chooses an optimizer and a loss, by name or as an object. Level 4's `known` looks a name up in a table, and finds a
 # class there. What was chosen can be asked for the loss of a batch, and can go through data once: our one call of `.over`, and
-# the number that an epoch comes to. (`model.losses` are penalties that layers may want added; ours want none.)
+# the number that an epoch comes to.
 
 
 # %%
@@ -336,7 +336,7 @@ from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
 
 
 class Training(Made):
-    """What `compile` chose, and how to go through data with it. In `levels_more` there are metrics, too."""
+    """What `compile` chose, and how to go through data with it."""
 
     def __init__(self, optimizer, loss, metrics=()):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
@@ -346,8 +346,8 @@ class Training(Made):
             raise NotImplementedError("compile: metrics are in levels_more, which is not there")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch, and the penalties of all layers."""
-        return sum(model.losses, self.losses[0](y, predicted))
+        """The loss of a batch."""
+        return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
         """Go through the data with a `function`; a history keeps the losses. Returns {"loss": the mean over all rows}."""
@@ -420,48 +420,17 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # 200 times the same 40 batches: 8,000 steps, but not those of the task, whose order is new in each epoch. So this is another
 # number.
 #
-# ## A model (22 min)
+# ## A model (19 min)
 # What is left is ease. A **model** is a layer, so it has variables and a name, and can be called. It also knows how it is to be
 # trained.
 #
-# The core of this course is small, and a second package, `levels_more`, adds to it: metrics, a bar, saving. So where a model lacks
-# a method, or where `levels_more` has one that can do more, it is looked up there. Here, in the notebook of the core, there is
-# only our own:
+# Now its first half. Its variables are made when a row of zeros goes through it, and `compile` makes a `Training`. `train_step` is
+# level 4's loop body, written once for all models.
 
 
 # %%
 #| export models
 """Models that own their training loop."""
-
-from levels import more
-
-
-def _method(name, own=None):
-    """The method of that name in `levels_more`, which is wider than our `own`. Raises AttributeError where there is none."""
-    module = more("method", f"Model.{name}")
-    if module is None and own is None:
-        raise AttributeError(f"there is no Model.{name}; perhaps it is in levels_more, which is not there")
-    return getattr(module, name, own)
-
-
-# %%
-def twice(model):
-    return 2
-
-
-print(_method("twice", twice) is twice)
-try:
-    _method("save")
-except AttributeError as error:
-    print(error)
-
-# %% [markdown]
-# Now the first half of a model: its variables are made when a row of zeros goes through it, and `compile` makes a `Training`.
-
-
-# %%
-#| export models
-import functools
 
 from levels.mid_level import Layer
 
@@ -473,80 +442,20 @@ class Trainable(Layer):
         super().__init__(name)
         self.built, self.chosen, self.history = True, None, None  # its layers are built, one by one
 
-    def __getattr__(self, name):
-        return functools.partial(_method(name), self)  # such as `save`
-
     def build(self, shape, dtype="float32"):
         """Make all variables, for inputs of this shape [rows, …]: a row of zeros goes through."""
         self(np.zeros((1, *shape[1:]), dtype))
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
         """Choose how to train, by names or objects."""
-        self.chosen = _method("Training", Training)(optimizer, loss, metrics)
+        self.chosen = Training(optimizer, loss, metrics)
 
     @property
     def training(self):
-        """What `compile` chose."""
+        """What `compile` chose. Raises RuntimeError where nothing was chosen."""
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
-
-
-# %%
-class Doubled(Trainable):
-    def call(self, x):
-        return x + x
-
-
-doubled = Doubled()
-doubled.compile("sgd", "mse")
-print(doubled(np.ones((1, 2))).numpy(), doubled.training)
-
-# %% [markdown]
-# For the second half we need two helpers. Arrays become a dataset. That is where they go to the device, once. And it is where the
-# loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
-# compiled step cannot look at the numbers that pass through it.
-
-
-# %%
-#| export models
-from levels.low_level import constant
-from levels.mid_level import Loss
-
-
-def _rows_of(model, x, y):
-    """The rows of arrays x and y as a Dataset, y in the dtype of x. Both go to the device here, once."""
-    first, x = (np.asarray(x)[:32], np.asarray(y)[:32]), constant(x)
-    dtype, loss = x.dtype if x.dtype.kind == "f" else np.float32, model.training.losses[0]
-    y = constant(y, dtype)
-    if isinstance(loss, Loss):
-        loss.check(y, y)
-        loss.check(constant(first[1], dtype), model(first[0].astype(x.dtype)))
-    return Dataset.from_tensor_slices((x, y))
-
-
-def _predict(model, x, batch_size):
-    """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program = function(lambda rows: model(rows))
-    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
-    return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
-
-
-# %%
-print(_rows_of(doubled, task.x, task.x), _predict(doubled, np.ones((3, 2)), 2).shape)
-
-# %% [markdown]
-# And the model. `train_step` is level 4's loop body, written once for all models. `fit`, `evaluate` and `predict` are what
-# Keras calls so, each a few lines that call what we have written.
-
-
-# %%
-#| export models
-from levels.mid_level import at_least
-
-
-class Model(Trainable):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     def train_step(self, x, y):
         """Forward, loss, backward, update, on one batch. Returns its loss. Override it to train in another way."""
@@ -562,22 +471,79 @@ class Model(Trainable):
         """The loss on one batch, for `evaluate`."""
         return self.training.loss(self, y, self(x))
 
+
+# %%
+class Doubled(Trainable):
+    def call(self, x):
+        return x + x
+
+
+doubled = Doubled()
+doubled.compile("sgd", "mse")
+print(doubled(np.ones((1, 2))).numpy(), doubled.training)
+
+# %% [markdown]
+# For the second half we need two helpers. Arrays become a dataset. That is where they go to the device, once. And it is where the
+# loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
+# compiled step cannot look at the numbers that pass through it. The other helper goes through rows and gives what the model says.
+
+
+# %%
+#| export models
+from levels.low_level import constant
+from levels.mid_level import Loss
+
+
+def rows_of(model, x, y):
+    """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
+    x = constant(x)
+    y, loss = constant(y, x.dtype if x.dtype.kind == "f" else np.float32), model.training.losses[0]
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
+    return Dataset.from_tensor_slices((x, y))
+
+
+def predicted(model, x, batch_size):
+    """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
+    program = function(lambda rows: model(rows))
+    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+    return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
+
+
+# %%
+print(rows_of(doubled, task.x, task.x), predicted(doubled, np.ones((3, 2)), 2).shape)
+
+# %% [markdown]
+# And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
+# (`wider` asks whether `levels_more`, the course's second package, has a function of that name that can do more: with a bar, or
+# with several inputs. Here, in the notebook of the core, it gives back our own.)
+
+
+# %%
+#| export models
+from levels.mid_level import at_least, wider
+
+
+class Model(Trainable):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+
     def batches(self, x, y=None, batch_size=1024, shuffle=False, seed=None):
         """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
         if isinstance(x, Dataset):
             return x
         x, y = x if isinstance(x, tuple) and y is None else (x, y)
-        rows = _method("rows_of", _rows_of)(self, x, y)
+        rows = wider(rows_of)(self, x, y)
         return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
         if validation_split and validation_data is None:
-            x, y, validation_data = _method("parted")(self, x, y, validation_split)
-        data, train = self.batches(x, y, batch_size, shuffle, seed), _method("run_training", run_training)
+            x, y, validation_data = self.parted(x, y, validation_split)  # by `levels_more`
+        data = self.batches(x, y, batch_size, shuffle, seed)
         validation = None if validation_data is None else self.batches(validation_data)
-        return train(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
+        return wider(run_training)(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows}"""
@@ -585,10 +551,12 @@ class Model(Trainable):
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        return _method("predict", _predict)(self, x, at_least(1, "predict: batch_size", batch_size))
+        return wider(predicted)(self, x, at_least(1, "predict: batch_size", batch_size))
 
 
 # %% [markdown]
+# Two halves, and the answer to *what runs when an epoch ends* stands in one place: `run_epochs`, which you wrote.
+#
 # PyTorch has no `fit`: a module is called, and the loop is yours. That is why there are libraries that **wrap** it.
 # [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with `fit`,
 # `evaluate` and `predict`; Lightning asks for a class with a `training_step`. Both do around a module what we do here around
@@ -606,7 +574,7 @@ class Sequential(Model):
         super().__init__(name)
         self.layers = [layer for layer in layers if isinstance(layer, Layer)]
         for other in [x for x in layers if not isinstance(x, Layer)]:
-            _method("begin")(self, other)  # an `Input` of `levels_more`
+            self.begin(other)  # an `Input` of `levels_more`
 
     def call(self, x):
         for layer in self.layers:
