@@ -178,7 +178,7 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "functional": "Model Training predicted rows_of run_training",
+        "functional": "Model Training predict rows_of run_training",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",
         "optimizers": "Adam SGD",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from levels.hardware import DEVICES
-from levels.high_level import Model, Training, predicted, rows_of, run_training
+from levels.high_level import Model, Training, rows_of, run_training
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
 from levels_more import fitting
@@ -90,4 +90,4 @@ class Functional(Model):
 
 METHODS.update({"Model.begin": begin, "Model.parted": fitting.parted, "Model.summary": fitting.summary})
 WIDER.update({Model: Functional, Training: fitting.Training, run_training: fitting.run_training})
-WIDER.update({rows_of: fitting.rows_of, predicted: fitting.predict})
+WIDER.update({rows_of: fitting.rows_of, Model.predict: fitting.predict})

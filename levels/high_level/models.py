@@ -57,13 +57,6 @@ def rows_of(model, x, y):
     return Dataset.from_tensor_slices((x, y))
 
 
-def predicted(model, x, batch_size):
-    """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program = function(lambda rows: model(rows))
-    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
-    return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
-
-
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
@@ -90,7 +83,12 @@ class Model(Trainable):
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        return wider(predicted)(self, x, at_least(1, "predict: batch_size", batch_size))
+        batch_size, wide = at_least(1, "predict: batch_size", batch_size), wider(Model.predict)
+        if wide is not Model.predict:
+            return wide(self, x, batch_size)
+        program = function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
 class Sequential(Model):

@@ -13,7 +13,7 @@ from levels.low_level import constant, gather
 from .layers import RANDOM, Made, at_least, wider
 
 
-def batched(rows, size, drop_remainder=False):
+def _batched(rows, size, drop_remainder=False):
     """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter and is not dropped."""
     full = len(rows) // size * size
     batches = rows[:full].reshape(-1, size)
@@ -41,8 +41,7 @@ class _Rows(Made):
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
         if not self.batches or self.arrays is None:
-            reason = "gives no batches of row numbers; go through the dataset in a loop"
-            raise TypeError(f"rows: {self.stage} {reason}")
+            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
 
     def __repr__(self):
@@ -107,7 +106,7 @@ class Dataset(_Rows, metaclass=_Plugged):
         if self.batches or (drop and self.length < n):
             raise ValueError(f"batch: {self.length} {'batches' if self.batches else 'elements'} make no batch of {n}")
         length = self.length // n if drop else -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: batched(self.make(), n, drop), length, self.arrays, True, self.stages)
+        return type(self)(f"batch({n})", lambda: _batched(self.make(), n, drop), length, self.arrays, True, self.stages)
 
 
 __getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

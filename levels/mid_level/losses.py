@@ -21,34 +21,24 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-class _Checked(Made):
-    """Takes y_true and y_pred, and checks that they belong together."""
+class Loss(Made):
+    """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
+
+    def __init__(self):
+        """No arguments; without this line Python would take any."""
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
             cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        for name, x in {"y_true": y_true, "y_pred": y_pred}.items() if self.probabilities else ():
-            check_probabilities(self, name, x)
-
-    def __repr__(self):
-        return type(self).__name__
-
-
-class Loss(_Checked):
-    """The mean of what `call(y_true, y_pred)` gives for each number."""
-
-    def __init__(self):
-        """No arguments; without this line Python would take any."""
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        each = self.each(y_true, y_pred)
-        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+            raise ValueError(
+                f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}"
+            )
+        if self.probabilities:
+            check_probabilities(self, "y_true", y_true)
+            check_probabilities(self, "y_pred", y_pred)
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""
@@ -58,6 +48,14 @@ class Loss(_Checked):
         if y_true.dtype.kind != "f" and not self.classes:
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
         return self.call(y_true, y_pred)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
+        each = self.each(y_true, y_pred)
+        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+
+    def __repr__(self):
+        return type(self).__name__
 
 
 class MeanSquaredError(Loss):

@@ -4,8 +4,8 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. Four kinds of part come one after the
-# other, each first in a few lines. Then both tasks are put together from them. What more there is of each kind stands in notebooks
-# of its own, listed at the end.
+# other, each first in a few lines. Then both tasks are put together from them. Notebooks in `more` branch off from here:
+# `04_layers`, `04_losses`, `04_optimizers`, `04_pipeline`, `04_columns` and `04_metrics`.
 
 # %%
 from course import build, figures, tasks
@@ -76,6 +76,9 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # %%
 #| export layers
 """A part owns its variables: layers."""
+
+import math
+import random
 
 
 # %%
@@ -150,9 +153,6 @@ print(hidden.kernel.numpy().round(4))
 
 # %%
 #| export layers
-import math
-import random
-
 from levels.low_level import nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
@@ -174,12 +174,15 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is the
 # function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded. It holds what looks names up in such a table, and what checks numbers, so that a mistake is told where it
-# is made. `more` asks whether `levels_more`, the course's second package, has the name.
+# The next cell is folded, for it has nothing to do with learning. `known` looks names up in such a table, `at_least` and `positive`
+# check numbers, so that a mistake is told where it is made. `Made` is the base of all parts: a part remembers how it was made, so
+# that level 5 can write it to a file and make it again. And what `levels_more`, the course's second package, can do better, it does:
+# where it has a name, or a wider class (`wider`), that is taken.
 
 # %% tags=["hide-input"]
 #| export layers
 import difflib
+import functools
 
 from levels import more
 
@@ -207,14 +210,6 @@ def positive(name, value, below=math.inf, zero=False):
         raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < math.inf))
     return value
 
-
-# %% [markdown]
-# The second folded cell is the base of all parts, `Made`. A part remembers how it was made, so that level 5 can write it to a file
-# and make it again. And where `levels_more` has a class of the same name that can do more, that one is made.
-
-# %% tags=["hide-input"]
-#| export layers
-import functools
 
 WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it
 
@@ -340,7 +335,7 @@ print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 
 # %% [markdown]
 # Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. From now on it
-# takes rows of four, and says so:
+# takes rows of four. The product, on level 2, says so:
 
 # %%
 try:
@@ -372,7 +367,9 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (14 min)
+# **A good place to stop.** A layer makes its own weights, and a layer of layers finds them all.
+#
+# ## What is wrong: losses (16 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -380,6 +377,8 @@ twice
 # %%
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
+
+from levels.low_level import log  # noqa: F401 (for the blank below)
 
 
 # %%
@@ -391,8 +390,8 @@ def squared_error(y_true, y_pred):
 
 # %% [markdown]
 # <details><summary>Hint</summary>First the difference, number by number.</details>
-# <details><summary>Second hint</summary>Times itself. (<code>error * error</code> is an op of level 3; a power is
-# not.)</details>
+# <details><summary>Second hint</summary>Times itself. <code>error ** 2</code> is the
+# same.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -416,8 +415,8 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a beginning, a
-# check that the two belong together, and an end, the mean. The check is folded: shapes have to be equal, and what has to be a
-# probability lies in 0 to 1. (While a function is traced nobody knows its numbers, and they pass.)
+# check that the two belong together, and an end, the mean. Shapes have to be equal. And what has to be a probability lies in 0 to 1:
+# that is the folded part. (While a function is traced nobody knows its numbers, and they pass.)
 
 # %% tags=["hide-input"]
 #| export losses
@@ -431,27 +430,9 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-class _Checked(Made):
-    """Takes y_true and y_pred, and checks that they belong together."""
-
-    probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
-
-    def check(self, y_true, y_pred):
-        """Raise ValueError where the two do not belong together."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        for name, x in {"y_true": y_true, "y_pred": y_pred}.items() if self.probabilities else ():
-            check_probabilities(self, name, x)
-
-    def __repr__(self):
-        return type(self).__name__
-
-
 # %% [markdown]
-# Between beginning and end stands `call`, which each loss writes for itself. (Labels may be whole numbers, 1 and 0 for yes and no:
-# the op "cast", of `levels_more`, makes floats of them.)
+# Between beginning and end stands `call`, which each loss writes for itself. `probabilities` and `classes` say what its numbers
+# are. (Labels may be whole numbers, 1 and 0 for yes and no: the op "cast", of `levels_more`, makes floats of them.)
 
 
 # %%
@@ -459,16 +440,24 @@ class _Checked(Made):
 from levels.low_level import apply, reduce_mean
 
 
-class Loss(_Checked):
+class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
+
+    probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
 
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        each = self.each(y_true, y_pred)
-        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+    def check(self, y_true, y_pred):
+        """Raise ValueError where the two do not belong together."""
+        if y_true.spec.shape != y_pred.spec.shape:
+            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
+            raise ValueError(
+                f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}"
+            )
+        if self.probabilities:
+            check_probabilities(self, "y_true", y_true)
+            check_probabilities(self, "y_pred", y_pred)
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""
@@ -478,6 +467,14 @@ class Loss(_Checked):
         if y_true.dtype.kind != "f" and not self.classes:
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
         return self.call(y_true, y_pred)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
+        each = self.each(y_true, y_pred)
+        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+
+    def __repr__(self):
+        return type(self).__name__
 
 
 class MeanSquaredError(Loss):
@@ -498,9 +495,6 @@ except ValueError as error:
 # %% [markdown]
 # The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what turned out
 # to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
-
-# %%
-from levels.low_level import log  # noqa: F401 (for the blank)
 
 
 # %%
@@ -568,6 +562,8 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
+# **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
+#
 # ## What to do about it: optimizers (17 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
@@ -576,6 +572,8 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # %%
 #| export optimizers
 """Optimizers: how a variable changes, given its gradient."""
+
+import math
 
 
 # %%
@@ -899,9 +897,11 @@ for name, x in inputs.items():
         print(f"{name:12}  {racer.__name__:5} {updates:>8} {rate:>8}")
 
 # %% [markdown]
-# On raw millimetres Adam saves SGD, which would need some 48,000 updates, nearly all of them. Standardising, a single line, saves all but one. **Scaling was the cure, not
-# Adam.** That is why the penguins of `tasks.penguins_mass()` come standardised. But inside a deep net nobody can scale a layer's
+# On raw millimetres Adam needs 328 updates. SGD is not there after 1,000 (we counted on: some 48,000). Standardising, a single line,
+# saves all but one. **Scaling was the cure, not Adam.** That is why the penguins of `tasks.penguins_mass()` come standardised. But inside a deep net nobody can scale a layer's
 # inputs beforehand, and there Adam helps. (Momentum, the third racer, and valleys in more directions stand in `more/04_optimizers`.)
+#
+# **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
 # ## Data that arrives in batches (9 min)
 #
@@ -944,7 +944,7 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 """Data that arrives in batches: in memory, a dataset is a recipe for row numbers."""
 
 
-def batched(rows, size, drop_remainder=False):
+def _batched(rows, size, drop_remainder=False):
     """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter and is not dropped."""
     full = len(rows) // size * size
     batches = rows[:full].reshape(-1, size)
@@ -952,7 +952,7 @@ def batched(rows, size, drop_remainder=False):
 
 
 # %%
-print(batched(np.arange(6), 3).tolist(), batched(np.arange(7), 3))
+print(_batched(np.arange(6), 3).tolist(), _batched(np.arange(7), 3))
 
 # %% [markdown]
 # The second version of the recipe keeps the arrays beside it, and walks through them: for each batch of row numbers one `gather`.
@@ -985,8 +985,7 @@ class _Rows(Made):
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
         if not self.batches or self.arrays is None:
-            reason = "gives no batches of row numbers; go through the dataset in a loop"
-            raise TypeError(f"rows: {self.stage} {reason}")
+            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
 
     def __repr__(self):
@@ -1065,7 +1064,7 @@ class Dataset(_Rows, metaclass=_Plugged):
         if self.batches or (drop and self.length < n):
             raise ValueError(f"batch: {self.length} {'batches' if self.batches else 'elements'} make no batch of {n}")
         length = self.length // n if drop else -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: batched(self.make(), n, drop), length, self.arrays, True, self.stages)
+        return type(self)(f"batch({n})", lambda: _batched(self.make(), n, drop), length, self.arrays, True, self.stages)
 
 
 # %% [markdown]
@@ -1179,7 +1178,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
-def train(layers, loss_of, x, y, weights, batches, learning_rate):
+def _train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
     sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
 
@@ -1221,7 +1220,7 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
+    return _train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
 
 
 # %%
@@ -1260,7 +1259,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
-    return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
+    return _train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
 
 
 # %%
@@ -1297,7 +1296,7 @@ short = task._replace(batches=task.batches[:1000])
 trainers = {"3": low_level.tasks.linear_regression, "4": linear_regression}
 print("level   lines   launches a step   bytes a step")
 for level, train_it in trainers.items():
-    functions = [train_it] if level == "3" else [train, train_it]
+    functions = [train_it] if level == "3" else [_train, train_it]
     with eager():
         launches, nbytes = (total / 1000 for total in counted(partial(train_it, short.x, short.y, *short[4:7])))
     print(f"{level:5} {compare.lines(*functions):7} {launches:17.0f} {nbytes:14,.0f}")
@@ -1311,7 +1310,7 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Nine lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
+# Nine lines more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
 #
 # One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
 # are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.
@@ -1346,7 +1345,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 
 # %% [markdown]
 # On level 3 the two tasks differ in every band. Here they differ in one, `model`: its layers and its loss. All the rest is
-# `train`, and it is the same for both.
+# `_train`, and it is the same for both.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
@@ -1356,10 +1355,8 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # | its variables | `layer.trainable_variables` | `layer.parameters()` | `layer.trainable_variables` |
 # | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
 # | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
-# | of a logit | `BinaryCrossentropy(from_logits=True)` | `BCEWithLogitsLoss()` | `BinaryCrossentropy(from_logits=True)` |
 # | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
 # | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.get_weights()` |
-# | a metric | `tf.keras.metrics.Precision()` | (a library) | `Precision()` |
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | `Dataset.shuffle(n).batch(32)` |
 #
 # ## An exercise (4 min, optional)
@@ -1417,7 +1414,7 @@ exercises.check("04-5", standardised)
 #
 # - Somebody meets an Emperor, which is none of the three species. What does its row of indicators hold, and what will the model say?
 #   Give it a fourth number, 1 for "unknown". What is its weight after the training, and why?
-# - In `train`, after the weights are set, make the `trainable` of the first layer's kernel False. Which numbers move now, and how
+# - In `_train`, after the weights are set, make the `trainable` of the first layer's kernel False. Which numbers move now, and how
 #   good is the net?
 #
 # ## Where to go from here

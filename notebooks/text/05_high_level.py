@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. What branches off from here stands at
-# the end.
+# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. Notebooks in `more` branch off from here:
+# `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_scikit_learn`, `05_float32` and `05_cost`.
 
 # %%
 from course import build, compare, figures, tasks
@@ -101,7 +101,7 @@ print(f"fit                last loss {float(loss).hex()}")
 #
 # ## The loop, taken apart (29 min)
 #
-# ### A pass is one call
+# ### 1 · Speed: a pass is one call
 #
 # `fit` above asks Python for each op of each step. Level 3 has a cure: make a `function` of the step, and let its `.over` run any
 # number of steps in one call. It wants all rows, and the row numbers of each batch. A dataset of level 4 gives just these: `rows()`.
@@ -126,20 +126,23 @@ arrays, batches = Dataset.from_batches(task.x, task.y, task.batches).rows()
 losses = function(step).over(*arrays, batches).numpy()
 print(f"the last of {len(losses):,} losses: {float(losses[-1]).hex()}")
 
+
 # %% tags=["nbval-ignore-output"]
-for name, work in (
-    ("a program", lambda: function(step).over(*arrays, batches)),
-    ("op by op", lambda: model.fit(Dataset.from_batches(task.x, task.y, task.batches[:800]))),
-):
+def seconds(work):
     began = time.perf_counter()
     work()
-    print(f"{name:10} {time.perf_counter() - began:.2f} s", "for a tenth of the steps" * (name == "op by op"))
+    return time.perf_counter() - began
+
+
+few = Dataset.from_batches(task.x, task.y, task.batches[:800])
+print(f"a program, 8,000 steps: {seconds(lambda: function(step).over(*arrays, batches)):.4f} s")
+print(f"op by op,    800 steps: {seconds(lambda: model.fit(few)):.4f} s")
 
 # %% [markdown]
 # The same bits, all losses in one array, and hardly any time.
 
 # %% [markdown]
-# ### A memory
+# ### 2 · A memory
 #
 # A `History` keeps what happened: the loss of every step, and the numbers of each epoch. The marker in the first line says that the
 # cell goes into the file `loops.py` of this level.
@@ -179,7 +182,7 @@ print(kept)
 print(kept.history)
 
 # %% [markdown]
-# ### What an epoch comes to
+# ### 3 · Epochs: what one comes to
 #
 # An **epoch** shows the model every row once. Its loss is the mean over all rows. Each step gives the mean over its own rows, and
 # the last batch may be shorter than the others.
@@ -217,7 +220,7 @@ def epoch_loss(losses, rows):
 print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 
 # %% [markdown]
-# ### Epochs, one after the other
+# ### 3 · Epochs, one after the other
 #
 # Now the loop that gave this level its idea. Up to so many epochs, and for each of them: tell that it begins, go through the data
 # once, tell that it ends and with which numbers, and stop if that was enough. Who is told, how the data is gone through and what
@@ -260,11 +263,13 @@ def run_epochs(epochs, tell, one_pass, ended):
 run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 
 # %% [markdown]
-# ### When to stop
+# **A good place to stop.** A pass is one call, and your loop goes through epochs and tells what happens.
 #
-# Somebody who listens may set `model.stop_training`. And there is an end that nobody wants: a loss that is infinite or no number
-# (NaN). The weights are lost then, so we raise an error that names the cure. Unless somebody has stopped the training already:
-# then he knows.
+# ### 3 · Epochs: when to stop
+#
+# Somebody who listens may set `model.stop_training`: then this epoch was the last. And there is an end that nobody wants, a loss
+# that is infinite or no number (NaN). The weights are lost then, so we raise an error that names the cure. But not where
+# `stop_training` is set already: whoever set it has seen the loss.
 
 
 # %%
@@ -302,7 +307,7 @@ except FloatingPointError as error:
     print(error)
 
 # %% [markdown]
-# ### Who listens
+# ### 4 · Company: who listens
 #
 # A listener is a **callback**. This one hears everything and does nothing; others are made from it. (Python's `...` is a body
 # that does nothing.)
@@ -323,7 +328,7 @@ class Callback:
 
 
 # %% [markdown]
-# ### What was chosen
+# ### 5 · Ease: what was chosen
 #
 # `compile` chooses an optimizer and a loss, by name or as an object. Level 4's `known` looks a name up in a table, and finds a
 # class there. What was chosen can be asked for the loss of a batch, and can go through data once: our one call of `.over`, and
@@ -420,6 +425,9 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # 200 times the same 40 batches: 8,000 steps, but not those of the task, whose order is new in each epoch. So this is another
 # number.
 #
+# **A good place to stop.** The loop is whole: it trains anything that has a step. *What runs when an epoch ends?* The place that
+# answers is `run_epochs`, which you wrote.
+#
 # ## A model (19 min)
 # What is left is ease. A **model** is a layer, so it has variables and a name, and can be called. It also knows how it is to be
 # trained.
@@ -483,9 +491,9 @@ doubled.compile("sgd", "mse")
 print(doubled(np.ones((1, 2))).numpy(), doubled.training)
 
 # %% [markdown]
-# For the second half we need two helpers. Arrays become a dataset. That is where they go to the device, once. And it is where the
+# For the second half we need a helper: arrays become a dataset. That is where they go to the device, once. And it is where the
 # loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
-# compiled step cannot look at the numbers that pass through it. The other helper goes through rows and gives what the model says.
+# compiled step cannot look at the numbers that pass through it.
 
 
 # %%
@@ -504,15 +512,8 @@ def rows_of(model, x, y):
     return Dataset.from_tensor_slices((x, y))
 
 
-def predicted(model, x, batch_size):
-    """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program = function(lambda rows: model(rows))
-    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
-    return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
-
-
 # %%
-print(rows_of(doubled, task.x, task.x), predicted(doubled, np.ones((3, 2)), 2).shape)
+print(rows_of(doubled, task.x, task.x))
 
 # %% [markdown]
 # And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
@@ -551,12 +552,15 @@ class Model(Trainable):
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        return wider(predicted)(self, x, at_least(1, "predict: batch_size", batch_size))
+        batch_size, wide = at_least(1, "predict: batch_size", batch_size), wider(Model.predict)
+        if wide is not Model.predict:
+            return wide(self, x, batch_size)
+        program = function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
 # %% [markdown]
-# Two halves, and the answer to *what runs when an epoch ends* stands in one place: `run_epochs`, which you wrote.
-#
 # PyTorch has no `fit`: a module is called, and the loop is yours. That is why there are libraries that **wrap** it.
 # [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with `fit`,
 # `evaluate` and `predict`; Lightning asks for a class with a `training_step`. Both do around a module what we do here around
@@ -654,6 +658,8 @@ net.build((None, 2))
 print(*(layer.count() for layer in net.layers), "together", net.count())
 
 # %% [markdown]
+# **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
+#
 # ## A callback (10 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
@@ -786,7 +792,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
-def train(model, loss, x, y, weights, batches, learning_rate):
+def _train(model, loss, x, y, weights, batches, learning_rate):
     """A model from given starting weights: one step for each batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
@@ -803,7 +809,7 @@ def train(model, loss, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
+    return _train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
 
 
 # %% tags=["hide-input"]
@@ -847,7 +853,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
-    return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
+    return _train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
@@ -898,6 +904,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
 # Of 73 penguins that it has not seen, seven are taken for the other sex.
+#
+# **A good place to stop.** Five levels train both tasks, to one answer.
 #
 # ## The five side by side (5 min)
 #
@@ -977,9 +985,8 @@ checks.predict(
 
 # %% [markdown]
 # Each time is predicted first, by the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
-# bandwidth). A launch is priced at a small one: in plain Python an operation of `dot`, on level 2 an addition of two
-# numbers, in 3 eager an addition of two tensors. A program's only launch is priced at a run of a single step, with all
-# its tracing and assembling. A program in float64 gets one lane of the peak.
+# bandwidth). A launch is priced at a small one of its level, such as an addition of two numbers; a program's only launch at a run
+# of a single step, with all its tracing and assembling.
 
 # %% tags=["nbval-ignore-output"]
 great.five_levels(line)
