@@ -186,8 +186,8 @@ def _then(data, stage, make, length, arrays=None, batches=False):
 class Stream(Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
-    `length` is infinite for one that never ends, and NaN where only a pass can tell. A Dataset of the core finds these
-    methods here; they work on it as well.
+    `length` is infinite for one that never ends, and NaN where only a pass can tell. Where anybody makes a Dataset of the
+    core, this is what is made.
     """
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
@@ -250,10 +250,15 @@ class Stream(Dataset):
 
     def batch(self, batch_size, drop_remainder=False):
         """So many elements as one. The last batch may be shorter, or is dropped."""
-        if self.arrays is not None and not self.batches:
-            return Dataset.batch(self, batch_size, drop_remainder)
         n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
         count = np.floor if drop else np.ceil
+        if self.arrays is not None and not self.batches:
+            full = self.length // n * n
+            if drop and not full:
+                raise ValueError(f"batch: {self.length} elements make no batch of {n}, and the remainder is dropped")
+            if not drop or full == self.length:
+                return Dataset.batch(self, n)
+            return _then(self, f"batch({n})", lambda: self.make()[:full].reshape(-1, n), full // n, self.arrays, True)
         return _then(
             self, f"batch({n})", lambda: stacked(_elements(self), n, drop), count(self.length / n), batches=True
         )

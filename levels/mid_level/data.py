@@ -13,11 +13,11 @@ from levels.low_level import constant, gather
 from .layers import RANDOM, Made, at_least, wider
 
 
-def _batched(rows, size, drop_remainder=False):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter and is not dropped."""
+def _batched(rows, size):
+    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
     full = len(rows) // size * size
     batches = rows[:full].reshape(-1, size)
-    return batches if drop_remainder or full == len(rows) else [*batches, rows[full:]]
+    return batches if full == len(rows) else [*batches, rows[full:]]
 
 
 class _Rows(Made):
@@ -100,13 +100,13 @@ class Dataset(_Rows, metaclass=_Plugged):
 
         return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
-    def batch(self, batch_size, drop_remainder=False):
-        """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
-        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
-        if self.batches or (drop and self.length < n):
-            raise ValueError(f"batch: {self.length} {'batches' if self.batches else 'elements'} make no batch of {n}")
-        length = self.length // n if drop else -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: _batched(self.make(), n, drop), length, self.arrays, True, self.stages)
+    def batch(self, batch_size):
+        """So many rows at a time; the last batch may be shorter. Raises ValueError where these are batches already."""
+        n = at_least(1, "batch: batch_size", batch_size)
+        if self.batches:
+            raise ValueError(f"batch: {self.length} batches make no batch of {n}")
+        count = -(-self.length // n)
+        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
 
 
 __getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -21,6 +21,16 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
+def _check(loss, y_true, y_pred):
+    """Raise ValueError where the two do not belong together."""
+    if y_true.spec.shape != y_pred.spec.shape:
+        cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
+        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
+    if loss.probabilities:
+        check_probabilities(loss, "y_true", y_true)
+        check_probabilities(loss, "y_pred", y_pred)
+
+
 class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
@@ -29,16 +39,7 @@ class Loss(Made):
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    def check(self, y_true, y_pred):
-        """Raise ValueError where the two do not belong together."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-            raise ValueError(
-                f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}"
-            )
-        if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
+    check = _check
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""

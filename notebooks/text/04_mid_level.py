@@ -369,7 +369,7 @@ twice
 #
 # **A good place to stop.** A layer makes its own weights, and a layer of layers finds them all.
 #
-# ## What is wrong: losses (16 min)
+# ## What is wrong: losses (15 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -415,12 +415,12 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a beginning, a
-# check that the two belong together, and an end, the mean. Shapes have to be equal. And what has to be a probability lies in 0 to 1:
-# that is the folded part. (While a function is traced nobody knows its numbers, and they pass.)
+# check that the two belong together, and an end, the mean. The check is folded: shapes have to be equal, and what has to be a
+# probability lies in 0 to 1. (While a function is traced nobody knows its numbers, and they pass.)
 
 # %% tags=["hide-input"]
 #| export losses
-from levels.low_level import Tensor
+from levels.low_level import Tensor, apply, reduce_mean
 
 
 def check_probabilities(loss, name, x):
@@ -430,6 +430,16 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
+def _check(loss, y_true, y_pred):
+    """Raise ValueError where the two do not belong together."""
+    if y_true.spec.shape != y_pred.spec.shape:
+        cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
+        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
+    if loss.probabilities:
+        check_probabilities(loss, "y_true", y_true)
+        check_probabilities(loss, "y_pred", y_pred)
+
+
 # %% [markdown]
 # Between beginning and end stands `call`, which each loss writes for itself. `probabilities` and `classes` say what its numbers
 # are. (Labels may be whole numbers, 1 and 0 for yes and no: the op "cast", of `levels_more`, makes floats of them.)
@@ -437,9 +447,6 @@ def check_probabilities(loss, name, x):
 
 # %%
 #| export losses
-from levels.low_level import apply, reduce_mean
-
-
 class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
@@ -448,16 +455,7 @@ class Loss(Made):
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    def check(self, y_true, y_pred):
-        """Raise ValueError where the two do not belong together."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-            raise ValueError(
-                f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}"
-            )
-        if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
+    check = _check
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""
@@ -944,11 +942,11 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 """Data that arrives in batches: in memory, a dataset is a recipe for row numbers."""
 
 
-def _batched(rows, size, drop_remainder=False):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter and is not dropped."""
+def _batched(rows, size):
+    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
     full = len(rows) // size * size
     batches = rows[:full].reshape(-1, size)
-    return batches if drop_remainder or full == len(rows) else [*batches, rows[full:]]
+    return batches if full == len(rows) else [*batches, rows[full:]]
 
 
 # %%
@@ -1058,13 +1056,13 @@ class Dataset(_Rows, metaclass=_Plugged):
 
         return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
-    def batch(self, batch_size, drop_remainder=False):
-        """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
-        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
-        if self.batches or (drop and self.length < n):
-            raise ValueError(f"batch: {self.length} {'batches' if self.batches else 'elements'} make no batch of {n}")
-        length = self.length // n if drop else -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: _batched(self.make(), n, drop), length, self.arrays, True, self.stages)
+    def batch(self, batch_size):
+        """So many rows at a time; the last batch may be shorter. Raises ValueError where these are batches already."""
+        n = at_least(1, "batch: batch_size", batch_size)
+        if self.batches:
+            raise ValueError(f"batch: {self.length} batches make no batch of {n}")
+        count = -(-self.length // n)
+        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
 
 
 # %% [markdown]
