@@ -6,7 +6,12 @@ import numpy as np
 
 from levels.hardware import select
 from levels.kernels import KERNELS, as_slices
-from levels.low_level import FORMS, each, never, sum_keeps, sum_values
+from levels.low_level import FORMS
+
+
+def _never(node, by_row):
+    """An op of this name never adds rows up."""
+    return False
 
 
 def _all_rows(node, by_row):
@@ -28,7 +33,9 @@ def _rows_of_more(node, by_row):
 
 
 def _cast_values(node, inputs, by_row, row, batch):
-    return each(lambda v: select(v, 1.0, 0.0), inputs[0]) if node.inputs[0].spec.dtype == bool else inputs[0]
+    if node.inputs[0].spec.dtype != bool:
+        return inputs[0]
+    return np.asarray(np.frompyfunc(lambda v: select(v, 1.0, 0.0), 1, 1)(inputs[0]), object)
 
 
 def _concat_values(node, inputs, by_row, row, batch):
@@ -56,10 +63,10 @@ def _row_kernel_values(node, inputs, by_row, row, batch):
     return out.reshape(shape)
 
 
-FORMS["cast"] = never, _all_rows, _cast_values
-FORMS["concat"] = never, _not_the_first_axis, _concat_values
-FORMS["slice"] = never, _all_of_the_first_axis, _slice_values
-FORMS["slice_grad"] = never, _all_of_the_first_axis, _slice_grad_values
-FORMS["reduce_max"] = FORMS["reduce_min"] = never, sum_keeps, sum_values
+FORMS["cast"] = _never, _all_rows, _cast_values
+FORMS["concat"] = _never, _not_the_first_axis, _concat_values
+FORMS["slice"] = _never, _all_of_the_first_axis, _slice_values
+FORMS["slice_grad"] = _never, _all_of_the_first_axis, _slice_grad_values
+FORMS["reduce_max"] = FORMS["reduce_min"] = _never, *FORMS["reduce_sum"][1:]
 for _op in ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"):
-    FORMS[_op] = never, _rows_of_more, _row_kernel_values
+    FORMS[_op] = _never, _rows_of_more, _row_kernel_values

@@ -4,6 +4,7 @@ A back end for graphs that do not split into rows, and for those that are quicke
 """
 
 import ctypes
+import math
 import threading
 
 import numpy as np
@@ -13,15 +14,12 @@ from levels.low_level import (
     BACK_ENDS,
     NoProgram,
     Tensor,
-    address,
     check_fits,
-    check_results,
     home_of,
-    size,
     written_at_home,
 )
 
-from .fused_loops import loop_program, units_of
+from .fused_loops import address, loop_program, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 
 
@@ -94,7 +92,7 @@ class _List:
         for program, arrays in [*calls, (self.program, [address(self.table), address(now)])]:
             starts.append(len(words))
             arrays = dict(zip(program.arrays, arrays, strict=True))
-            words += [arrays[name] if sort == "array" else known.get(name, name) for sort, name in program.words]
+            words += [arrays[name] if name in arrays else known.get(name, name) for name in program.words]
         self.block, self.places = (ctypes.c_int64 * len(words))(), {}  # {name: where it stands in the block}
         for place, word in enumerate(words):
             if isinstance(word, int):
@@ -124,6 +122,8 @@ class FusedProgram:
         check_fits(graph)
         if any(node.op == "variable" for node in graph.updates.values()):
             raise NoProgram("a variable takes the old value of another")
+        if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
+            raise NoProgram("it returns more than a number for a step")
         self.graph, self.units, self.lock = graph, units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
@@ -162,7 +162,7 @@ class FusedProgram:
         for node in leaves:
             if node.op == "input":
                 batch, source = node.spec.shape[0], (node.op, node.attrs["of"])
-                program = fetch_program(batch, size(node.spec) // batch, node.spec.dtype)
+                program = fetch_program(batch, math.prod(node.spec.shape) // batch, node.spec.dtype)
                 yield program, ["batches", address(self.now), source, self.words[node]]
 
     def steps(self):
@@ -178,11 +178,11 @@ class FusedProgram:
             if over:
                 yield keep_program(node.spec.dtype), [("out", k), self.words[node], address(self.now)]
             else:
-                yield copy_program(size(node.spec), node.spec.dtype), [("out", k), self.words[node]]
+                yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]]
         for variable, node in self.graph.updates.items():
             home = home_of(variable)
             if self.words[node] != home:
-                yield copy_program(size(node.spec), node.spec.dtype), [home, self.words[node]]
+                yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [home, self.words[node]]
 
     def launch(self, args, outs, sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
@@ -203,7 +203,6 @@ class FusedProgram:
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
-        check_results(self.graph)
         steps, _ = batches.shape
         specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
         outs = [spec.device.new(spec, kind=Tensor) for spec in specs]

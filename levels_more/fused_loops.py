@@ -3,6 +3,7 @@
 A number is loaded once, stays in registers from op to op, and is stored once.
 """
 
+import ctypes
 from contextlib import ExitStack
 
 import numpy as np
@@ -10,6 +11,13 @@ import numpy as np
 from levels.hardware import REAL, Assembler, host_lanes, select
 from levels.kernels import ELEMENTWISE, KERNELS, merged_axes
 from levels.low_level import NoProgram
+
+_byte = (ctypes.c_char * 0).from_buffer
+
+
+def address(array):
+    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
+    return ctypes.addressof(_byte(array))
 
 
 class Unit:

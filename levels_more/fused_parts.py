@@ -11,7 +11,7 @@ import numpy as np
 
 from levels.hardware import Assembler, Index
 from levels.kernels import KERNELS, ROWS, VECTORS, WORTH, reduced
-from levels.low_level import NoProgram, size
+from levels.low_level import NoProgram
 
 from .fused_loops import all_lanes
 
@@ -26,7 +26,7 @@ def list_program():
     table = a.array("table", "programs", 2, rows_of=2**31 - 1)
     a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
     with a.loop("steps") as step:
-        a.emit(f"store i64 {step.register}, ptr {a.words['array', 'now']}")
+        a.emit(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
         with a.loop("programs") as n:
             program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
             a.emit(f"call void {program}(ptr {block})")
@@ -55,7 +55,7 @@ class _ProductWriter:
     def fetched(self, j):
         """The columns j of a w that lies turned, where neighbours lie apart: fetched once, not once for each tile."""
         a = self.a
-        place = Index(a, j.register, a.lanes, a.lanes, first="0")
+        place = Index(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
             a.store(a.load(self.w, j, p), self.strip, p, place)
         return self.strip, place
@@ -153,7 +153,7 @@ def rows_of(node):
     *_, width = node.spec.shape
     if width > WIDEST:
         raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST}")
-    kernel, rows = KERNELS[node.op, node.spec.device.kind], size(node.spec) // width
+    kernel, rows = KERNELS[node.op, node.spec.device.kind], math.prod(node.spec.shape) // width
     return rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype), [node, *node.inputs]
 
 
@@ -191,7 +191,7 @@ def keep_program(dtype):
 
 def copy_of(node):
     """The program of an op that only changes the shape, and whose memory its arrays are."""
-    return copy_program(size(node.spec), node.spec.dtype), [node, *node.inputs]
+    return copy_program(math.prod(node.spec.shape), node.spec.dtype), [node, *node.inputs]
 
 
 PARTS = {  # op -> function(node) -> the program, and whose memory its arrays are: nodes, or a Spec for memory of its own

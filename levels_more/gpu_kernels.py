@@ -3,24 +3,21 @@
 import functools
 import inspect
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.cache import PLAIN, PROGRAMS, described, globals_read, inside, specialised
-from levels.kernels.elementwise import AROUND
-from levels.kernels.matmul import plan_matmul
-from levels.kernels.reduce import LOOPS, START, combine
-from levels.kernels.registry import COMPILERS, FLAT, KERNELS, KIND_PLANNERS, kernel
-from levels.kernels.rows import plan_gather
+from levels.kernels.cache import described, specialised
+from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
 from levels_more.gpu import launch_kernel
-from levels_more.gpu_memory import Cuda, cuda
-from levels_more.moves import MOVES, plan_one_hot, plan_scatter_add
+from levels_more.gpu_memory import cuda
+from levels_more.moves import plan_one_hot, plan_scatter_add
 from levels_more.random_numbers import normal, uniform
 
 # A compiler: who calls a scalar function, and what a GPU has for the functions of level 1.
 
-PLAIN.append(Cuda)  # a kernel that reads `cuda` can be kept under its hash
+_MADE = {}  # a text of what a kernel was made from -> the kernel
 
 
 def thread(places, letters):
@@ -88,14 +85,11 @@ ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
 def kernel_for(function, dtype):
     """The kernel for arrays of that dtype, its floats and what it calls included. Made once: a real GPU compiles it once."""
 
-    def find(value):
-        return inside(value, dtype, ON_GPU, lambda function: specialised(function, find))
-
+    made = specialised(function, dtype, ON_GPU, functools.partial(kernel_for, dtype=dtype))
     try:
-        name = f"gpu {dtype} {described(function)}"
+        return _MADE.setdefault(f"{dtype} {described(made)}", made)
     except TypeError:  # it depends on what has no description: made anew each time
-        return specialised(function, find)
-    return PROGRAMS.get(name) or PROGRAMS.setdefault(name, specialised(function, find))
+        return made
 
 
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
@@ -105,7 +99,7 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     are a CPU's: bounds are checked where the GPU is simulated.)
     """
     made, layout = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
-    if "cuda" not in globals_read(function.__code__):
+    if "cuda" not in function.__code__.co_names:
         made, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
     made = kernel_for(made, dtype)
 
@@ -117,13 +111,13 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
-COMPILERS["gpu"], AROUND["gpu"] = compile_gpu, (thread, {"cuda": cuda})
-FLAT.add("gpu")
+KINDS["gpu"] = SimpleNamespace(compiler=compile_gpu, nest=thread, ravels=False, cuda=cuda)
 
 # Sums: a block for each row, a thread for each column.
 
 WIDTH = 256  # threads of a block, at most
-NUMBER = np.float32  # the type of shared numbers. Each reduction puts its own in this place
+# each reduction puts its own in the places of these three: where a sum begins, how it goes on, the type of its numbers
+START, combine, NUMBER = 0.0, np.add, np.float32
 
 
 def reduce_block(out, x):
@@ -161,7 +155,7 @@ def _one_block_each(out, x):
 
 
 LAYOUTS[reduce_block.__code__] = _one_block_each
-LOOPS["gpu"] = reduce_block, reduce_thread
+KINDS["gpu"].loops = reduce_block, reduce_thread
 
 # Products: a thread for each number, its block with tiles of both matrices in shared memory.
 
@@ -206,8 +200,8 @@ def matmul_threads(out, x, w):
 
 
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    """As the planner of a product, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
+    made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
 
     def lower():
@@ -220,7 +214,7 @@ def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-KIND_PLANNERS["matmul", "gpu"] = plan_blocks
+PLANNERS["matmul", "gpu"] = plan_blocks
 
 # Numbers on the move: a thread finds where its number comes from and where it goes.
 
@@ -267,7 +261,7 @@ def by_numbers(function, shape, inputs, pairs):
     return run
 
 
-MOVES["gpu"] = by_numbers
+KINDS["gpu"].moves = by_numbers
 
 # Rows by number. A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
 
@@ -321,9 +315,9 @@ def rows_checked(planner, count):
     return plan_checked
 
 
-KIND_PLANNERS["gather", "gpu"] = rows_checked(plan_gather, lambda spec, x: x.shape[0])
-KIND_PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
-KIND_PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
+PLANNERS["gather", "gpu"] = rows_checked(PLANNERS["gather"], lambda spec, x: x.shape[0])
+PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
+PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 
 # A random number is a function of its place, so a thread makes it without its neighbours.
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from levels.kernels import ELEMENTWISE, KERNELS
-from levels.low_level import PASSES, Graph, Node, constant, each
+from levels.low_level import PASSES, Graph, Node, constant
 
 
 def rebuilt(graph, change):
@@ -38,8 +38,9 @@ def constant_fold(graph):
             function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
             with suppress(ArithmeticError, TypeError), np.errstate(all="ignore"):
                 # what Python refuses, 1 / 0 or a complex root, is left to the kernels
-                value = each(function, *(x.attrs["of"].numpy().astype(object) for x in inputs))
-                value = np.broadcast_to(value.astype(node.spec.dtype), node.spec.shape)
+                numbers = [x.attrs["of"].numpy().astype(object) for x in inputs]
+                value = np.asarray(np.frompyfunc(function, len(inputs), 1)(*numbers), node.spec.dtype)
+                value = np.broadcast_to(value, node.spec.shape)
                 return Node("constant", (), {"of": constant(value)}, node.spec)
         return Node(node.op, inputs, node.attrs, node.spec)
 

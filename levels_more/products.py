@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import PAGE, host_features
-from levels.kernels import KIND_PLANNERS, compiled_for, lowered, matmul_ikj, plan_matmul
+from levels.hardware import host_features
+from levels.kernels import PLANNERS, lowered, matmul_ikj
 from levels_more.intrinsics import intrinsic
+
+_PAGE = 4096  # bytes
 
 
 def tile_shape():
@@ -254,7 +256,7 @@ def matmul_small(turned_x, turned_w, out, x, w):
         turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = BYTES // out.itemsize
-    crowded = not turned_x and x.shape[1] * x.itemsize % PAGE == 0  # lines a page apart share few places in the cache
+    crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
     strip = (VECTORS if high == ROWS else WIDE) * lanes
     columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
@@ -270,22 +272,25 @@ def matmul_small(turned_x, turned_w, out, x, w):
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As plan_matmul; and where the kernel is the course's own, the same sums in tiles."""
-    made = plan_matmul(op, function, x, w, transpose_x, transpose_w)
+    """As the planner of a product; and where the kernel is the course's own, the same sums in tiles."""
+    made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_ikj:
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
         large = min(m, k, n) >= 16 and m * k * n >= WORTH
-        compiler = lowered("cpu", matmul_rows if large else matmul_small, x.dtype)
+        compiler = lowered(matmul_rows if large else matmul_small, x)
 
         def in_tiles():
             return functools.partial(matmul_tiles, compiler(), bool(transpose_x), bool(transpose_w))
 
         def in_place():
-            program = compiled_for(compiler(), 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw"))
+            import numba
+
+            given = 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw")
+            program = compiler().compile(tuple(map(numba.typeof, given)))
             return functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
 
         made.lower = in_tiles if large else in_place
     return made
 
 
-KIND_PLANNERS["matmul", "cpu"] = plan_tiles
+PLANNERS["matmul", "cpu"] = plan_tiles

@@ -5,17 +5,33 @@ import reprlib
 
 import numpy as np
 
-from levels.low_level import METHODS, VJPS, apply, as_tensor, as_tensors, gather, log, reduce_sum, spread_back, whole
+from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, gather, log, reduce_sum
+from levels_more.checks import dtype_of, expect, several, sizes
+
+
+def _whole(axis):
+    """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
+    if isinstance(axis, tuple):
+        return tuple(map(_whole, axis))
+    whole = axis is None or isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+    expect(whole, "axis", axis, "a whole number")
+    return axis if axis is None else int(axis)
+
+
+def _alike(values):
+    """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
+    like = next((x for x in values if isinstance(x, Operators)), None)
+    return [as_tensor(x, like) for x in values]
 
 
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
-    return apply("transpose", x, axes=None if axes is None else whole(tuple(axes)))
+    return apply("transpose", x, axes=None if axes is None else _whole(tuple(several("transpose: axes", axes))))
 
 
 def reshape(x, shape):
     """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
-    x, shape = as_tensor(x), whole(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,))
+    x, shape = as_tensor(x), _whole(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,))
     known = math.prod(size for size in shape if size != -1)
     left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
     return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
@@ -23,7 +39,7 @@ def reshape(x, shape):
 
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis. Raises ValueError for an axis that they do not have."""
-    values, axis = as_tensors(list(values)), whole(axis)
+    values, axis = _alike(several("concat: values", values, "a list of tensors")), _whole(axis)
     axes = len(values[0].spec.shape) if values else 0
     if axis is None or not -axes <= axis < axes:
         raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
@@ -35,12 +51,12 @@ cat = concat  # PyTorch's name
 
 def where(mask, x, y):
     """x where the mask, a tensor of bools, is true, else y; all three broadcast."""
-    return apply("where", mask, *as_tensors((x, y)))
+    return apply("where", mask, *_alike((x, y)))
 
 
 def cast(x, dtype):
     """The same numbers in another dtype."""
-    return apply("cast", x, dtype=np.dtype(dtype))
+    return apply("cast", x, dtype=dtype_of("cast: dtype", dtype))
 
 
 def tanh(x):
@@ -60,22 +76,22 @@ def minimum(x, y):
 
 def reduce_max(x, axis=None, keepdims=False):
     """The largest number along one axis, or of all."""
-    return apply("reduce_max", x, axis=whole(axis), keepdims=keepdims)
+    return apply("reduce_max", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def reduce_min(x, axis=None, keepdims=False):
     """The smallest number along one axis, or of all."""
-    return apply("reduce_min", x, axis=whole(axis), keepdims=keepdims)
+    return apply("reduce_min", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def arg_max(x, axis=None):
     """The place, int64, of the first largest number along one axis, or in x as one long row."""
-    return apply("arg_max", x, axis=whole(axis))
+    return apply("arg_max", x, axis=_whole(axis))
 
 
 def one_hot(x, depth, dtype=np.float32):
     """A new last axis of that length: 1 at the place that the integer names, else 0."""
-    return apply("one_hot", x, depth=depth, dtype=np.dtype(dtype))
+    return apply("one_hot", x, depth=sizes("one_hot: depth", depth)[0], dtype=dtype_of("one_hot: dtype", dtype))
 
 
 def softmax(x):
@@ -125,9 +141,9 @@ METHODS["Operators.slice"] = slice_of
 
 def _share_back(dy, y, x, axis=None, keepdims=False):
     """The reverse of a largest or smallest number: dy, divided among those that are it."""
-    hit = cast(x == spread_back(y, x, axis, keepdims), x.dtype)
-    count = reduce_sum(hit, axis, keepdims)
-    return hit * spread_back(dy / count, x, axis, keepdims)
+    how, (spread,) = {"axis": axis, "keepdims": keepdims}, VJPS["reduce_sum"]
+    hit = cast(x == spread(y, None, x, **how), x.dtype)
+    return hit * spread(dy / reduce_sum(hit, **how), None, x, **how)
 
 
 def _part_of_join(k):

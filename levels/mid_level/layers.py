@@ -10,6 +10,7 @@ import random
 import numpy as np
 
 from levels import more, plugged
+from levels.hardware import DEVICES, flag
 from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
 
@@ -32,7 +33,10 @@ ACTIVATIONS = {"linear": lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
 def known(what, table, name):
-    """The entry of that name in a table, or in `levels_more`; what is no name stays as it is. Else raises ValueError."""
+    """The entry of that name in a table, or in `levels_more`; what does as they do stays. Else raises ValueError, TypeError."""
+    does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
+    if not isinstance(name, str) and not hasattr(name, does):
+        raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
     if isinstance(name, str) and name not in table and more(what, name) is None:
         near = difflib.get_close_matches(name, table, 1)
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
@@ -81,7 +85,8 @@ class _Part(Made, Module):
     """Makes its own variables."""
 
     def __init__(self, name=None, dtype=None):
-        self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
         self.input_specs = self.output_shape = None  # of the last call
 
     def build(self, shape):
@@ -89,9 +94,10 @@ class _Part(Made, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
+        spec = DEVICES[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
-        return Variable(values.astype(self.dtype or "float32"), trainable=trainable)
+        return Variable(values.astype(spec.dtype), trainable=trainable)
 
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
@@ -118,7 +124,7 @@ class Layer(_Part):
             self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
             self.build(shapes if isinstance(x, list) else shapes[0])
             self.built = True
-        TRAINING.append(TRAINING[-1] if training is None else training)
+        TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
         try:
             y = self.call(x)
         finally:
@@ -134,7 +140,7 @@ class Dense(Layer):
                  bias_initializer="zeros", name=None, dtype=None):  # fmt: skip
         super().__init__(name, dtype)
         self.units = at_least(1, "Dense: units", units)
-        self.activation = known("activation", ACTIVATIONS, activation)
+        self.activation = known("activation", ACTIVATIONS, "linear" if activation is None else activation)
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):
@@ -142,8 +148,7 @@ class Dense(Layer):
         self.bias = self.add_weight((1, self.units), self.initializers[1])
 
     def call(self, x):
-        y = affine(x, self.kernel, self.bias)
-        return y if self.activation is None else self.activation(y)
+        return self.activation(affine(x, self.kernel, self.bias))
 
 
 __getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more
