@@ -80,7 +80,8 @@ def in_rows(tensors):
     sizes = []
     each_array(lambda x: sizes.append(len(x) if x.shape else 0), arrays)
     if len({*sizes}) != 1 or not sizes[0]:
-        raise ValueError(f"{reprlib.repr(tensors)}: arrays of {sizes} rows; expected as many in each, and at least one")
+        given = " ".join(reprlib.repr(tensors).split())  # in one line
+        raise ValueError(f"{given}: arrays of {sizes} rows; expected as many in each, and at least one")
     return arrays, sizes[0]
 
 
