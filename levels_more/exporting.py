@@ -7,7 +7,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from levels.hardware import DEVICES
-from levels.low_level import Variable, dce, trace
+from levels.low_level import METHODS, Variable, dce, trace
 from levels_more.checks import file_name
 from levels_more.fitting import alone, listed
 from levels_more.passes import cse
@@ -117,6 +117,9 @@ def export(model, path):
     made = helper.make_model(onnx_graph(model), **edition)
     onnx.checker.check_model(made, full_check=True)
     replace(path, made.SerializeToString())
+
+
+METHODS["Model.export"] = export
 
 
 def reduction_row(op):

@@ -16,12 +16,11 @@ import numpy as np
 import safetensors.numpy
 
 from levels import low_level, mid_level
-from levels.high_level import Model, Sequential
-from levels.low_level import Variable
+from levels.high_level import Model, Sequential, Training
+from levels.low_level import METHODS, Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
 from levels_more import feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
-from levels_more.fitting import Training
 from levels_more.functional import Call, Functional, Input, dry_run
 
 
@@ -192,6 +191,9 @@ def save(model, path):
             config["trained"] = [names[owner] for owner in optimizer.owners]
             arrays |= numbers_of(optimizer, MEMORY)
     put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
+
+
+METHODS["Model.save"] = save
 
 
 def as_bytes(text):
