@@ -109,7 +109,7 @@ def plan(op, inputs, attrs):
     if not inputs:
         raise TypeError(f"{op}: works on arrays, and none is given")
     for buffer in inputs:
-        if buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype):  # a freed one has a Spec of its own
+        if buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype):  # freed
             raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
     devices = sorted({buffer.device.name for buffer in inputs})
     if len(devices) > 1:
