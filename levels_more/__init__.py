@@ -26,7 +26,7 @@ CONTENTS = {
         "devices": "all",
     },
     "faster": {
-        "intrinsics": "exp sigmoid",
+        "intrinsics": "exp log sigmoid",
         "products": "matmul",
         "reductions": "reduce_mean reduce_sum",
     },
@@ -38,7 +38,7 @@ CONTENTS = {
     },
     "guard": {
         "guards": "all",
-        "stale": "kernel",
+        "reading": "kernel",
         "trials": "use",
     },
     "initializer": {
@@ -59,6 +59,7 @@ CONTENTS = {
         "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
+        "placed": "placed_on",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {
@@ -66,6 +67,7 @@ CONTENTS = {
             "CSVLogger EarlyStopping LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
             "TerminateOnNaN graph_of"
         ),
+        "checks": "",
         "estimators": "DNNClassifier Estimator LinearRegressor",
         "exporting": "ONNX OnnxWriter export onnx_graph",
         "fitting": "",
@@ -78,9 +80,9 @@ CONTENTS = {
             "mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread "
             "threads_for tiled uniform_threads"
         ),
-        "intrinsics": "intrinsic larger ldexp llvm_function smaller",
+        "intrinsics": "exponent_bits intrinsic larger ldexp llvm_function scaled_bits smaller",
         "moves": (
-            "MOVES as_slices by_views enter_move one_hot plan_cast plan_concat plan_moves plan_one_hot "
+            "as_slices by_views enter_move one_hot one_loop plan_cast plan_concat plan_moves plan_one_hot "
             "plan_reshape plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
         ),
         "ops": "tanh",
@@ -96,9 +98,9 @@ CONTENTS = {
             "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
             "plan_extreme reduce_by_fours reduction"
         ),
-        "stale": "rebound staleness watched",
+        "reading": "changed read_outside watch",
         "tpu_kernels": "matmul_array plan_array",
-        "trials": "SPECIAL TRIALS counter_example drawn outcome trials_of try_kernel",
+        "trials": "SPECIAL TRIALS bounds_checked counter_example drawn outcome trials_of try_kernel try_on_all",
     },
     "levels.low_level": {
         "gradients": "backward grad stop_gradient",

@@ -7,6 +7,7 @@ from pathlib import Path
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
+from levels_more.checks import called, file_name, flag, word
 from levels_more.fitting import alone
 
 RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better
@@ -16,8 +17,9 @@ class Monitor(Callback):
     """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then."""
 
     def __init__(self, monitor, mode="auto", min_delta=0):
-        if mode not in ("auto", "min", "max"):
+        if not isinstance(mode, str) or mode not in ("auto", "min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
+        word(f"{type(self).__name__}: monitor", monitor)
         # its sign does not count, as in Keras
         size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
         self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
@@ -48,7 +50,7 @@ class EarlyStopping(Monitor):
         super().__init__(monitor, mode, min_delta)
         self.patience, self.restore_best_weights = (
             at_least(0, "EarlyStopping: patience", patience),
-            restore_best_weights,
+            flag("EarlyStopping: restore_best_weights", restore_best_weights),
         )
 
     def on_train_begin(self):
@@ -74,7 +76,8 @@ class ModelCheckpoint(Monitor):
 
     def __init__(self, filepath, monitor="val_loss", save_best_only=False, mode="auto"):
         super().__init__(monitor, mode)
-        self.filepath, self.save_best_only = filepath, save_best_only
+        self.filepath = file_name("ModelCheckpoint: filepath", filepath)
+        self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
 
     def on_epoch_end(self, epoch, logs):
         if not self.save_best_only or self.better(logs):
@@ -101,7 +104,7 @@ class LearningRateScheduler(Callback):
     """The learning rate of each epoch is schedule(epoch, rate of the last one). Epochs count from 0."""
 
     def __init__(self, schedule):
-        self.schedule = schedule
+        self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
 
     def on_epoch_begin(self, epoch):
         optimizer = self.model.training.optimizer
@@ -122,7 +125,7 @@ class CSVLogger(Callback):
     """Writes the numbers of each epoch to a file: a header, then a line for each."""
 
     def __init__(self, filename):
-        self.path = Path(filename)
+        self.path = Path(file_name("CSVLogger: filename", filename))
 
     def on_train_begin(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +166,10 @@ class TensorBoard(Callback):
     """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
 
     def __init__(self, log_dir="logs", histogram_freq=0):
-        self.log_dir, self.histogram_freq = Path(log_dir), at_least(0, "TensorBoard: histogram_freq", histogram_freq)
+        self.log_dir, self.histogram_freq = (
+            Path(file_name("TensorBoard: log_dir", log_dir)),
+            at_least(0, "TensorBoard: histogram_freq", histogram_freq),
+        )
 
     def on_train_begin(self):
         self.writers = {}

@@ -9,6 +9,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from levels.high_level import Sequential
 from levels.mid_level import RANDOM, Adam, BinaryCrossentropy, Dense
+from levels_more.checks import expect
+
+
+def expect_rows(*arrays):
+    """Raise TypeError for what holds no rows at all. What is wrong with others scikit-learn says."""
+    for values in arrays:
+        other = isinstance(values, str | complex) or type(values) is dict or callable(values) or type(values) is object
+        expect(not other, "X or y", values, "rows of numbers")
 
 
 class Estimator(BaseEstimator):
@@ -32,12 +40,13 @@ class Estimator(BaseEstimator):
             RANDOM.setstate(before)
         self.model_.compile(Adam(self.learning_rate), loss)
         history = self.model_.fit(x, y[:, None], self.batch_size, self.epochs, verbose=0, seed=seed)
-        self.loss_curve_ = history.history["loss"]
+        self.loss_curve_ = history.history.get("loss", [])
         return self
 
     def predicted(self, x):
         """What the model gives for x, [rows]."""
         check_is_fitted(self)
+        expect_rows(x)
         return self.model_.predict(validate_data(self, x, dtype=np.float64, reset=False))[:, 0]
 
     def __getstate__(self):
@@ -61,6 +70,7 @@ class LinearRegressor(RegressorMixin, Estimator):
 
     def fit(self, X, y):
         """X [rows, features], y [rows]. Leaves `coef_`, `intercept_` and `loss_curve_`."""
+        expect_rows(X, y)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         self.train(X, y.astype(np.float64), "mse")
         kernel, bias = self.model_.get_weights()
@@ -81,6 +91,7 @@ class DNNClassifier(ClassifierMixin, Estimator):
 
     def fit(self, X, y):
         """X [rows, features], y [rows] of two classes, numbers or names. Leaves `classes_` and `loss_curve_`."""
+        expect_rows(X, y)
         X, y = validate_data(self, X, y, dtype=np.float64)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":

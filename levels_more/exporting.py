@@ -8,6 +8,7 @@ from onnx import helper, numpy_helper
 
 from levels.hardware import DEVICES
 from levels.low_level import Variable, dce, trace
+from levels_more.checks import file_name
 from levels_more.fitting import alone, listed
 from levels_more.passes import cse
 from levels_more.saving import check_built, replace
@@ -106,6 +107,7 @@ def export(model, path):
     Raises ValueError for a model that is not built, and for an op that has no form in ONNX.
     """
     check_built(model, "export")
+    file_name("export: path", path)
     if Path(path).suffix != ".onnx":
         raise ValueError(f"export: the path is {path}; expected a name that ends in .onnx")
     edition = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8, "producer_name": "levels"}

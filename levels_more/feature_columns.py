@@ -7,6 +7,7 @@ import numpy as np
 
 from levels.low_level import concat, constant, gather, one_hot
 from levels.mid_level import Layer, at_least, known
+from levels_more.checks import called, number, several, word
 
 
 class FeatureColumn:
@@ -26,10 +27,11 @@ def values_of(features, key):
     """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None."""
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
-    values, first = known("column", features, key), next(iter(features))
+    values, first = known("column", features, word("a column's key", key)), next(iter(features))
     values = np.asarray(values, object if isinstance(values, (list, tuple)) else None)
     if values.ndim != 1 or len(values) != len(features[first]):
-        raise ValueError(f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}")
+        told = f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}"
+        raise ValueError(f"{told}; got {reprlib.repr(features[key])}")
     return values
 
 
@@ -41,8 +43,11 @@ class NumericColumn(FeatureColumn):
     width = 1
 
     def __init__(self, key, *, default_value=None, normalizer_fn=None):
-        self.name, self.default_value = key, np.nan if default_value is None else default_value
-        self.normalizer_fn = normalizer_fn or (lambda values: values)
+        self.name = word("numeric_column: key", key)
+        gap = np.nan if default_value is None else number("numeric_column: default_value", default_value)
+        self.default_value, self.normalizer_fn = gap, lambda values: values
+        if normalizer_fn is not None:
+            self.normalizer_fn = called("numeric_column: normalizer_fn", normalizer_fn)
 
     def encode(self, features):
         """Numbers [batch, 1] from a dict. Raises TypeError for words, ValueError for NaN."""
@@ -80,9 +85,12 @@ def is_missing(value):
 def row_by_row(key, num_buckets, table, unknown):
     """The categorical column of a table {value: id}. What is not in it gets -1 if missing, else `unknown(value, row)`."""
 
+    word("a column's key", key)
+
     def ids(features):
         rows = enumerate(values_of(features, key).tolist())
-        found = [table[x] if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
+        place = int if isinstance(table, range) else table.get  # a range: the value is the id
+        found = [place(x) if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
         return np.array(found, np.int64)
 
     return CategoricalColumn(key, num_buckets, ids)
@@ -107,9 +115,13 @@ def bucket_of(value, count):
 def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
     """A category's id is its place in the list. One that is not in it has `default_value`, or by its hash one of
     `num_oov_buckets` ids behind the list ("out of vocabulary"). A missing one has -1: see `is_missing`."""
-    table = {} if isinstance(vocabulary_list, str) else {word: i for i, word in enumerate(vocabulary_list)}
-    size, kinds = len(table), {isinstance(word, str) for word in table}
-    if not table or size < len(vocabulary_list):
+    words = vocabulary_list.tolist() if isinstance(vocabulary_list, np.ndarray) else vocabulary_list
+    words = words if isinstance(words, list | tuple) else ()
+    for name, value in (("default_value", default_value), ("num_oov_buckets", num_oov_buckets)):
+        at_least(-1, f"column {key}: {name}", value)
+    table = {entry: i for i, entry in enumerate(words) if isinstance(entry, str | int | float)}
+    size, kinds = len(table), {isinstance(entry, str) for entry in table}
+    if not table or size < len(words):
         raise ValueError(f"column {key}: {reprlib.repr(vocabulary_list)}; expected a list of words, each once")
     if not -1 <= default_value < size or num_oov_buckets < 0 or (num_oov_buckets and default_value != -1):
         given = f"default_value {default_value} and {num_oov_buckets} buckets"
@@ -144,7 +156,8 @@ class DenseFeatures(Layer):
 
     def __init__(self, feature_columns, dtype="float32", **options):
         super().__init__(dtype=dtype, **options)
-        self.columns, self.tables = list(feature_columns), {}  # tables: the variables of columns that have some
+        columns = several("DenseFeatures: feature_columns", feature_columns, "a list of feature columns")
+        self.columns, self.tables = list(columns), {}  # tables: the variables of columns that have some
         if bare := [column for column in self.columns if not isinstance(column, FeatureColumn)]:
             raise TypeError(f"{reprlib.repr(bare[0])} is no feature column; try indicator_column or embedding_column")
         names = [column.name for column in self.columns]
@@ -174,7 +187,10 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
     def __init__(self, source_column, boundaries):
         if not isinstance(source_column, NumericColumn):
             raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
-        steps = np.asarray(boundaries, np.float64)
+        try:
+            steps = np.asarray(boundaries, np.float64)
+        except (TypeError, ValueError):
+            steps = np.empty(0)
         if steps.ndim != 1 or not steps.size or not np.isfinite(steps).all() or not (np.diff(steps) > 0).all():
             raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
 
@@ -190,7 +206,8 @@ bucketized_column = BucketizedColumn
 
 def categorical_column_with_identity(key, num_buckets, *, default_value=None):
     """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error."""
-    if default_value is not None and default_value not in range(num_buckets):
+    n = at_least(1, f"column {key}: buckets", num_buckets)
+    if default_value is not None and at_least(0, f"column {key}: default_value", default_value) >= n:
         raise ValueError(f"column {key}: default_value is {default_value!r}; expected an id below {num_buckets}")
 
     def unknown(value, row):
@@ -198,18 +215,20 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
             raise ValueError(f"column {key}: row {row} is {value!r}; expected a whole number below {num_buckets}")
         return default_value
 
-    return row_by_row(key, num_buckets, {i: i for i in range(num_buckets)}, unknown)
+    return row_by_row(key, n, range(n), unknown)
 
 
 def categorical_column_with_hash_bucket(key, hash_bucket_size):
     """The id is the bucket of the text's hash, or of the whole number's, the same on every machine."""
-    return row_by_row(key, hash_bucket_size, {}, lambda value, row: bucket_of(value, hash_bucket_size))
+    n = at_least(1, f"column {key}: buckets", hash_bucket_size)
+    return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
 
 
 def crossed_column(keys, hash_bucket_size):
     """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing."""
-    if isinstance(keys, str) or len(keys) < 2:
-        raise ValueError(f"crossed_column: keys are {reprlib.repr(keys)}; expected two or more")
+    parts = keys if isinstance(keys, list | tuple) else ()
+    if len(parts) < 2 or not all(isinstance(key, str | CategoricalColumn) for key in parts):
+        raise ValueError(f"crossed_column: keys are {reprlib.repr(keys)}; expected two or more names or columns")
 
     def ids(features):
         parts = [values_of(features, key) if isinstance(key, str) else key.ids(features) for key in keys]

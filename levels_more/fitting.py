@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from levels.high_level import Callback, epoch_loss, loops
-from levels.low_level import Operators, constant, function
+from levels.low_level import Operators, constant
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, Dataset, Layer, Loss, known
-from levels_more.reading import seen
+from levels_more.retracing import Kept
 
 PIECE = 0.05  # seconds
 
@@ -44,12 +44,12 @@ class Training(loops.Training):
         self.metrics = [made("metric", METRICS, metric) for metric in listed(metrics)]
         if None in (self.optimizer, *self.losses):
             raise TypeError("compile: None is no optimizer and no loss")
-        self.programs, self.read = {}, {}  # (step, inputs) -> its function, and what its trace has read of the model
+        self.programs = {}  # (step, inputs) -> its function
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
     def __getstate__(self):
         """What a copy begins with: all but the programs, which are of this model's variables."""
-        return vars(self) | {"programs": {}, "read": {}, "watch": None}
+        return vars(self) | {"programs": {}, "watch": None}
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
@@ -63,25 +63,15 @@ class Training(loops.Training):
         return sum(others, first)
 
     def compiled(self, step, inputs, look=True):
-        """step(x, y) as a `function` of single arrays: so many inputs, the others are targets.
+        """step(x, y) as a `Kept` function of single arrays: so many inputs, the others are targets. Made once.
 
-        Made once. If we look, it is traced anew where something that the last trace read has changed since: see `seen`.
+        If we look, it is traced anew where something that its trace has read has changed since.
         """
-        key, model = (step, inputs), step.__self__
-        if key not in self.programs:
-
-            def single(*rows):
-                result = step(alone(rows[:inputs]), alone(rows[inputs:]))
-                if key not in self.read:
-                    self.read[key] = seen(model)
-                return result
-
-            self.programs[key] = function(single)
-            self.read.pop(key, None)
-        elif look and self.read.get(key) != seen(model):
-            self.programs[key].renew()
-            self.read.pop(key, None)
-        return self.programs[key]
+        if (step, inputs) not in self.programs:
+            kept = Kept(step.__self__, lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:])))
+            self.programs[step, inputs] = kept
+        kept = self.programs[step, inputs]
+        return kept.current() if look else kept
 
     def pieces(self, step, data, one_by_one, look):
         """Go through the data, for a twentieth of a second in each call. Yields (losses, how many rows each step had).
@@ -253,30 +243,13 @@ def parted(model, x, y, share):
     return alone(first[0]), alone(first[1]), (alone(then[0]), alone(then[1]))
 
 
-class _Predictor:
-    """A model as a `function`, and what its trace has read. (It is no module: nobody looks into it for variables.)"""
-
-    def __init__(self, model):
-
-        def single(*rows):
-            result = model(alone(rows))
-            self.read = seen(model)
-            return result
-
-        self.program, self.read = function(single), None
-
-    def __reduce__(self):
-        return type(None), ()  # a copy of the model makes its own
-
-
 def predict(model, x, batch_size):
     """What the model gives for all rows of x, an array or a list of them: a NumPy array, or a list of them."""
-    x, kept = arrays_of(x), vars(model).get("predictor") or _Predictor(model)
-    if kept.read is not None and kept.read != seen(model):
-        kept.program.renew()
+    if vars(model).get("predictor") is None:
+        model.predictor = Kept(model, lambda *rows: model(alone(rows)))
+    x, program = arrays_of(x), model.predictor.current()
     starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
-    parts = [listed(kept.program(*(a[k : k + batch_size] for a in x))) for k in starts]
-    model.predictor = kept
+    parts = [listed(program(*(a[k : k + batch_size] for a in x))) for k in starts]
     return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts, strict=True)])
 
 

@@ -1,11 +1,10 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
-import numpy as np
-
 from levels.hardware import DEVICES
 from levels.high_level import Model
 from levels.low_level import trace
 from levels.mid_level import WIDER, Made
+from levels_more.checks import dtype_of, expect, several, sizes
 from levels_more.fitting import alone, listed
 
 
@@ -16,7 +15,9 @@ def dry_run(layer, specs):
 
 def spec_of(shape, dtype):
     """The Spec of a batch of rows of this shape: two of them stand for any number."""
-    return DEVICES[-1].spec((2, *shape), np.dtype(dtype))
+    return DEVICES[-1].spec(
+        (2, *sizes("Input: shape", several("Input: shape", shape, "a tuple of sizes"))), dtype_of("Input: dtype", dtype)
+    )
 
 
 class Placeholder(Made):
@@ -76,6 +77,9 @@ class Functional(Model):
     def __init__(self, inputs, outputs, name=None):
         super().__init__(name)
         self.inputs, self.outputs = listed(inputs), listed(outputs)
+        for place in self.inputs + self.outputs:
+            expect(isinstance(place, Placeholder), "Model", place, "an Input, or what a layer gives for one")
+        expect(self.inputs and self.outputs, "Model", (inputs, outputs), "one input and one output, or more")
         self.input_specs = [x.spec for x in self.inputs]
         self.steps = in_order(self.outputs, self.inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]

@@ -50,6 +50,16 @@ def parted(graph):
     return units
 
 
+class Part:
+    """A unit as a launch: run(arrays), of {node: array}; and how many bytes that reads and writes."""
+
+    def __init__(self, unit, nbytes, run):
+        self.unit, self.nbytes, self.run = unit, nbytes, run
+
+    def __repr__(self):
+        return repr(self.unit)
+
+
 class FusedReplay(Replay):
     """A graph that is replayed, but for its loops, which are programs. What passes between units has memory of its own.
 
@@ -66,10 +76,10 @@ class FusedReplay(Replay):
         self.fixed |= {x: x.attrs["of"].data for x in graph.nodes if x.op == "constant"}
         self.made = [node for node in graph.ops if node in kept]  # these are new in each step
         plan_of = {node: plan for node, plan, *_ in self.plans}
-        self.runs = [self.loop(unit) if unit.loop else self.launch(*unit.nodes, plan_of) for unit in self.units]
+        self.parts = [self.loop(unit) if unit.loop else self.kernel(unit, plan_of) for unit in self.units]
 
     def loop(self, unit):
-        """A loop as a function of {node: array}."""
+        """The Part that runs the program of a loop."""
         program, taken = loop_program(unit.nodes, [x for x in unit.nodes if x in self.fixed or x in self.made])
         block = (ctypes.c_int64 * len(taken))()
         for place, x in enumerate(taken):
@@ -81,13 +91,19 @@ class FusedReplay(Replay):
                 block[place] = address(arrays[x])
             program.run(block)
 
-        return run
+        return Part(unit, sum(x.spec.nbytes for x in taken), run)
 
-    def launch(self, node, plan_of):
-        """The launch of a kernel as a function of {node: array}."""
+    def kernel(self, unit, plan_of):
+        """The Part that runs the kernel of a single op."""
+        (node,) = unit.nodes
         plan, nodes = plan_of[node], (node, *node.inputs)
         numbers = [node.attrs[name] for name in plan.numbers]
-        return lambda arrays: plan.run(*[arrays[x] for x in nodes], *numbers)
+        return Part(unit, plan.nbytes, lambda arrays: plan.run(*[arrays[x] for x in nodes], *numbers))
+
+    def launch(self, part, arrays):
+        """Run one part on these arrays; returns them. (Here the X-ray listens.)"""
+        part.run(arrays)
+        return arrays
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
@@ -100,8 +116,8 @@ class FusedReplay(Replay):
             for node in self.made:
                 tensors[node] = node.spec.device.new(node.spec, kind=Tensor)
             arrays = self.fixed | {node: tensor.data for node, tensor in tensors.items()}
-            for run in self.runs:
-                run(arrays)
+            for part in self.parts:
+                self.launch(part, arrays)
             tensors |= {node: node.attrs["of"] for node in self.graph.nodes if node.op == "constant"}
             for variable, node in self.graph.updates.items():
                 variable.replace(tensors[node])

@@ -10,6 +10,7 @@ from types import CellType, FunctionType
 import numpy as np
 
 from levels.hardware import MAKERS, Buffer, Device
+from levels_more.checks import dtype_of, expect
 from levels_more.gpu_memory import GpuError, cuda
 from levels_more.gpu_threads import LIMITS, WARP, as_size, simulate
 
@@ -20,6 +21,7 @@ def launch_kernel(kernel, blocks, threads, *arguments, order=None):
     NumPy arrays are simulated: threads one after the other, or blocks and threads shuffled by the seed `order`. Arrays of
     numba.cuda run on the real GPU. Raises GpuError, or the kind of it that fits.
     """
+    expect(hasattr(kernel, "__code__") or hasattr(kernel, "py_func"), "launch", kernel, "a kernel, a function")
     grid, block = as_size(kernel, "blocks", blocks), as_size(kernel, "threads a block", threads)
     if math.prod(block) > LIMITS["threads"]:
         raise GpuError(
@@ -79,12 +81,11 @@ class Gpu(Device):
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device: of float32, float64, int64 or bool."""
-        if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-            raise TypeError(f"{self.name}: {np.dtype(dtype)}; expected float32, float64, int64 or bool")
-        return super().spec(shape, dtype)
+        return super().spec(shape, dtype_of(f"{self.name}: dtype", dtype))
 
     def launch(self, kernel, blocks, threads, *arguments, order=None):
         """Run a kernel on buffers of this device and numbers; see `launch_kernel`."""
+        expect(callable(kernel), f"{self.name}: the kernel", kernel, "a function")
         for value in arguments:
             if isinstance(value, Buffer) and (value.device is not self or value.data is None):
                 raise GpuError(

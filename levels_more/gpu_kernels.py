@@ -3,22 +3,21 @@
 import functools
 import inspect
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.cache import PLAIN, described, inside, specialised
-from levels.kernels.elementwise import AROUND
-from levels.kernels.reduce import LOOPS
-from levels.kernels.registry import COMPILERS, FLAT, KERNELS, KIND_PLANNERS, PLANNERS, kernel
+from levels.kernels.cache import described, specialised
+from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
 from levels_more.gpu import launch_kernel
-from levels_more.gpu_memory import Cuda, cuda
-from levels_more.moves import MOVES, plan_one_hot, plan_scatter_add
+from levels_more.gpu_memory import cuda
+from levels_more.moves import plan_one_hot, plan_scatter_add
 from levels_more.random_numbers import normal, uniform
 
 # A compiler: who calls a scalar function, and what a GPU has for the functions of level 1.
 
-PLAIN.append(Cuda)  # a kernel that reads `cuda` can be kept under its hash
+_MADE = {}  # a text of what a kernel was made from -> the kernel
 
 
 def thread(places, letters):
@@ -83,20 +82,14 @@ ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
 }
 
 
-_MADE = {}  # a text of what a kernel was made from -> the kernel
-
-
 def kernel_for(function, dtype):
     """The kernel for arrays of that dtype, its floats and what it calls included. Made once: a real GPU compiles it once."""
 
-    def find(value):
-        return inside(value, dtype, ON_GPU, lambda function: specialised(function, find))
-
+    made = specialised(function, dtype, ON_GPU, functools.partial(kernel_for, dtype=dtype))
     try:
-        name = f"gpu {dtype} {described(function)}"
+        return _MADE.setdefault(f"{dtype} {described(made)}", made)
     except TypeError:  # it depends on what has no description: made anew each time
-        return specialised(function, find)
-    return _MADE.get(name) or _MADE.setdefault(name, specialised(function, find))
+        return made
 
 
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
@@ -118,8 +111,7 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
-COMPILERS["gpu"], AROUND["gpu"] = compile_gpu, (thread, {"cuda": cuda})
-FLAT.add("gpu")
+KINDS["gpu"] = SimpleNamespace(compiler=compile_gpu, nest=thread, ravels=False, cuda=cuda)
 
 # Sums: a block for each row, a thread for each column.
 
@@ -163,7 +155,7 @@ def _one_block_each(out, x):
 
 
 LAYOUTS[reduce_block.__code__] = _one_block_each
-LOOPS["gpu"] = reduce_block, reduce_thread
+KINDS["gpu"].loops = reduce_block, reduce_thread
 
 # Products: a thread for each number, its block with tiles of both matrices in shared memory.
 
@@ -222,7 +214,7 @@ def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-KIND_PLANNERS["matmul", "gpu"] = plan_blocks
+PLANNERS["matmul", "gpu"] = plan_blocks
 
 # Numbers on the move: a thread finds where its number comes from and where it goes.
 
@@ -269,7 +261,7 @@ def by_numbers(function, shape, inputs, pairs):
     return run
 
 
-MOVES["gpu"] = by_numbers
+KINDS["gpu"].moves = by_numbers
 
 # Rows by number. A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
 
@@ -323,9 +315,9 @@ def rows_checked(planner, count):
     return plan_checked
 
 
-KIND_PLANNERS["gather", "gpu"] = rows_checked(PLANNERS["gather"], lambda spec, x: x.shape[0])
-KIND_PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
-KIND_PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
+PLANNERS["gather", "gpu"] = rows_checked(PLANNERS["gather"], lambda spec, x: x.shape[0])
+PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
+PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 
 # A random number is a function of its place, so a thread makes it without its neighbours.
 

@@ -289,6 +289,7 @@ def _atomic(update):
 class Cuda:
     """What a kernel sees of its launch, spelled as numba.cuda spells it. The simulator fills it in while a kernel runs."""
 
+    hash = "cuda"  # a kernel that reads `cuda` can be kept
     shared, local = SimpleNamespace(array=shared_array), SimpleNamespace(array=_local_array)
     atomic = SimpleNamespace(add=_atomic(operator.add), max=_atomic(max), min=_atomic(min))
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from greenlet import getcurrent, greenlet
 
+from levels_more.checks import expect
 from levels_more.gpu_memory import (
     UNUSED,
     WRITE,
@@ -151,6 +152,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
     grid, block: Dim3. order: None, or a seed that shuffles blocks and threads. view: the View that the kernel is given.
     Raises GpuError, or the kind of it that fits, with the thread and the line; also for any other error in the kernel.
     """
+    expect(hasattr(kernel, "__code__"), "simulate: the kernel", kernel, "a function")
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     if len(names) != len(arguments):
         raise GpuError(f"{kernel.__name__} takes {', '.join(names)}, and was given {len(arguments)} arguments")
@@ -208,8 +210,11 @@ def _patrol():
 def as_size(kernel, what, size):
     """A Dim3 of one number or up to three. Raises GpuError unless they are whole and above zero."""
     numbers = tuple(size) if isinstance(size, tuple | list) else (size,)
-    if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) and n > 0 for n in numbers):
-        raise GpuError(f"{kernel.__name__}: launched with {size!r} {what}; expected one to three whole numbers above 0")
+    if not 1 <= len(numbers) <= 3 or not all(
+        isinstance(n, int | np.integer) and 0 < n < 2**31 and n is not True for n in numbers
+    ):
+        name = getattr(kernel, "__name__", repr(kernel))
+        raise GpuError(f"{name}: launched with {size!r} {what}; expected one to three whole numbers from 1 to 2³¹ - 1")
     return Dim3(*map(int, numbers))
 
 

@@ -2,7 +2,8 @@
 
 import math
 
-from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Symbol, apply, as_tensor, exp, reduce_sum
+from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Operators, Symbol, apply, as_tensor, exp, reduce_sum
+from levels_more.checks import expect
 
 VJPS["copy"] = (None,)
 
@@ -28,6 +29,7 @@ def grad(outputs, inputs):
     Raises RuntimeError without an open tape, ValueError for an output of several numbers.
     """
     tape = _innermost("grad")
+    expect(isinstance(outputs, Operators), "grad: outputs", outputs, "a tensor that was computed on the tape")
     if math.prod(outputs.shape) != 1:
         raise ValueError(f"grad: the output has shape {outputs.shape}; expected one number")
     return tape.gradient(outputs, inputs)
@@ -39,7 +41,9 @@ def backward(loss):
     Raises RuntimeError without an open tape, ValueError where none of them was read, or one was assigned meanwhile, and
     TypeError while a function is traced: what `grad` would hold then has no numbers.
     """
-    tape, loss = _innermost("backward"), as_tensor(loss)
+    tape = _innermost("backward")
+    expect(isinstance(loss, Operators), "backward: the loss", loss, "a tensor that was computed on the tape")
+    loss = as_tensor(loss)
     if type(loss) is Symbol:
         raise TypeError("backward: inside a function, use tape.gradient, which returns the gradients")
     used = {loss}

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import host_lanes, scaled
+from levels.hardware import exponent, host_lanes, scaled
 from levels.kernels import STANDS
 
 
@@ -47,11 +47,36 @@ def llvm_function(name):
 
 ldexp, larger, smaller = map(llvm_function, ("ldexp", "maximum", "minimum"))
 
+
+def scaled_bits(dtype):
+    """x·2ⁿ in two steps, as the core does it, on the bits: n goes to where the format keeps its exponent."""
+    single = dtype == np.float32
+    real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
+
+    def scaled(x, n):
+        both = whole(n + real(2 * bias))  # so that each half has the bias
+        half = both >> 1
+        return x * whole(half << fraction).view(real) * whole(both - half << fraction).view(real)
+
+    return scaled
+
+
+def exponent_bits(dtype):
+    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, read from the bits."""
+    if dtype == np.float32:
+        return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
+    return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
+
+
+STANDS[scaled], STANDS[exponent] = (
+    scaled_bits,
+    exponent_bits,
+)  # many at a time; the core calls a library for each number
+
 if host_lanes() == 16:  # AVX-512 has an instruction for x·2ⁿ; elsewhere `ldexp` is a slow call for each number
-    in_steps = STANDS[scaled]
 
     def scaled_at_once(dtype):
         """What stands for `scaled` in kernels of that dtype: for float32 one instruction, and the same bits."""
-        return (lambda x, n: ldexp(x, np.int32(n))) if dtype == np.float32 else in_steps(dtype)
+        return (lambda x, n: ldexp(x, np.int32(n))) if dtype == np.float32 else scaled_bits(dtype)
 
     STANDS[scaled] = scaled_at_once

@@ -34,6 +34,7 @@ from levels.mid_level import (
     layers,
     positive,
 )
+from levels_more.checks import called, expect, flag
 
 _NORMAL = statistics.NormalDist()
 _SPREAD = 0.87962566103423978  # the standard deviation of a normal number that is cut off at ±2
@@ -67,7 +68,7 @@ class L1(Made):
         self.l1 = positive("L1: l1", l1, zero=True)
 
     def __call__(self, w):
-        return self.l1 * reduce_sum(absolute(w))
+        return self.l1 * reduce_sum(absolute(as_tensor(w)))
 
 
 class L2(Made):
@@ -77,6 +78,7 @@ class L2(Made):
         self.l2 = positive("L2: l2", l2, zero=True)
 
     def __call__(self, w):
+        w = as_tensor(w)
         return self.l2 * reduce_sum(w * w)
 
 
@@ -115,7 +117,10 @@ class Dense(layers.Dense):
     ):
         initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
         super().__init__(units, activation, **initializers, name=name, dtype=dtype)
-        self.use_bias, self.regularizer = use_bias, known("regularizer", REGULARIZERS, kernel_regularizer)
+        self.use_bias = flag("Dense: use_bias", use_bias)
+        self.regularizer = kernel_regularizer
+        if kernel_regularizer is not None:
+            self.regularizer = known("regularizer", REGULARIZERS, kernel_regularizer)
 
     def build(self, shape):
         if self.use_bias:
@@ -130,7 +135,7 @@ class Dense(layers.Dense):
         if self.use_bias:
             return super().call(x)
         y = x @ self.kernel
-        return y if self.activation is None else self.activation(y)
+        return self.activation(y)
 
 
 WIDER.update({Layer: _Inputs, layers.Dense: Dense})
@@ -141,7 +146,7 @@ class Activation(Layer):
 
     def __init__(self, activation, **options):
         super().__init__(**options)
-        self.activation = known("activation", ACTIVATIONS, activation)
+        self.activation = called("Activation", known("activation", ACTIVATIONS, activation), "a name or a function")
 
     def call(self, x):
         return self.activation(x)
@@ -175,7 +180,7 @@ class Dropout(Layer):
 
     def __init__(self, rate, seed=None, **options):
         super().__init__(**options)
-        seed = RANDOM.getrandbits(62) if seed is None else seed
+        seed = RANDOM.getrandbits(62) if seed is None else at_least(0, "Dropout: seed", seed)
         self.rate = positive("Dropout: rate", rate, 1.0, zero=True)
         self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
@@ -196,6 +201,7 @@ class BatchNormalization(Layer):
         self.epsilon = positive("BatchNormalization: epsilon", epsilon)
 
     def build(self, shape):
+        expect(shape, f"{self.name}: the input's shape", shape, "one axis or more")
         self.width = shape[-1]
         self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
         self.moving = [self.add_weight(shape[-1:], name, trainable=False) for name in ("zeros", "ones")]

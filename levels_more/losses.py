@@ -2,6 +2,7 @@
 
 from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
 from levels.mid_level import LOSSES, WIDER, Loss, check_probabilities, losses
+from levels_more.checks import flag
 
 from .layers import absolute
 
@@ -32,7 +33,7 @@ class Crossentropy(Loss):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
-        self.from_logits, self.probabilities = from_logits, not from_logits
+        self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
@@ -67,7 +68,8 @@ class CategoricalCrossentropy(Crossentropy):
 
 def check_classes(loss, y_true, y_pred):
     """Raise ValueError unless y_true [batch] or [batch, 1] holds numbers of classes of y_pred [batch, classes]."""
-    classes, samples = y_pred.spec.shape[-1], y_pred.spec.shape[:-1]
+    (*samples, classes) = y_pred.spec.shape or (0, 0)
+    samples = tuple(samples)
     if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
         given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
         raise ValueError(f"{loss}: {given}; expected whole numbers {samples}")

@@ -7,13 +7,17 @@ import os
 import numpy as np
 
 from levels.hardware import MEASURES, Assembler, Index, host_lanes, seconds
+from levels_more.checks import expect
+from levels_more.checks import number as check_number
 
 _LINE = 64  # bytes that move together between memory and caches, on most processors
 
 
 def amount(number, unit, step=1000):
     """A number with its unit, at three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
-    power = max(-3, math.floor(math.log(number, step) + 1e-9)) if number else 0
+    check_number("amount", number, 0.0)
+    expect(isinstance(unit, str) and number < math.inf, "amount", (number, unit), "a finite number and a unit")
+    power = min(4, max(-3, math.floor(math.log(number, step) + 1e-9))) if number else 0
     return f"{number / step**power:.3g} {('', 'K' if step == 1024 else 'k', 'M', 'G', 'T', 'n', 'µ', 'm')[power]}{unit}"
 
 
@@ -86,12 +90,12 @@ def read_program(sums=8):
     """The program that adds up x[blocks, sums, lanes] in independent sums, as many times over as out[passes] is long."""
     a = Assembler("read", "f4")
     x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")
-    with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
-        totals = [a.sum() for _ in range(sums)]
-        with a.loop("passes"), a.loop("blocks") as i:
-            for k, total in enumerate(totals):
-                total += a.load(x, i, k, lane)
-        a.store(sum((total.total() for total in totals), 0.0), out, 0)
+    totals = [a.sum() for _ in range(sums)]
+    # the first loop has one turn: it only says which lane
+    with a.loop(a.lanes, a.lanes) as lane, a.loop("passes"), a.loop("blocks") as i:
+        for k, total in enumerate(totals):
+            total += a.load(x, i, k, lane)
+    a.store(sum((total.total() for total in totals), 0.0), out, 0)
     return a.assemble()
 
 

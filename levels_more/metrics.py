@@ -7,6 +7,7 @@ import numpy as np
 
 from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
 from levels.mid_level import LOSSES, Loss, Made, at_least, check_probabilities, positive
+from levels_more.checks import expect
 
 from .losses import check_classes, weighted
 
@@ -28,7 +29,7 @@ class Metric(Made, Module):
     """
 
     def __init__(self, name=None):
-        self.name = name or snake_case(type(self).__name__)
+        self.name = snake_case(type(self).__name__) if name is None else name
         self.state = None  # variables, made for the first batch
 
     probabilities, check = False, Loss.check  # that the shapes are equal
@@ -83,7 +84,7 @@ class BinaryAccuracy(Metric):
 
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
-        if not isinstance(threshold, np.ndarray):  # several, for AUC
+        if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # which has several
             positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
         self.threshold = threshold
 
@@ -115,6 +116,7 @@ class MeanLoss(Metric):
 
     def __init__(self, loss, name=None):
         super().__init__(name or snake_case(type(loss).__name__))
+        expect(isinstance(loss, Loss), "MeanLoss: loss", loss, "a loss, such as MeanSquaredError()")
         self.loss, self.check = loss, loss.check
 
     def parts(self, y_true, y_pred):

@@ -6,14 +6,15 @@ from itertools import accumulate
 
 import numpy as np
 
-from levels.kernels import COMPILERS, kernel, lowered_loop, make, same_dtype
+from levels.kernels import KINDS, element_loop, kernel, lowered, make, same_dtype
+from levels_more.checks import dtype_of, sizes
 from levels_more.trials import TRIALS
 
 
 def by_views(function, shape, inputs, pairs):
     """The program that takes numbers from view to view, in loops over all axes."""
     lead = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
-    loop = lowered_loop(inputs[0].device.kind, function, inputs[0].dtype, ((True,),) * max(2, len(shape)))()
+    loop = lowered(element_loop(function, inputs[0], ((True,),) * max(2, len(shape))), inputs[0])()
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
@@ -22,33 +23,42 @@ def by_views(function, shape, inputs, pairs):
     return run
 
 
-MOVES = {"cpu": by_views}  # kind of device -> how it takes numbers from view to view
+def one_loop(function, x):
+    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants to see two of that size)"""
+    row = (math.prod(x.shape),)
+    loop = lowered(element_loop(function, x, ((True,),)), x)
+    return loop, None if KINDS[x.device.kind].ravels else [row, row]
+
+
+KINDS["cpu"].moves = by_views  # how numbers are taken from view to view
 
 
 def plan_moves(op, function, shape, inputs, pairs):
     """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
-    lower = functools.partial(MOVES[inputs[0].device.kind], function, shape, inputs, pairs)
+    lower = functools.partial(KINDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
     return make(op, shape, inputs[0].dtype, inputs, lower)
 
 
 def plan_transpose(op, function, x, axes=None):
     """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
-    if not isinstance(axes, tuple) or sorted(axes) != list(range(len(x.shape))):
+    if not isinstance(axes, tuple) or sorted(axes, key=repr) != list(range(len(x.shape))):
         raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
     return plan_moves(op, function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
 
 
 def plan_reshape(op, function, x, shape=None):
     """The same numbers in the same order, in another shape."""
+    shape = sizes(f"{op}: shape", shape)
     if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return make(op, shape, x.dtype, [x], lowered_loop(x.device.kind, function, x.dtype, ((True,),)))
+    return make(op, shape, x.dtype, [x], *one_loop(function, x))
 
 
 def plan_concat(op, function, *inputs, axis=0):
     """The inputs one after the other along an axis; all other sizes are equal."""
     same_dtype(op, *inputs, kinds="fib")
+    (axis,) = sizes(f"{op}: axis", axis)
     rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
     if not 0 <= axis < min(len(b.shape) for b in inputs) or len(rest) > 1:
         raise ValueError(f"{op}: shapes {' and '.join(str(b.shape) for b in inputs)} do not join along axis {axis}")
@@ -94,22 +104,21 @@ def plan_slice_grad(op, function, dy, shape=(), slices=()):
 def plan_cast(op, function, x, dtype=None):
     """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
     same_dtype(op, x, kinds="fib")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    compiler = lowered_loop(x.device.kind, function, x.dtype, ((True,),))
-    checked, read = np.dtype(dtype).kind == "i" and x.dtype.kind == "f", x.device.read
+    dtype = dtype_of(f"{op}: dtype", dtype)
+    compiler, views = one_loop(function, x)
+    checked, read = dtype.kind == "i" and x.dtype.kind == "f", x.device.read
 
     def lower():
         loop = compiler()
 
         def run(out, x):
             if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
-                raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {np.dtype(dtype)}")
+                raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {dtype}")
             loop(out, x)
 
         return run
 
-    return make(op, x.shape, dtype, [x], lower)
+    return make(op, x.shape, dtype, [x], lower, views)
 
 
 def enter_move(op, planner, *tried, count=1):
@@ -128,14 +137,14 @@ enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f
 
 def plan_scatter_add(op, function, x, rows, count=0):
     """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i."""
-    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
+    dtype, axes, (count,) = same_dtype(op, x, kinds="fi"), len(rows.shape), sizes(f"{op}: count", count)
     if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
         raise TypeError(
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
     taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    loop = functools.partial(COMPILERS[x.device.kind], function, dtype)
-    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, [(count, width), (taken, width), (taken,)])
+    views, loop = [(count, width), (taken, width), (taken,)], lowered(function, x)
+    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
 
 
 @kernel("scatter_add", planner=plan_scatter_add)
@@ -152,9 +161,8 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
-    if np.dtype(dtype) not in (np.float32, np.float64, np.int64, np.bool_):
-        raise TypeError(f"{op}: to {dtype}; expected float32, float64, int64 or bool")
-    size, loop = math.prod(x.shape), functools.partial(COMPILERS[x.device.kind], function, x.dtype)
+    (depth,), dtype = sizes(f"{op}: depth", depth), dtype_of(f"{op}: dtype", dtype)
+    size, loop = math.prod(x.shape), lowered(function, x)
     return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 

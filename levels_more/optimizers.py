@@ -6,6 +6,7 @@ import operator
 
 from levels.low_level import exp, maximum, reduce_sum, sqrt, where
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
+from levels_more.checks import flag, number, several
 
 
 def shortened(gradients, norm):
@@ -45,7 +46,7 @@ class SGD(_Clipped, optimizers.SGD):
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
         self.momentum = positive("SGD: momentum", momentum, 1.0, zero=True)
-        self.nesterov, self.memory = nesterov, ("v",) if momentum else ()
+        self.nesterov, self.memory = flag("SGD: nesterov", nesterov), ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):
         if not memory:
@@ -102,8 +103,12 @@ class PiecewiseConstantDecay(Made):
     """values[0] up to and including step boundaries[0], then values[1], and so on."""
 
     def __init__(self, boundaries, values):
-        if len(values) != len(boundaries) + 1:
-            raise ValueError(f"{len(boundaries)} boundaries and {len(values)} values; expected one more value")
+        for name, given in (("boundaries", boundaries), ("values", values)):
+            for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers"):
+                number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0)
+        if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:
+            given = f"{len(boundaries)} boundaries and {len(values)} values"
+            raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")
         self.boundaries, self.values = list(boundaries), list(values)
 
     def __call__(self, step):

@@ -14,6 +14,7 @@ import numpy as np
 from levels.hardware import unmasked
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
+from levels_more.checks import called, expect, file_name, flag, word
 
 
 def each_array(function, *elements):
@@ -57,8 +58,10 @@ def as_array(value):
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
+    if isinstance(value, np.ma.MaskedArray):
+        unmasked(value)  # says what to do about it
     try:
-        array = unmasked(value if readable else None)  # through anything else NumPy might walk for ever
+        array = np.asarray(value if readable else None)  # through anything else NumPy might walk for ever
     except ValueError:
         raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":
@@ -77,7 +80,7 @@ def in_rows(tensors):
     sizes = []
     each_array(lambda x: sizes.append(len(x) if x.shape else 0), arrays)
     if len({*sizes}) != 1 or not sizes[0]:
-        raise ValueError(f"arrays of {sizes} rows; expected as many in each, and at least one")
+        raise ValueError(f"{reprlib.repr(tensors)}: arrays of {sizes} rows; expected as many in each, and at least one")
     return arrays, sizes[0]
 
 
@@ -110,7 +113,13 @@ _END = object()  # what no element is
 def filtered(elements, predicate, where):
     """The elements for which the predicate is true."""
     elements, judged = itertools.tee(elements)
-    return itertools.compress(elements, mapped(judged, predicate, where))
+    return itertools.compress(elements, mapped(judged, lambda *x: _verdict(predicate(*x)), where))
+
+
+def _verdict(said):
+    """What a predicate says of one element: a bool, or a number."""
+    single = isinstance(said, bool | int | float | np.generic) or getattr(said, "size", 0) == 1
+    return expect(single, "what the predicate says", said, "True or False")
 
 
 def repeated(make, passes):
@@ -146,7 +155,7 @@ def prefetched(elements, size):
 
 def read_columns(path, na_value):
     """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    with open(file_name("from_csv: path", path), newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
     for line, row in lines.items():
@@ -212,8 +221,11 @@ class Stream(Dataset):
     @classmethod
     def from_csv(cls, path, label_name=None, na_value=""):
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
-        columns = read_columns(path, na_value)
-        known("column", columns, label_name)  # raises ValueError for a name that is not there
+        columns = read_columns(path, word("from_csv: na_value", na_value))
+        if label_name is not None:
+            known(
+                "column", columns, word("from_csv: label_name", label_name)
+            )  # raises ValueError for a name that is not there
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
 
     @classmethod
@@ -226,6 +238,8 @@ class Stream(Dataset):
     @classmethod
     def zip(cls, *datasets):
         """Tuples of an element of each dataset, as long as all have one."""
+        for data in datasets:
+            expect(isinstance(data, Dataset), "zip", data, "datasets")
         length = np.min([data.length for data in datasets])  # NaN, where one of them is
         return cls("zip", lambda: zip(*map(_elements, datasets), strict=False), length)
 
@@ -252,7 +266,11 @@ class Stream(Dataset):
         if self.arrays is not None and n >= self.length:
             return Dataset.shuffle(self, n, seed, reshuffle_each_iteration)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
-        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
+        passes = (
+            itertools.count()
+            if flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
+            else itertools.repeat(0)
+        )
 
         def make():
             return drawn(self.make(), n, np.random.RandomState(np.random.PCG64([seed, next(passes)])))
@@ -263,7 +281,7 @@ class Stream(Dataset):
         """So many elements as one. The last batch may be shorter, or is dropped."""
         if self.arrays is not None and not self.batches:
             return Dataset.batch(self, batch_size, drop_remainder)
-        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
+        n, drop = at_least(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
         return _then(
             self, f"batch({n})", lambda: stacked(_elements(self), n, drop), count(self.length / n), batches=True
@@ -281,12 +299,12 @@ class Stream(Dataset):
 
     def map(self, function):
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
-        where, name = f"stage {len(self.stages) + 1}, map", getattr(function, "__name__", "…")
+        where, name = f"stage {len(self.stages) + 1}, map", getattr(called("map", function), "__name__", "…")
         return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
 
     def filter(self, predicate):
         """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
-        where, name = f"stage {len(self.stages) + 1}, filter", getattr(predicate, "__name__", "…")
+        where, name = f"stage {len(self.stages) + 1}, filter", getattr(called("filter", predicate), "__name__", "…")
         return _then(self, f"filter({name})", lambda: filtered(_elements(self), predicate, where), math.nan)
 
     def repeat(self, count=None):
@@ -294,6 +312,8 @@ class Stream(Dataset):
         if count is None:
             return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
         n = at_least(1, "repeat: count", count)
+        if self.arrays is not None and n > 10**6:  # row numbers of that many passes are no longer few
+            return _then(self, f"repeat({n})", lambda: repeated(lambda: _elements(self), range(n)), n * self.length)
         return _then(self, f"repeat({n})", lambda: repeated(self.make, range(n)), n * self.length, self.arrays)
 
     def cache(self):
@@ -324,5 +344,7 @@ def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
         dataset = Dataset.from_tensor_slices(dataset)
     data = dataset
     if not isinstance(dataset, Dataset):
+        fits = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, str | type)
+        expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")
         data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
-    return (data.shuffle(len(dataset)) if shuffle else data).batch(batch_size, drop_last)
+    return (data.shuffle(len(dataset)) if flag("DataLoader: shuffle", shuffle) else data).batch(batch_size, drop_last)

@@ -2,15 +2,16 @@
 
 import reprlib
 
-from levels.hardware import placed_on, pool
+from levels.hardware import pool
 from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Tensor, as_tensor
+from levels_more.placed import placed_on
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 
 
 def moved(x, name):
     """The same numbers on the device of that name. Raises LookupError where there is none."""
-    x, place = as_tensor(x), pool().get(name)
+    x, place = as_tensor(x), pool().get(str(name))
     if place is None:
         raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)

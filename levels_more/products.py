@@ -10,8 +10,10 @@ import numpy as np
 from llvmlite import ir
 
 from levels.hardware import host_features
-from levels.kernels import COMPILERS, KIND_PLANNERS, PLANNERS, matmul_ikj
+from levels.kernels import PLANNERS, lowered, matmul_ikj
 from levels_more.intrinsics import intrinsic
+
+_PAGE = 4096  # bytes
 
 
 def tile_shape():
@@ -27,7 +29,6 @@ def tile_shape():
 BYTES, ROWS, VECTORS = tile_shape()
 WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
 DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
-_PAGE = 4096  # bytes
 BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
@@ -276,7 +277,7 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     if function is matmul_ikj:
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
         large = min(m, k, n) >= 16 and m * k * n >= WORTH
-        compiler = functools.partial(COMPILERS["cpu"], matmul_rows if large else matmul_small, x.dtype)
+        compiler = lowered(matmul_rows if large else matmul_small, x)
 
         def in_tiles():
             return functools.partial(matmul_tiles, compiler(), bool(transpose_x), bool(transpose_w))
@@ -284,12 +285,12 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
         def in_place():
             import numba
 
-            program, types = compiler(), [numba.typeof(value) for value in (0, 0, *[np.empty((0, 0), x.dtype)] * 3)]
-            compiled = program.compile(tuple(types)) if hasattr(program, "compile") else program
-            return functools.partial(compiled, int(transpose_x), int(transpose_w))  # as numbers they cost least
+            given = 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw")
+            program = compiler().compile(tuple(map(numba.typeof, given)))
+            return functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
 
         made.lower = in_tiles if large else in_place
     return made
 
 
-KIND_PLANNERS["matmul", "cpu"] = plan_tiles
+PLANNERS["matmul", "cpu"] = plan_tiles

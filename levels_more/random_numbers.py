@@ -1,12 +1,13 @@
 """Random numbers that are a function of a key and a counter: the same for any number of threads."""
 
-import functools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
 from levels.hardware import log, rint
-from levels.kernels import COMPILERS, kernel, make
+from levels.kernels import kernel, lowered, make
+from levels_more.checks import dtype_of, sizes
 from levels_more.trials import TRIALS
 
 MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
@@ -50,9 +51,8 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
     """`shape` numbers of that dtype, from a state of two int64: key and counter. They use up (count + 1) // 2 counters."""
     if state.spec is not state.device.spec((2,), np.int64):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise TypeError(f"{op}: no random numbers of dtype {np.dtype(dtype)}; expected float32 or float64")
-    loop = functools.partial(COMPILERS[state.device.kind], function, np.dtype(np.float64))
+    shape, dtype = sizes(f"{op}: shape", shape), dtype_of(f"{op}: dtype", dtype, "float32 float64")
+    loop = lowered(function, SimpleNamespace(device=state.device, dtype=np.dtype(np.float64)))
     return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 
 

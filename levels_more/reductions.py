@@ -1,17 +1,16 @@
 """More reductions: the largest and the smallest, where the largest stands, and softmax, which reduces rows on its way."""
 
-import functools
 import math
 
 import numpy as np
 
 from levels.hardware import exp, log, maximum, minimum
 from levels.kernels import (
-    COMPILERS,
-    LOOPS,
+    KINDS,
     PLANNERS,
     REDUCTIONS,
     kernel,
+    lowered,
     make,
     reduced,
     same_dtype,
@@ -38,8 +37,8 @@ def reduce_by_fours(out, x):
         out[i] = total
 
 
-if LOOPS["cpu"][0].__module__.startswith("levels."):  # a loop of the reader's own stays
-    LOOPS["cpu"] = reduce_by_fours, LOOPS["cpu"][1]
+if KINDS["cpu"].loops[0].__module__.startswith("levels."):  # a loop of the reader's own stays
+    KINDS["cpu"].loops = reduce_by_fours, KINDS["cpu"].loops[1]
 
 
 def reduction(op, start, planner=PLANNERS["reduce_sum"]):
@@ -64,7 +63,8 @@ def plan_arg_max(op, function, x, axis=None):
     axes, (before, within, after) = reduced(op, x.shape, axis)
     if within == 0:
         raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
-    loop = functools.partial(COMPILERS[x.device.kind], function, same_dtype(op, x, kinds="fi"))
+    same_dtype(op, x, kinds="fi")
+    loop = lowered(function, x)
     shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
     return make(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
 
@@ -92,8 +92,7 @@ def plan_rows(op, function, *inputs):
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
-    fast = ("reassoc",) if dtype == np.float32 else ()
-    loop = functools.partial(COMPILERS[inputs[0].device.kind], function, dtype, fast)
+    loop = lowered(function, inputs[0], ("reassoc",) if dtype == np.float32 else ())
     view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
     return make(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
 

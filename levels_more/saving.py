@@ -20,6 +20,7 @@ from levels.high_level import Model, Sequential
 from levels.low_level import Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
 from levels_more import feature_columns, layers, losses, metrics, optimizers
+from levels_more.checks import expect, file_name
 from levels_more.fitting import Training
 from levels_more.functional import Call, Functional, Input, dry_run
 
@@ -171,6 +172,7 @@ def save(model, path):
     Raises ValueError for a model that is not built, and for an argument that no file can hold.
     """
     check_built(model, "save")
+    file_name("save: path", path)
     seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
@@ -267,13 +269,15 @@ def load_model(path, custom_objects=None):
     `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises OSError or
     ValueError, naming the file, where the folder is not what `save` made.
     """
-    folder = Path(path) if Path(path).is_dir() else MODELS / path
+    custom = {} if custom_objects is None else custom_objects
+    expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")
+    folder = Path(file_name("load_model: path", path)) if Path(path).is_dir() else MODELS / path
     if not folder.is_dir():
         names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
         raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
     arrays, text, memory = stored(folder)
     with blamed(text), nothing_drawn(sum(array.nbytes for array in arrays.values())):
-        config = json.loads(arrays[TEXT].tobytes().decode(), object_hook=reader(custom_objects or {}))
+        config = json.loads(arrays[TEXT].tobytes().decode(), object_hook=reader(custom))
         model = config["model"]
         if config["format"] != "levels 1" or not isinstance(model, Model):
             raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")

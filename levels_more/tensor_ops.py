@@ -2,21 +2,21 @@
 
 import itertools
 import math
-import operator
 import reprlib
 
 import numpy as np
 
 from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, gather, log, reduce_sum
+from levels_more.checks import dtype_of, expect, several, sizes
 
 
 def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
         return tuple(map(_whole, axis))
-    if isinstance(axis, (bool, np.bool_)) or not (axis is None or hasattr(axis, "__index__")):
-        raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
-    return axis if axis is None else operator.index(axis)
+    whole = axis is None or isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+    expect(whole, "axis", axis, "a whole number")
+    return axis if axis is None else int(axis)
 
 
 def _alike(values):
@@ -27,7 +27,7 @@ def _alike(values):
 
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
-    return apply("transpose", x, axes=None if axes is None else _whole(tuple(axes)))
+    return apply("transpose", x, axes=None if axes is None else _whole(tuple(several("transpose: axes", axes))))
 
 
 def reshape(x, shape):
@@ -40,7 +40,7 @@ def reshape(x, shape):
 
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis. Raises ValueError for an axis that they do not have."""
-    values, axis = _alike(list(values)), _whole(axis)
+    values, axis = _alike(several("concat: values", values, "a list of tensors")), _whole(axis)
     axes = len(values[0].spec.shape) if values else 0
     if axis is None or not -axes <= axis < axes:
         raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
@@ -57,7 +57,7 @@ def where(mask, x, y):
 
 def cast(x, dtype):
     """The same numbers in another dtype."""
-    return apply("cast", x, dtype=np.dtype(dtype))
+    return apply("cast", x, dtype=dtype_of("cast: dtype", dtype))
 
 
 def tanh(x):
@@ -92,7 +92,7 @@ def arg_max(x, axis=None):
 
 def one_hot(x, depth, dtype=np.float32):
     """A new last axis of that length: 1 at the place that the integer names, else 0."""
-    return apply("one_hot", x, depth=depth, dtype=np.dtype(dtype))
+    return apply("one_hot", x, depth=sizes("one_hot: depth", depth)[0], dtype=dtype_of("one_hot: dtype", dtype))
 
 
 def softmax(x):

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levels.hardware import MAKERS, Device
+from levels.hardware import MAKERS, Device, unmasked
+from levels_more.checks import expect, several, word
 from levels_more.measuring import amount
 
 
@@ -29,6 +30,8 @@ def bfloat16(x):
 
     Any shape; a NaN stays one. The format: Jouppi et al., 2020, https://doi.org/10.1145/3360307
     """
+    x = unmasked(x)
+    expect(x.dtype.kind == "f", "bfloat16: x", x, "float numbers")
     x = np.asarray(x, np.float32)
     bits = x.view(np.uint32)
     last = bits >> np.uint32(16) & np.uint32(1)  # the last bit that stays
@@ -172,7 +175,12 @@ class Write(NamedTuple):
 
 def dense_program(inputs, units, function="identity", x="x", w="w", b=None, y="y"):
     """The instructions for y = function(x @ w + b), with w[inputs, units] in tiles, for any number of rows."""
-    program = []
+    program, sizes = [], {"inputs": inputs, "units": units}
+    for name, value in sizes.items():
+        whole = isinstance(value, int | np.integer) and value is not True and 0 < value < 2**31
+        expect(whole, f"dense_program: {name}", value, "a whole number from 1 to 2³¹ - 1")
+    activations = ", ".join(_ACTIVATIONS)
+    expect(word("dense_program: function", function) in _ACTIVATIONS, "dense_program: function", function, activations)
     for column in _tiles(units):
         for row in _tiles(inputs):
             program += [ReadWeights(w, row, column), Multiply(x)]
@@ -186,12 +194,13 @@ def run_program(name, program, arrays):
     Raises TypeError, ValueError or LookupError, with the number of the instruction, for what cannot be run.
     """
     for key, array in arrays.items():
-        if getattr(array, "dtype", None) != np.float32 or array.ndim != 2 or not array.size:
-            found = f"{getattr(array, 'dtype', type(array).__name__)}{list(np.shape(array))}"
+        if not isinstance(array, np.ndarray) or array.dtype != np.float32 or array.ndim != 2 or not array.size:
+            found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
             raise TypeError(
                 f"{name}: {key} is {found}; expected float32[rows, columns], not empty; try .astype('float32')"
             )
     chip, timeline = _Chip(arrays), []
+    several(f"{name}: the program", program, "a list of instructions")
     for number, instruction in enumerate(program):
         where = f"{name}, instruction {number}, {instruction}"
         if not isinstance(instruction, ReadWeights | Multiply | Activate | Write):
@@ -220,7 +229,7 @@ class Tpu(Device):
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device. Raises TypeError for a dtype that it does not have."""
-        if np.dtype(dtype) not in self.dtypes:
+        if np.dtype(dtype or "none") not in self.dtypes:  # (NumPy takes None for float64)
             names = ", ".join(map(str, self.dtypes))
             raise TypeError(f"{self.name} has {names}, and no {np.dtype(dtype)}; convert first: x.astype('float32')")
         return super().spec(shape, dtype)
@@ -250,7 +259,9 @@ class Tpu(Device):
 
     def matmul(self, x, w):
         """x[m, k] @ w[k, n] in float32, none empty: sums of 128 products, added up in ascending order."""
-        program = dense_program(*np.shape(w)) if np.ndim(w) == 2 else []  # else `run` says what is wrong
+        program = (
+            dense_program(*w.shape) if isinstance(w, np.ndarray) and w.ndim == 2 and w.size else []
+        )  # else `run` says what is wrong
         return self.run([*program, Write("y")], x=x, w=w)["y"]
 
     @property

@@ -1,18 +1,14 @@
 """What a TPU does for the same ops: its array multiplies matrices; its vector unit, here the CPU's lanes, does the rest."""
 
 import functools
+from types import SimpleNamespace
 
-from levels.kernels.cache import compile_cpu
-from levels.kernels.elementwise import AROUND
-from levels.kernels.reduce import LOOPS
-from levels.kernels.registry import COMPILERS, KERNELS, KIND_PLANNERS, PLANNERS, kernel
-from levels_more.moves import MOVES
+from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
+from levels_more import moves  # noqa: F401 (how the CPU moves numbers)
 
 # A vector unit does what the lanes of a CPU do (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this one
 # borrows the CPU's programs. Their cycles are not counted.
-COMPILERS["tpu"] = compile_cpu
-for table in (AROUND, LOOPS, MOVES):
-    table["tpu"] = table["cpu"]
+KINDS["tpu"] = SimpleNamespace(**vars(KINDS["cpu"]))
 
 
 @kernel("matmul", "tpu")
@@ -30,5 +26,5 @@ def plan_array(op, function, x, w, transpose_x=False, transpose_w=False):
     return made
 
 
-KIND_PLANNERS["matmul", "tpu"] = plan_array
+PLANNERS["matmul", "tpu"] = plan_array
 KERNELS.update({(op, "tpu"): f for (op, kind), f in KERNELS.items() if kind == "cpu" and (op, "tpu") not in KERNELS})

@@ -1,11 +1,13 @@
 """A kernel of one's own is tried first: on random and on special numbers, with every index checked, beside the present kernel."""
 
+import functools
 import inspect
+from contextlib import contextmanager
 
 import numpy as np
 
 from levels.hardware import pool
-from levels.kernels import ELEMENTWISE, KERNELS, REDUCTIONS, UPDATES, kernel, launch, planned
+from levels.kernels import ELEMENTWISE, KERNELS, KINDS, REDUCTIONS, UPDATES, kernel, launch, planned
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, np.inf, -np.inf, np.nan)
 
@@ -59,7 +61,27 @@ def outcome(op, kind, function, arrays, attrs):
 
 
 def try_kernel(op, kind, function, reference):
-    """Raise ValueError, with a counter-example, unless this function does on all trials what the reference does."""
+    """Raise ValueError, with a counter-example, unless this function does on all trials what the reference does.
+
+    Every index is checked. The function stays in the table.
+    """
+    with bounds_checked(kind):
+        try_on_all(op, kind, function, reference)
+
+
+@contextmanager
+def bounds_checked(kind):
+    """Inside this `with` block, what is compiled for that kind of device checks every index."""
+    here, compiler = KINDS[kind], KINDS[kind].compiler
+    here.compiler = functools.partial(compiler, boundscheck=True)
+    try:
+        yield
+    finally:
+        here.compiler = compiler
+
+
+def try_on_all(op, kind, function, reference):
+    """As try_kernel, with the present compiler."""
     for dtype in map(np.dtype, ("f4", "f8")):
         draw = np.random.default_rng(0)
         for inputs, attrs in trials_of(op):

@@ -62,7 +62,7 @@ def filled(key, body):
 def noted(tmp_path, monkeypatch):
     """Nothing is noted yet, and what is noted goes."""
     monkeypatch.setattr(blanks, "NOTED", tmp_path / "noted")
-    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.db")
     return tmp_path / "noted"
 
 

@@ -61,10 +61,15 @@ def test_the_same_bits_in_any_number_of_lanes(function):
     assert all(same(in_program(function, x, 1), in_program(function, x, lanes)).all() for lanes in (4, 8))
 
 
-@pytest.mark.parametrize("way", ["in steps", *["at once"] * (host_lanes() == 16)])
+@pytest.mark.parametrize("way", ["core", "in steps", *["at once"] * (host_lanes() == 16)])
 def test_scaling_rounds_once_with_and_without_an_instruction_for_it(way):
-    stands = STANDS[scaled_] if way == "at once" else elementwise._scaled_bits
-    assert way == "in steps" or stands is intrinsics.scaled_at_once
+    ways = {
+        "core": lambda dtype: elementwise._in_halves,
+        "in steps": intrinsics.scaled_bits,
+        "at once": STANDS[scaled_],
+    }
+    stands = ways[way]
+    assert way != "at once" or stands is intrinsics.scaled_at_once
     scaled = compile_cpu(stands(np.dtype("f4")), np.dtype("f4"))
     rng = np.random.default_rng(2)
     for x, n in zip(rng.uniform(0.7, 1.42, 5000).astype("f4"), rng.integers(-151, 130, 5000).astype("f4"), strict=True):

@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import json
 import math
 import pickle
 import re
@@ -23,7 +22,7 @@ from course.practice import asking, exercises, progress
 from course.practice.exercises.trying import judged
 from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
-from levels.kernels import compile_cpu, lowered_loop  # noqa: F401
+from levels.kernels import compile_cpu, element_loop  # noqa: F401
 from levels.low_level import (  # noqa: F401
     GradientTape,
     Graph,
@@ -457,13 +456,13 @@ def test_no_such_exercise():
 
 
 def test_what_is_right_is_noted(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.db")
     exercises.check("01-3", hardware.lines_touched)
     assert not progress.FILE.exists()  # a test is no reader
     monkeypatch.delenv("PYTEST_VERSION")
     exercises.check("01-3", hardware.rounded_down)
     exercises.check("01-1", hardware.sum_in_pairs)
-    assert list(json.loads(progress.FILE.read_text())["exercises"]) == ["01-1"]
+    assert list(progress.load()["exercises"]) == ["01-1"]
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in printed] == ["01-3 right", "01-3 not yet", "01-1 right"]
 

@@ -7,7 +7,7 @@ from course.practice import asking, exercises
 from course.practice.asking import low_level as questions
 from course.practice.exercises import low_level as checks
 from levels.hardware import pool
-from levels.kernels import COMPILERS, PLANS
+from levels.kernels import KINDS, PLANS
 from levels.low_level import DOOR, RUN, GradientTape, Graph, Variable, constant, trace, walk_back
 from solutions import low_level
 
@@ -73,14 +73,14 @@ def test_the_order_found_gives_the_gradient():
 
 
 def test_a_check_leaves_the_level_as_it_was():
-    compiler, plans = COMPILERS["cpu"], dict(PLANS)
+    compiler, plans = KINDS["cpu"].compiler, dict(PLANS)
     for key, function in low_level.SOLUTIONS.items():
         exercises.verdict(key, function)
         exercises.verdict(key, lambda *arguments: arguments[99])
         if key != "03-1":  # whose kernels are compiled, and stay
             assert plans == PLANS
         plans = dict(PLANS)
-    assert COMPILERS["cpu"] is compiler and DOOR.stands is RUN
+    assert KINDS["cpu"].compiler is compiler and DOOR.stands is RUN
 
 
 def test_a_graph_is_computed_as_it_stands():

@@ -44,8 +44,8 @@ def test_notebook_gives_its_stored_outputs_and_rebuilds_its_level(name, tmp_path
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", build.more_in(build.ROOT))
-def test_notebook_in_more_gives_its_stored_outputs(name, tmp_path, nbval, tell):
+@pytest.mark.parametrize("name", build.trail_in(build.ROOT) + build.more_in(build.ROOT))
+def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, tmp_path, nbval, tell):
     """In a copy of the project that has all levels. It builds nothing."""
     root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", LEVELS)
     before = {path: path.read_bytes() for path in root.glob("levels*/**/*.py")}

@@ -62,6 +62,13 @@ def by_launches():
         return xray.opened(model, *rows), xray.compiled(model, *rows)
 
 
+@pytest.fixture(scope="module")
+def by_parts():
+    """The same step as a replay in which loops are fused."""
+    rows = [array.astype("f4") for array in HUNDRED]
+    return xray.opened(launched_model(), *rows), xray.compiled(launched_model(), *rows)
+
+
 @contextmanager
 def replayed():
     """Inside this `with` block every graph is replayed, op by op."""
@@ -148,6 +155,32 @@ def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     assert type(program) is Replay
     nbytes = sum(row.bytes for row in replay.walk() if row.kind == "kernel")
     assert (replay.launches, nbytes) == counted(lambda: program.run(args))
+
+
+def test_a_fused_replay_is_shown_part_by_part(by_parts, by_launches):
+    """Loops of several ops, each with what it reads and writes; single ops as level 2 counts them."""
+    compiled = by_parts[1]
+    ((replay,), (compiling,)) = (rows_of(compiled, kind) for kind in ("replay", "compile"))
+    program, _ = compiled_step(launched_model(), *[array.astype("f4") for array in HUNDRED])
+    launched = [row for row in replay.walk() if row.kind == "launch"]
+    assert [row.name for row in launched] == [*map(repr, program.units)] and compiling.launches == 0
+    assert repr(replay) == f"replay {len(program.plans)} ops in {len(launched)} launches"
+    assert replay.place.file == "levels_more/fused_replay.py" and repr(replay) in repr(compiled)
+    usual = {(row.name, row.bytes) for row in rows_of(by_launches[1], "kernel")}
+    for row, unit in zip(launched, program.units, strict=True):
+        (kernel,) = row.rows
+        inside = {*unit.nodes}
+        outside = {x for node in program.graph.ops if node not in inside for x in node.inputs}
+        wanted = outside.union(program.graph.outputs, program.graph.updates.values())
+        moved = sum(x.spec.nbytes for x in {x for node in inside for x in node.inputs} - inside | inside & wanted)
+        assert kernel.name == f"{row.name} on cpu:0" and kernel.device is pool()["cpu:0"]
+        if unit.loop:
+            assert row.name.startswith("loop: ") and row.place.file == "levels_more/fused_replay.py"
+            assert kernel.bytes == moved
+        else:
+            assert (kernel.name, kernel.bytes) in usual and "kernels" in (row.place.level, row.place.adds_to)
+    assert replay.launches == len(launched) < rows_of(by_launches[1], "replay")[0].launches
+    assert 0 < replay.nbytes < rows_of(by_launches[1], "replay")[0].nbytes
 
 
 def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
@@ -271,8 +304,8 @@ def test_it_prints_what_is_the_same_every_time(line):
     assert len(rest) == sum(row.kind not in ("fit", "launch", "kernel") for row in line[0].root.walk())
 
 
-def test_as_html_it_unfolds_and_names_files_and_sections(line, net, by_launches):
-    for picture in (*line, *net, *by_launches):
+def test_as_html_it_unfolds_and_names_files_and_sections(line, net, by_launches, by_parts):
+    for picture in (*line, *net, *by_launches, *by_parts):
         page, rows = picture._repr_html_(), [*picture.root.walk()]
         assert page.count("<details") == page.count("</details>") == sum(bool(row.rows) for row in rows)
         assert page.count("µs") == len(rows) and page.count("<a href=") == sum(bool(row.place.notebook) for row in rows)
@@ -286,7 +319,7 @@ PHASES = {  # of the trace event format: the fields that an event of each kind n
 }
 
 
-@pytest.mark.parametrize("which", ["line", "net", "by_launches"])
+@pytest.mark.parametrize("which", ["line", "net", "by_launches", "by_parts"])
 def test_the_trace_keeps_to_the_format(which, request, tmp_path):
     for picture in request.getfixturevalue(which):
         picture.save(tmp_path / "step.json")
@@ -328,7 +361,7 @@ def test_nested_finds_what_overlaps():
     assert not nested(events) and nested([events[0], {"ts": 2.0, "dur": 1.0}, {"ts": 0.5, "dur": 1.5}])
 
 
-@pytest.mark.parametrize("which", ["line", "net", "by_launches"])
+@pytest.mark.parametrize("which", ["line", "net", "by_launches", "by_parts"])
 def test_each_row_lies_within_the_one_around_it(which, request):
     for picture in request.getfixturevalue(which):
         for row in picture.root.walk():

@@ -27,7 +27,7 @@ import numpy as np
 from tqdm import tqdm
 
 from course.build import blanks, minutes
-from course.build.rooms import LEVELS, MARKER, BuildError, File, code_lines, export, read, read_text, title
+from course.build.rooms import LEVELS, BuildError, File, blank_in, code_lines, export, read, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
 # first cell of every notebook imports this module.
@@ -53,6 +53,7 @@ METADATA = {
 # In a notebook: watch what runs, build what is saved.
 
 RAN = {}  # cell id -> the source that ran last in this kernel
+WRITTEN = {}  # the key of a blank -> its cell, as it ran last in this kernel
 WATCHED = []  # the name of the notebook that this kernel runs
 HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 
@@ -60,8 +61,8 @@ HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 def watch(name: str) -> None:
     """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
 
-    In a reader's notebook, `levels` are those that the reader built. The five see the core alone; those in `more` see
-    `levels_more` too.
+    In a reader's notebook, `levels` are those that the reader built. The trail and the five see the core alone; those in
+    `more` see `levels_more` too.
     """
     from IPython import get_ipython
 
@@ -69,7 +70,7 @@ def watch(name: str) -> None:
         raise BuildError(f"no notebook is called {name}: there are {', '.join(all_in(ROOT))}")
     WATCHED[:] = [name]
     os.environ.pop(CORE, None)
-    if name in names_in(ROOT):  # what the core shows depends on the core alone
+    if name not in more_in(ROOT):  # what the core shows depends on the core alone
         os.environ[CORE] = "yes"
     find_home()
     get_ipython().events.register("post_run_cell", remember)
@@ -92,13 +93,13 @@ def remember(result) -> None:
     if key := blank_in(source):
         from course.practice import filling  # it needs more than this module may ask of who only builds
 
-        print(filling.ran(source, WATCHED[0], key, result.success))
+        WRITTEN[key] = source
+        print(filling.ran(source, core_of(WATCHED[0]), key, result.success))
+    if HOME[0] == ROOT / MINE:
+        from course.practice import resuming  # where the reader is, and whether he has just come back
 
-
-def blank_in(source: str) -> str:
-    """The key of the blank in a cell, or nothing."""
-    marker = MARKER.fullmatch(source.split("\n")[0])
-    return marker[3] or "" if marker else ""
+        if source.strip() and not resuming.bring_back(WATCHED[0]):
+            resuming.note(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:
@@ -233,9 +234,19 @@ def more_in(root: Path) -> list[str]:
     return sorted(f"more/{path.stem}" for path in root.glob("notebooks/more/text/[0-9][0-9]_*.py"))
 
 
+def trail_in(root: Path) -> list[str]:
+    """The notebooks of the trail, as "trail/1_hardware": the course in two hours, on top of all that the five have built."""
+    return sorted(f"trail/{path.stem}" for path in root.glob("notebooks/trail/text/[0-9]_*.py"))
+
+
 def all_in(root: Path) -> list[str]:
-    """All notebooks: the five, then those in `more`."""
-    return names_in(root) + more_in(root)
+    """All notebooks: the five, then the trail, then those in `more`."""
+    return names_in(root) + trail_in(root) + more_in(root)
+
+
+def core_of(name: str) -> str:
+    """Of a notebook on the trail the core that it leads to, whose blanks it has; any other is its own."""
+    return re.sub(r"^trail/(\d)_", r"0\1_", name)
 
 
 def level_of(name: str) -> str:
@@ -243,9 +254,9 @@ def level_of(name: str) -> str:
 
 
 def named(root: Path, given: str) -> str:
-    """The notebook that is meant by 02, 2, kernels, 02_kernels, 01_gpu or a path. Raises BuildError, with the nearest names."""
+    """The notebook that is meant by 02, 2, kernels, 02_kernels, 01_gpu, 2_kernels (the trail's) or a path. Raises BuildError, with the nearest names."""
     known, stem = names_in(root), Path(given).stem
-    for name in more_in(root):
+    for name in more_in(root) + trail_in(root):
         if given.replace("\\", "/") in (name, Path(name).name) or stem == Path(name).name:
             return name
     for name in known:
@@ -383,7 +394,8 @@ def inputs_of(root: Path, name: str, text) -> str:
     sources = [*(cell.source for cell in cells), *map(source_of, modules)]
     paths = modules | named_by(root, sources, list(texts.values()))
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
-    fillings = [cell.source for cell in cells if cell.blank]
+    keys = [(cell.source, blank_in(cell.source)) for cell in text.cells if cell.cell_type == "code"]
+    fillings = [blanks.in_place(source, core_of(name), key) for source, key in keys if key]
     return hash_of(essence(text), headings, sorted(files), *fillings)
 
 

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build.rooms import MARKER, BuildError, code_of
+from course.build.rooms import BuildError, blank_in, code_of
 
 WORDS, LINES, WIDTH, BLANK = 200, 7, 92, 3  # words and lines a minute, characters of a line read at once, minutes
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
@@ -95,8 +95,7 @@ class Reader:
 
     def counted(self, cell) -> dict[str, int]:
         """What a code cell adds to its section."""
-        marker = MARKER.fullmatch(cell.source.split("\n")[0])
-        if marker and marker[3]:
+        if blank_in(cell.source):
             return {"blanks": 1}
         try:
             tree = ast.parse(cell.source)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from course.build import blanks
 
 MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:(\s+lazy)|\s+blank\s+([A-Za-z]\w*))?\s*")  # room, lazy, the key of a blank
+OF_THE_CORE = re.compile(r"#\|\s*blank\s+([A-Za-z]\w*)\s*")  # on the trail: a blank that its core has, too
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level has to do without
 NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
 WIDTH = 120
@@ -83,6 +84,15 @@ class BuildError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         return [f"BuildError: {self}"]
+
+
+def blank_in(source: str) -> str:
+    """The key of the blank in a cell, or nothing."""
+    first = source.split("\n")[0]
+    if marker := MARKER.fullmatch(first):
+        return marker[3] or ""
+    marker = OF_THE_CORE.fullmatch(first)
+    return marker[1] if marker else ""
 
 
 def read_text(path: Path) -> str:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from IPython.display import Markdown
 
+from course.setup import files
+
 TEMPLATE = Path(__file__).with_name("page.html")
 ACTIVATIONS = ("linear", "relu", "sigmoid", "tanh")  # those that the page knows
 
@@ -24,11 +26,9 @@ def take_home(model, path):
     `predict` says up to the rounding of exp, and of float32 if these are the model's numbers. Raises ValueError for any
     other model.
     """
-    path, page = Path(path), TEMPLATE.read_text(encoding="utf-8")
     data = {"name": model.name, "layers": layers_of(model), "numbers": sum(w.size for w in model.get_weights())}
     data = json.dumps(data).replace("<", "\\u003c")  # so that no name can end the script
-    path.write_text(page.replace("MODEL = {}", f"MODEL = {data}", 1), encoding="utf-8", newline="\n")
-    return path
+    return files.write(path, TEMPLATE.read_text(encoding="utf-8").replace("MODEL = {}", f"MODEL = {data}", 1))
 
 
 def layers_of(model):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from course.figures import GREY, HUES, LEVELS
 from course.inspection.marks import AROUND, MARKS
+from course.setup import files
 
 COLUMNS = ("plain Python", *LEVELS)
 HEADS = {mark: mark.upper() for mark in MARKS} | {AROUND: "AROUND THEM: the rows of a batch, the loop, the answer"}
@@ -82,8 +83,7 @@ def on_paper(path, *comparisons):
         f'<section class="levels-bands paper">{numbers(c)}<div>{bands(c, is_open=True)}</div></section>'
         for c in comparisons
     )
-    Path(path).write_text(f'<!doctype html><html lang="en">{head}{"".join(pages)}</html>\n', encoding="utf-8")
-    return Path(path)
+    return files.write(path, f'<!doctype html><html lang="en">{head}{"".join(pages)}</html>\n')
 
 
 def style():

@@ -4,13 +4,13 @@ import hashlib
 import math
 import platform
 from html import escape
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from course.figures import DATA, HUES, binary, farthest, host_caches, short
 from course.figures.great import hue, micro
+from course.setup import files
 
 WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: of the card, and from row to row
 GREY = "#666666"  # dark enough to be read when small
@@ -29,7 +29,8 @@ class Card(NamedTuple):
         return {"image/svg+xml": self.svg, "text/plain": self.text}
 
     def save(self, path):
-        Path(path).write_text(self.svg, encoding="utf-8", newline="\n")
+        """Write the picture, an SVG file."""
+        files.write(path, self.svg)
 
 
 def fingerprint(*comparisons):

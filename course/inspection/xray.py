@@ -10,10 +10,10 @@ import json
 import sys
 import time
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 from course.figures import HUES, LEVELS
 from course.inspection.places import place_of, places
+from course.setup import files
 
 now = time.perf_counter_ns
 WIDTH = 220  # px, for the whole step
@@ -69,10 +69,22 @@ TELL = {  # kind -> what the arguments and the result of its function tell: a na
     "gradient": lambda f, y: (title(f["self"]), shapes_of(y)),
     "update": lambda f, y: (title(f["self"]), ""),
     "op": lambda f, y: (f["op"], flow(f["inputs"], y)),
-    "launch": lambda f, y: (f.get("op") or ("program by rows" if by_rows(f["self"]) else "list of programs"), ""),
-    "replay": lambda f, y: (f"{len(f['self'].plans)} ops", ""),
+    "launch": lambda f, y: (f.get("op") or launched(f), ""),
+    "replay": lambda f, y: (f"{len(f['self'].plans)} ops" + fewer(f["self"]), ""),
     "copy": lambda f, y: (f"to {title(f['self'])}" if "array" in f else f"from {title(f['self'].device)}", ""),
 }
+
+
+def launched(known):
+    """What is launched, where that is no op of level 2: a part of a fused replay, or a program."""
+    if "part" in known:
+        return repr(known["part"])
+    return "program by rows" if by_rows(known["self"]) else "list of programs"
+
+
+def fewer(replay):
+    """How many launches a replay takes, where some of its ops share one."""
+    return f" in {len(replay.parts)} launches" if hasattr(replay, "parts") else ""
 
 
 def watched(model):
@@ -94,7 +106,7 @@ def watched(model):
         "update": [type(training.optimizer).apply_gradients],
         "op": [low.apply],
         "launch": [low.Run.do, *(back_end.launch for back_end, _ in low.BACK_ENDS)],
-        "replay": [low.Replay.run],
+        "replay": [low.Replay.run, *(kind.run for kind, _ in low.BACK_ENDS if issubclass(kind, low.Replay))],
         "copy": [Buffer.numpy, *(kind.put for kind in devices)],
     }
     return {function.__code__: kind for kind, several in functions.items() for function in several}
@@ -162,7 +174,8 @@ class Listener:
                 self.open.pop()
                 sys.setprofile(self.hear)
 
-        plan.ready()  # to compile is no part of the kernel's time
+        if plan.run == plan.first_run:  # to compile is no part of the kernel's time
+            plan.run = plan.lower()
         heard = type(plan)(plan.spec, plan.nbytes, plan.lower, plan.numbers)
         heard.run = by_the_clock
         return heard
@@ -180,6 +193,9 @@ def defining(kind, known, result):
         return type(known["self"]).call.__code__
     if kind == "op" and result is not None:
         return kernel_code(known["op"], result)
+    if "part" in known and not known["part"].unit.loop:
+        (node,) = known["part"].unit.nodes
+        return kernel_code(node.op, node)
     return None
 
 
@@ -189,9 +205,11 @@ def by_rows(program):
 
 
 def device_and_bytes(known):
-    """Where a launch runs, and what it reads and writes: an op what its plan says, a program what `moved` says."""
+    """Where a launch runs, and what it reads and writes: what a plan or a part says, or `moved` of a program."""
     if "plan" in known:
         return known["plan"].spec.device, known["plan"].nbytes
+    if "part" in known:
+        return known["part"].unit.nodes[0].spec.device, known["part"].nbytes
     program, sizes = known["self"], known["sizes"]
     words = {name if isinstance(name, str) else name[-1]: size for name, size in sizes.items()}
     return program.graph.nodes[0].spec.device, moved(program, words)
@@ -277,7 +295,7 @@ def unchanged(model):
     training, history = model.training, model.history
     parts = [model, training.optimizer, *metrics_of(training)]
     before, kept = [(v, v.value) for part in parts for v in part.variables], dict(vars(training))
-    vars(training).update({name: {} for name in ("programs", "read") if name in kept})
+    vars(training).update({"programs": {}} if "programs" in kept else {})
     try:
         yield
     finally:
@@ -339,7 +357,7 @@ class Xray:
 
     def save(self, path):
         """Write a file that https://ui.perfetto.dev and Chrome's chrome://tracing open. Times are in microseconds."""
-        Path(path).write_text(json.dumps({"traceEvents": [*self.trace()], "displayTimeUnit": "ns"}), encoding="utf-8")
+        files.write(path, json.dumps({"traceEvents": [*self.trace()], "displayTimeUnit": "ns"}))
 
 
 def defined(row):

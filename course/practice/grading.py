@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import ROOT, all_in, blank_in, blanks, level_of, names_in, text_path
+from course.build import ROOT, blank_in, blanks, level_of, more_in, names_in, text_path
 from course.build.rooms import MARKER, BuildError
 from course.practice.asking import CASES, Blank, Wrong
 from course.practice.confined import PROTECTIONS
@@ -257,7 +257,8 @@ def level_under(root: Path, name: str) -> str:
 
 def texts(root: Path) -> dict[str, str]:
     """The course's own notebooks, those in `more` among them: {name of the file: text}"""
-    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
+    names = names_in(root) + more_in(root)
+    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in names}
 
 
 def keys_of(root: Path, name: str) -> list[str]:

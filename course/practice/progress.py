@@ -1,4 +1,4 @@
-"""What a reader has answered and solved: kept in `.course/progress.json` on this computer, and nowhere else.
+"""What a reader has answered and solved: kept in `.course/progress.db` on this computer, and nowhere else.
 
 Of a prediction the first answer counts. Nothing of it is stored in a notebook, and no test run writes it.
 """
@@ -7,76 +7,50 @@ import ast
 import contextlib
 import json
 import os
-import re
-import time
+import sqlite3
 from datetime import date
 from pathlib import Path
 
 from course.build import all_in, text_path
-from course.build.rooms import MARKER, read_text
+from course.build.rooms import blank_in, read_text
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / ".course" / "progress.json"
-WAIT = 2  # seconds after which a lock is one that its owner left behind
+FILE = ROOT / ".course" / "progress.db"
+WAIT = 4  # seconds for which one notebook waits while another writes
+TABLE = "CREATE TABLE IF NOT EXISTS noted (kind TEXT, key TEXT, value TEXT, PRIMARY KEY (kind, key))"
 
 
 def record(kind: str, key: str, value) -> None:
     """Note this of a question ("predictions") or an exercise ("exercises"), unless something is noted of it already."""
     if "PYTEST_VERSION" in os.environ:  # a test, or a notebook that one runs: nobody is answering
         return
-    with contextlib.suppress(OSError), locked():  # a disk that is full or read-only costs the score, not the lesson
-        noted = read()
-        if key not in noted[kind]:
-            noted[kind][key] = value
-            aside = FILE.with_suffix(f".{os.getpid()}")
-            aside.write_text(json.dumps(noted, indent=1, ensure_ascii=False), encoding="utf-8")
-            os.replace(aside, FILE)
-            for left in FILE.parent.glob(f"{FILE.stem}.*[0-9]"):  # by whoever was killed while it had the lock
-                left.unlink()
-
-
-@contextlib.contextmanager
-def locked():
-    """Two notebooks may answer at once: one writes, the other waits."""
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    lock, end = FILE.with_suffix(".lock"), time.monotonic() + 2 * WAIT
-    while True:
+    with contextlib.suppress(OSError, sqlite3.Error):  # a full or read-only disk costs the score, not the lesson
+        FILE.parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
-            break
-        except FileExistsError:
-            if time.monotonic() > end:
-                raise
-            with contextlib.suppress(OSError):
-                if time.time() - lock.stat().st_mtime > WAIT:
-                    lock.unlink()
-            time.sleep(0.01)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
+            write(kind, key, json.dumps(value))
+        except sqlite3.OperationalError:  # locked, read-only, full: the file itself is whole
+            raise
+        except sqlite3.DatabaseError:
+            os.replace(FILE, FILE.with_suffix(".damaged.db"))
+            write(kind, key, json.dumps(value))
+
+
+def write(*row: str) -> None:
+    with contextlib.closing(sqlite3.connect(FILE, timeout=WAIT)) as file, file:
+        file.execute(TABLE)
+        file.execute("INSERT OR IGNORE INTO noted VALUES (?, ?, ?)", row)
 
 
 def load() -> dict[str, dict]:
     """{"predictions": {question: right}, "exercises": {key: day}}; of a file that cannot be read just now, nothing."""
-    try:
-        return read()
-    except OSError:
-        return {"predictions": {}, "exercises": {}}
-
-
-def read() -> dict[str, dict]:
-    """The same; OSError where the file cannot be read. A damaged file is put aside, not overwritten."""
-    noted = {"predictions": {}, "exercises": {}}
-    try:
-        found = json.loads(FILE.read_text(encoding="utf-8"))
-        return {kind: dict(found[kind]) for kind in noted}
-    except FileNotFoundError:
-        return noted
-    except (ValueError, KeyError, TypeError, RecursionError):
-        with contextlib.suppress(OSError):
-            os.replace(FILE, FILE.with_suffix(".damaged.json"))
-        return noted
+    noted, address = {"predictions": {}, "exercises": {}}, f"{FILE.resolve().as_uri()}?mode=ro"
+    with (
+        contextlib.suppress(OSError, sqlite3.Error),
+        contextlib.closing(sqlite3.connect(address, uri=True, timeout=WAIT)) as file,
+    ):
+        for kind, key, value in file.execute("SELECT * FROM noted"):
+            noted[kind][key] = json.loads(value)
+    return noted
 
 
 def predicted(question: str, right: bool) -> None:
@@ -90,8 +64,8 @@ def solved(key: str) -> None:
 def asked(path: Path) -> dict[str, list[str]]:
     """What a notebook's text asks: its questions, and the keys of its exercises and blanks."""
     text = read_text(path)
-    keys = re.findall(rf"^{MARKER.pattern}$", text, re.MULTILINE)
-    found = {"predictions": [], "exercises": [], "blanks": [f"{path.stem[:2]}-{key}" for *_, key in keys if key]}
+    keys, number = filter(None, map(blank_in, text.split("\n"))), path.stem.split("_")[0].zfill(2)
+    found = {"predictions": [], "exercises": [], "blanks": [f"{number}-{key}" for key in keys]}
     kinds = {"checks.predict": "predictions", "exercises.check": "exercises"}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds:

@@ -4,8 +4,6 @@
 
 import math
 import os
-import reprlib
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,7 @@ class Spec:
     """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
 
     def __init__(self, device, shape, dtype):
-        if min(shape, default=0) < 0 or dtype.hasobject:
+        if min(shape, default=0) < 0 or dtype.kind not in "biufc":
             raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype, self.empty = device, shape, dtype, device.empty
         self.nbytes = math.prod(shape) * dtype.itemsize
@@ -31,10 +29,10 @@ class Spec:
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
 
-    __slots__ = ("spec", "data", "rows")
+    __slots__ = ("spec", "data")
 
     def __init__(self, spec, data):
-        self.spec, self.data, self.rows = spec, data, None  # rows: the range of its row numbers, once known
+        self.spec, self.data = spec, data
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -54,25 +52,24 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
-LINE = 64  # bytes that move together between memory and caches, on most processors
-_GAP = 8 * LINE  # bytes left free behind an array: of two that lie 2ᵏ bytes apart, one may wait for the other
-PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
-
-
-def aligned(shape, dtype):
-    """An empty array that begins at a cache line, so that no load of many lanes straddles two. (Under a page: any array.)"""
-    nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes < PAGE:
-        return np.empty(shape, dtype)
-    data = np.empty(nbytes + LINE + _GAP, np.uint8)
-    return np.ndarray(shape, dtype, data, offset=-data.ctypes.data % LINE)
-
-
 def unmasked(values):
-    """These numbers as a NumPy array. Raises TypeError for a masked one, whose mask would be lost without a word."""
+    """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
-    return np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.empty((), object)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{values!r:.60}: expected an array of numbers")
+    return array
+
+
+def flag(name, value):
+    """The value, if it is True or False. Else raises TypeError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
+    return bool(value)
 
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
@@ -91,7 +88,10 @@ class Device:
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device."""
-        key = tuple(map(int, shape)), np.dtype(dtype)
+        try:
+            key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # (NumPy takes None for float64)
+        except (TypeError, ValueError, AttributeError):
+            raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def new(self, spec, make=np.empty, kind=Buffer):
@@ -104,12 +104,12 @@ class Device:
 
     def alloc(self, shape, dtype):
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype), aligned)
+        return self.new(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
+        buffer = self.new(self.spec(array.shape, array.dtype), kind=kind)
         self.write(buffer.data, array)
         return buffer
 
@@ -123,7 +123,7 @@ class Device:
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
-        if what not in MEASURES:
+        if str(what) not in MEASURES:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
 
@@ -133,22 +133,28 @@ class Device:
 
     def roofline(self, flops, nbytes):
         """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
+        self.check_amounts(flops, nbytes)
         return max(flops / self.peak, nbytes / self.bandwidth)
 
     def cost(self, launches, flops, nbytes):
         """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
+        self.check_amounts(launches)
         return launches * self.launch_time + self.roofline(flops, nbytes)
+
+    def check_amounts(self, *amounts):
+        """Raise ValueError for what is no number from 0 on."""
+        if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
+            raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
 def _host_memory():
-    """The bytes of memory that this process may use, or None where the system does not tell."""
-    try:
-        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
+    if not hasattr(os, "sysconf"):
         return None
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for group in ("memory.max", "memory/memory.limit_in_bytes"):  # a container may have less than the machine
         path = Path("/sys/fs/cgroup", group)
         if path.exists() and (text := path.read_text().strip()).isdigit():
@@ -163,6 +169,7 @@ def _make_cpu(name):
 
 MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
 _POOL = {"cpu:0": _make_cpu("cpu:0")}
+DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
 def pool(**counts):
@@ -174,28 +181,16 @@ def pool(**counts):
     there = [f"{kind}s" for kind in MAKERS]
     if unknown := {*counts} - {*there}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
+    if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
+        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number, at most 64")
     for kind, make in MAKERS.items():
-        for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
-            if name not in _POOL:
-                _POOL[name] = make(name)
+        names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
+        _POOL.update({name: make(name) for name in names if name not in _POOL})
     return _POOL
-
-
-DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
-
-
-@contextmanager
-def placed_on(name):
-    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
-    if name not in pool():
-        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
-    try:
-        yield
-    finally:
-        DEVICES.pop()
 
 
 def copy(buffer, device):
     """A new buffer on `device` with the same numbers."""
+    if not isinstance(buffer, Buffer) or not isinstance(device, Device):
+        raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
     return device.put(buffer.numpy())

@@ -7,8 +7,9 @@ import functools
 import numpy as np
 
 from levels import more
+from levels.hardware import flag
 from levels.low_level import GradientTape, constant, function
-from levels.mid_level import Dataset, Layer, Loss, at_least
+from levels.mid_level import Dataset, Layer, Loss, at_least, positive
 
 from .loops import Training, run_training
 
@@ -33,7 +34,9 @@ class Trainable(Layer):
 
     def build(self, shape, dtype="float32"):
         """Make all variables, for inputs of this shape [rows, …]: a row of zeros goes through."""
-        self(np.zeros((1, *shape[1:]), dtype))
+        if not isinstance(shape, (list, tuple)):
+            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
         """Choose how to train, by names or objects."""
@@ -87,13 +90,17 @@ class Model(Trainable):
         if isinstance(x, Dataset):
             return x
         x, y = x if isinstance(x, tuple) and y is None else (x, y)
+        if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
+            told = "missing" if y is None else f"a {type(y).__name__}"
+            raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
         rows = _method("rows_of", _rows_of)(self, x, y)
         return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
-        if validation_split and validation_data is None:
+        flag("fit: shuffle", shuffle), flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
+        if positive("fit: validation_split", validation_split, zero=True) and validation_data is None:
             x, y, validation_data = _method("parted")(self, x, y, validation_split)
         data, train = self.batches(x, y, batch_size, shuffle, seed), _method("run_training", run_training)
         validation = None if validation_data is None else self.batches(validation_data)
@@ -113,6 +120,8 @@ class Sequential(Model):
 
     def __init__(self, layers, name=None):
         super().__init__(name)
+        if not hasattr(layers, "__iter__"):
+            raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
         self.layers = [layer for layer in layers if isinstance(layer, Layer)]
         for other in [x for x in layers if not isinstance(x, Layer)]:
             _method("begin")(self, other)  # an `Input` of `levels_more`

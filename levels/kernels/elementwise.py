@@ -12,7 +12,7 @@ import numpy as np
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 
 from .cache import STANDS
-from .registry import COMPILERS, FLAT, NUMBERS, UPDATES, kernel, make, same_dtype
+from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtype
 
 
 def merged_axes(shape, shapes):
@@ -30,50 +30,41 @@ def nest(places, letters):
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
 
-AROUND = {"cpu": (nest, {})}  # kind of device -> what writes these lines, and the names that they use
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
 
 
-def loop_source(name, owners, numbers=(), updates=False, kind="cpu"):
-    """The text of a nest of loops that calls the scalar function `name` once for each element.
-
-    An op that updates finds its first input in its result: with two names for one array, no loop could take many at once.
-    """
-    letters, inputs = "ijklmnopqrst"[: len(owners)], [f"x{k}" for k in range(len(owners[0]))]
-    if updates:
-        inputs[0] = "out0"
+def loop_source(name, owners, numbers=(), around=nest):
+    """The text of a nest of loops that calls the scalar function `name` once for each element."""
+    letters = "ijklmnopqrst"[: len(owners)]
     places = {"out0": ", ".join(letters)}
-    for x, own in zip(inputs, zip(*owners)):
-        places[x] = ", ".join(letter for letter, has in zip(letters, own) if has)
-    element = {array: f"{array}[{index}]" if index else array for array, index in places.items()}
-    call = ", ".join([*(element[x] for x in inputs), *(f"number({n})" for n in numbers)])
-    lines = AROUND[kind][0](places, letters)
+    for k, own in enumerate(zip(*owners)):
+        places[f"x{k}"] = ", ".join(letter for letter, has in zip(letters, own) if has)
+    element, *inputs = (f"{array}[{index}]" if index else array for array, index in places.items())
+    lines = around(places, letters)
     depth = sum(line.endswith(":") for line in lines)
-    lines.append("    " * depth + f"{element['out0']} = {name}({call})")
+    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
+    lines.append("    " * depth + f"{element} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
-def lowered_loop(kind, function, dtype, owners, *layout):
-    """What compiles the loop around a scalar function, for arrays of that dtype; `layout` is the rest of `loop_source`'s."""
-    compiler = COMPILERS[kind]
-
-    def lower():
-        scope = {"__name__": "__main__", "scalar": function, "number": dtype.type, **AROUND[kind][1]}
-        exec(loop_source("scalar", owners, *layout, kind=kind), scope)
-        return compiler(scope["loop"], dtype)
-
-    return lower
+def element_loop(function, x, owners, numbers=()):
+    """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
+    here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
+    scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
+    exec(loop_source("scalar", owners, numbers, here["nest"]), scope)
+    return scope["loop"]
 
 
 ELEMENTWISE = {}  # op -> (the kinds of dtypes it takes, the dtype it gives, how many masks, an example of each number)
 
 
-def plan_elementwise(op, function, *inputs, shape=None, **numbers):
+def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
     names, shapes = list(inspect.signature(function).parameters), [x.shape for x in inputs]
     rest = names[len(inputs) :]
     if len(names) != len(inputs) + len(numbers) or {*rest} != {*numbers} or (shape and numbers):
         raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
-    takes, gives, masks, _ = ELEMENTWISE[op]
+    (takes, gives, masks, _), last = ELEMENTWISE[op], inputs[-1]
     dtype = same_dtype(op, *inputs[masks:], kinds=takes)
     for mask in inputs[:masks]:
         same_dtype(op, mask, kinds="b")
@@ -86,27 +77,25 @@ def plan_elementwise(op, function, *inputs, shape=None, **numbers):
     sizes, owners = zip(*merged_axes(common, shapes))
     if len(sizes) > 12:
         raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
-    kind = inputs[0].device.kind
-    loop = lowered_loop(kind, function, dtype, owners, tuple(rest), op in UPDATES)
-    views = [tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners)]
-    views = [sizes, *views[op in UPDATES :]]
-    if kind not in FLAT and len(sizes) <= 2 and all(len(s) <= 2 for s in (common, *shapes)):
-        views = None  # no need to reshape: the loop sees them so itself
+    views = [sizes, *(tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners))]
+    if KINDS[last.device.kind].ravels:  # then only what has several axes in the loop must have just these
+        views = [s if len(view) < 2 else view for s, view in zip([common, *shapes], views)]
+    loop = lowered(element_loop(function, last, owners, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
 def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name on arrays of the kinds of dtypes that it takes.
+    """Decorate a scalar function: it becomes the op of that name. It takes dtypes of kinds f floats, i integers, b bool.
 
-    f floats, i integers, b bool. With `updates` its result overwrites its first input. It gives the dtype that it takes, or
-    `gives`; so many of its first inputs are `masks` of bools instead. `numbers` are its attributes, with an example of each.
+    With `updates` its result overwrites its first input. It gives the dtype that it takes, or `gives`; so many of its first
+    inputs are `masks` of bools. `numbers` are its attributes, with an example of each.
     """
 
     def enter(function):
         ELEMENTWISE[op] = takes, gives, masks, numbers
         UPDATES.update({op} if updates else ())
-        NUMBERS.update({op} if numbers else ())
-        return kernel(op, planner=plan_elementwise)(function)
+        _NUMBERS.update({op} if numbers else ())
+        return kernel(op, planner=_plan_elementwise)(function)
 
     return enter
 
@@ -118,35 +107,27 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
+scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
-@scalar("sgd", updates=True, rate=0.1)
-def sgd(w, dw, rate):
-    """w ← w - rate·dw"""
-    return w - rate * dw
+def _in_halves(x, n):
+    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
+    half = int(n) // 2
+    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
 
 
-def _scaled_bits(dtype):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large: n goes to where the format keeps its exponent."""
-    single = dtype == np.float32
-    real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
+def _exponent_of(dtype):
+    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
+    number = dtype.type
 
-    def scaled(x, n):
-        both = whole(n + real(2 * bias))  # so that each half has the bias
-        half = both >> 1
-        return x * whole(half << fraction).view(real) * whole(both - half << fraction).view(real)
+    def exponent(x):
+        m, n = math.frexp(x)
+        return number(n if m >= 0.7071067811865476 else n - 1)
 
-    return scaled
+    return exponent
 
 
-def _exponent_bits(dtype):
-    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, read from the bits."""
-    if dtype == np.float32:
-        return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
-    return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
-
-
-STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, _scaled_bits, _exponent_bits
+STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, lambda _: _in_halves, _exponent_of
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
@@ -164,9 +145,6 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def clip_grad(dy, x, low, high):
-    """dy where x lies strictly between low and high, else 0"""
-    return select(low < x, select(x < high, dy, 0.0), 0.0)
+scalar("clip_grad", low=-0.5, high=0.5)(
+    lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
+)

@@ -2,10 +2,10 @@
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
-from .registry import PLANNERS, kernel, lowered, make, same_dtype
+from .registry import kernel, lowered, make, same_dtype
 
 
-def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
+def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
     dtype = same_dtype(op, x, w)
     if len(x.shape) != 2 or len(w.shape) != 2:
@@ -13,13 +13,13 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     (m, k), (rows, n) = x.shape[:: -1 if transpose_x else 1], w.shape[:: -1 if transpose_w else 1]
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
-    compiler = lowered(x.device.kind, function, dtype)
+    compiler = lowered(function, x)
 
     def lower():
         loop = compiler()
         return lambda out, x, w: loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    return make(op, (m, n), dtype, [x, w], lower, [(m, n), x.shape, w.shape])
+    return make(op, (m, n), dtype, [x, w], lower)
 
 
 def matmul_ikj(out, x, w):
@@ -31,5 +31,4 @@ def matmul_ikj(out, x, w):
                 out[i, j] += x[i, k] * w[k, j]
 
 
-kernel("matmul")(matmul_ikj)
-PLANNERS["matmul"] = plan_matmul
+kernel("matmul", planner=_plan_matmul)(matmul_ikj)

@@ -8,8 +8,8 @@ import types
 
 import numpy as np
 
-from .elementwise import lowered_loop
-from .registry import COMPILERS, KERNELS, kernel, make, same_dtype
+from .elementwise import _plan_elementwise
+from .registry import KERNELS, KINDS, kernel, lowered, make, same_dtype
 
 START = 0.0  # where a loop begins. Each op puts its own number in this place
 
@@ -39,7 +39,7 @@ def reduce_columns(out, x):
 
 _LONG = 1024  # numbers in a row, from which on a float32 sum is split
 REDUCTIONS = {}  # op -> the number that its loops start at
-LOOPS = {"cpu": (reduce_rows, reduce_columns)}  # kind of device -> its loops for such a reduction
+KINDS["cpu"].loops = reduce_rows, reduce_columns
 
 
 def reduced(op, shape, axis):
@@ -54,50 +54,40 @@ def reduced(op, shape, axis):
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 
-def _lowered_reduction(kind, function, dtype, start, loop, fast):
-    """What compiles one of these loops, with this function and start in the places of `combine` and `START`, for that dtype."""
-    compiler = COMPILERS[kind]
-
-    def lower():
-        inner = compiler(function, dtype, fast)
-        scope = loop.__globals__ | {"combine": inner, "START": dtype.type(start), "NUMBER": dtype.type}
-        return compiler(types.FunctionType(loop.__code__, scope), dtype, fast)
-
-    return lower
-
-
-def plan_reduce(op, function, x, axis=None, keepdims=False):
+def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
-    if not isinstance(keepdims, bool):
-        raise TypeError(f"{op}: keepdims is {keepdims!r}; expected True or False")
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keepdims or a not in axes)
-    by_rows, by_columns = LOOPS[x.device.kind]
-    views, loop = [(before, after), (before, within, after)], by_columns
+    by_rows, by_columns = KINDS[x.device.kind].loops
+    loop, views = by_columns, [(before, after), (before, within, after)]
     if after == 1:
-        views, loop = [(before,), (before, within)], by_rows
+        loop, views = by_rows, [(before,), (before, within)]
     fast = ("reassoc",) if after == 1 and within >= _LONG and dtype == np.float32 else ()
-    lower = _lowered_reduction(x.device.kind, function, dtype, start, loop, fast)
+
+    def lower():
+        own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}
+        return lowered(types.FunctionType(loop.__code__, loop.__globals__ | own), x, fast)()
+
     return make(op, shape, dtype, [x], lower, views)
 
 
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
-    total = plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
-    loop = lowered_loop(x.device.kind, function, same_dtype(op, x), ((True,),), ("count",))
-    divide = make(op, total.spec.shape, x.dtype, [total.spec], loop, numbers=["count"])
+    same_dtype(op, x)
+    total = _plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
+    divide = _plan_elementwise("divide", function, total.spec, count=count)
 
     def run(out, x):
         total.run(out, x)
         divide.run(out, out, count)
 
-    return make(op, total.spec.shape, x.dtype, [x], lambda: run, [total.spec.shape, x.shape])
+    return make(op, total.spec.shape, x.dtype, [x], lambda: run)
 
 
-kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
+kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 REDUCTIONS["reduce_sum"] = START

@@ -4,100 +4,88 @@
 
 import difflib
 import functools
-import inspect
-import math
-import operator
 import reprlib
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 
 from levels import more
 
-from .cache import compile_cpu, compiled_for
+from .cache import compile_cpu
 
 
 class _Kernels(dict):
-    """(op, kind of device) -> the function that is compiled for it. Prints as a table of ops by kinds."""
+    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
-    version = 0  # grows whenever one of them becomes another
+    version = 0  # grows when one of them becomes another: what was made of it is out of date
 
     def __setitem__(self, key, function):
-        self.version += self.get(key, function) is not function
+        if self.get(key, function) is not function:
+            self.version += 1
         super().__setitem__(key, function)
 
     def __repr__(self):
-        kinds = sorted({kind for _, kind in self})
-        rows = [[op, *("x" * ((op, kind) in self) for kind in kinds)] for op in sorted({op for op, _ in self})]
-        return "\n".join("  ".join(text.ljust(16) for text in row).rstrip() for row in [["op", *kinds], *rows])
+        kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
+        return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
 
 
 KERNELS = _Kernels()
-COMPILERS = {"cpu": compile_cpu}  # kind of device -> how a function becomes its program
+KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind of device -> what it does in a way of its own
 
 
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
-    The program is made when the plan first runs: lower() gives run(out, *inputs, *numbers), on NumPy arrays.
+    lower() gives run(out, *inputs, *numbers) on NumPy arrays; `numbers` are the attributes that it takes as numbers.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "run", "numbers", "plain", "launches", "stale")
+    __slots__ = ("spec", "nbytes", "lower", "numbers", "run", "launches")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
-        self.spec, self.nbytes, self.lower = spec, nbytes, lower
-        self.numbers = tuple(numbers)  # the names of the attributes that `run` takes as numbers, in its order
-        self.plain = not numbers  # it takes nothing but arrays
-        self.run, self.launches, self.stale = self.first_run, 0, bool  # bool() is False: nobody says that it is stale
-
-    def ready(self):
-        """This plan, its program made if that was not done yet."""
-        if self.run == self.first_run:
-            self.run = self.lower()
-        return self
+        self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
+        self.run, self.launches = self.first_run, 0
 
     def first_run(self, *arrays):
-        """What `run` is until the program is there."""
-        self.ready().run(*arrays)
+        """What `run` is until the program is there: make it, and run it."""
+        self.run = self.lower()
+        self.run(*arrays)
 
 
-PLANNERS = {}  # op -> planner(op, function, *inputs, **attrs) -> Plan
-KIND_PLANNERS = {}  # (op, kind of device) -> its planner, where this kind plans the op in a way of its own
-FLAT = set()  # kinds of device whose programs see an array as one long row, where its plan says nothing else
-UPDATES = set()  # ops that overwrite their first input, such as "sgd"
+PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
 
 
-def lowered(kind, function, dtype, *how):
-    """What will compile this function for arrays of that dtype, on devices of that kind, when it is called."""
-    return functools.partial(COMPILERS[kind], function, dtype, *how)
+def lowered(function, x, *how):
+    """What will compile this function for arrays like `x`, a buffer or its Spec, when it is called."""
+    return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
-    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`.
+    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
+    specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
+    nbytes = sum(spec.nbytes for spec in specs)
+    return Plan(specs[0], nbytes, lambda: _fitted(lower(), specs, views, numbers), numbers)
 
-    Without them each is seen in its own shape or, on a kind of device that is FLAT, as one row.
-    """
-    device = inputs[0].device
-    specs = [device.spec(shape, dtype), *(x.spec for x in inputs[op in UPDATES :])]
-    shapes = [spec.shape for spec in specs]
-    views = views or [(math.prod(s),) if device.kind in FLAT else s for s in shapes]
 
-    def program():
+def _fitted(loop, specs, views, numbers):
+    """The program that runs this loop on arrays of these Specs, each seen in the shape of `views` at its place."""
+    shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
+    views = views or shapes
+    if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+        import numba
+
         arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop, seen = compiled_for(lower(), *arrays, *[0.0] * len(numbers)), device.reshape
-        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
-
-    return Plan(specs[0], specs[0].nbytes + sum(x.spec.nbytes for x in inputs), program, numbers)
+        loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
+    return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
 
 def kernel_of(op, kind):
     """The kernel of an op on this kind of device. Raises LookupError where there is none."""
     if op not in PLANNERS and not more("op", op):
-        near = difflib.get_close_matches(str(op), PLANNERS, n=1)
+        near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    if kind not in COMPILERS:
-        more("kind", kind)  # enters its compiler and its kernels
+    more("kind", kind)  # may enter a compiler and a column of kernels
     more("faster", op)  # may enter a planner that knows a quicker program
     if (op, kind) not in KERNELS:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
@@ -106,33 +94,21 @@ def kernel_of(op, kind):
 
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
-    if not inputs:
-        raise TypeError(f"{op}: works on arrays, and none is given")
-    for buffer in inputs:
-        if buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype):  # freed
-            raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
+    if any(buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype) for buffer in inputs):  # freed
+        raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({buffer.device.name for buffer in inputs})
-    if len(devices) > 1:
-        raise ValueError(f"{op}: inputs lie on {' and '.join(devices)}; copy them to one device")
+    if len(devices) != 1:
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
     kind = inputs[0].device.kind
     function = kernel_of(op, kind)
-    planner = KIND_PLANNERS.get((op, kind), PLANNERS[op])
-    given = op, function, *(buffer.spec for buffer in inputs)
-    try:
-        inspect.signature(planner).bind(*given, **attrs)
-    except TypeError as error:
-        raise TypeError(f"{op}: {error}") from None
-    made = planner(*given, **attrs)
+    made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *(buffer.spec for buffer in inputs), **attrs)
     if guard := more("guard", "kernel"):
-        made.stale = guard.staleness(function)
+        guard.watch(made, function)
     return made
 
 
 def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ (nothing is cast in silence), or for a kind not named.
-
-    `kinds` are NumPy's letters: f floats, i integers, b bool.
-    """
+    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
     dtypes = {str(buffer.dtype) for buffer in inputs}
     if len(dtypes) > 1:
         raise TypeError(f"{op}: dtypes {' and '.join(sorted(dtypes))} do not mix; cast one of them")
@@ -142,48 +118,42 @@ def same_dtype(op, *inputs, kinds="f"):
 
 
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
-NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: any numbers share a plan
-_spec_of, _data_of = operator.attrgetter("spec"), operator.attrgetter("data")  # quicker than a loop of ours
+UPDATES = set()  # ops that overwrite their first input, such as "sgd"
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
-        if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
-            key = op, reads[0].spec
-        elif len(reads) == 2:
-            key = op, reads[0].spec, reads[1].spec
-        else:
-            key = (op, *map(_spec_of, reads))
-    except AttributeError:
-        raise TypeError(f"{op}: works on live buffers, got {reads!r}; `put` an array on a device first") from None
-    if attrs:
-        key += (*attrs,) if op in NUMBERS else (*attrs, *attrs.values())
-        try:
+        # two inputs are the commonest; spelled out, their key takes half the time
+        key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
+        if attrs:
+            key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
-        except TypeError:
-            raise TypeError(
-                f"{op}: attributes are numbers, names or tuples of them, got {reprlib.repr(attrs)}"
-            ) from None
-    return key
+        return key
+    except (AttributeError, TypeError):
+        given = f"got {reads!r} and {reprlib.repr(attrs)}"
+        raise TypeError(
+            f"{op}: works on live buffers; attributes are numbers, names or tuples of them; {given}"
+        ) from None
 
 
 def planned(op, reads, attrs):
-    """The plan for this op on these buffers: the one made before, unless it is stale."""
+    """The plan for this op on these buffers: the one made before, or a new one."""
     key = _key_of(op, reads, attrs)
-    found = PLANS.get(key)
-    if found is None or found.stale():
-        found = PLANS[key] = plan(op, reads, attrs)
-    return found
+    if key not in PLANS:
+        PLANS[key] = plan(op, reads, attrs)
+    return PLANS[key]
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one). Returns the buffer.
+    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    An op of UPDATES reads `out`, too. Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not
-    fit, ValueError for shapes that do not, for a wrong `out`, and for one that is an input as well.
+    Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
+    not, and for a wrong `out`. Returns the buffer.
     """
-    found = planned(op, (out, *inputs) if op in UPDATES else inputs, attrs)
+    reads = (out, *inputs) if op in UPDATES else inputs
+    found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
     elif getattr(out, "spec", None) is not found.spec:  # (a freed buffer has a Spec of its own)
@@ -192,7 +162,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *map(_data_of, inputs), *map(attrs.get, found.numbers))
+    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
     return out
 
 
@@ -200,7 +170,7 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
 
     def enter(function):
-        for kind in kinds or COMPILERS:  # for all kinds, where none is named
+        for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:
             PLANNERS[op] = planner
@@ -222,17 +192,17 @@ def counted(run):
 def use(op, kind, function):
     """Inside this `with` block, `function` is the kernel of `op` for that kind of device, on every level above.
 
-    Raises LookupError where there is none to replace. With levels_more it is tried first: a function that is wrong raises
-    ValueError with a counter-example, and nothing is changed.
+    Raises LookupError where there is none to replace. With levels_more it is tried first: a wrong one raises ValueError.
     """
-    before, compiler, trials = kernel_of(op, kind), COMPILERS[kind], more("guard", "use")
+    before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
+    compiler = here.compiler
     try:
-        COMPILERS[kind] = functools.partial(compiler, boundscheck=True)
         if trials:
             trials.try_kernel(op, kind, function, before)
-            COMPILERS[kind] = compiler
+        else:
+            here.compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield
     finally:
-        COMPILERS[kind] = compiler
+        here.compiler = compiler
         kernel(op, kind)(before)

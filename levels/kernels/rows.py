@@ -9,18 +9,18 @@ import numpy as np
 from .registry import kernel, lowered, make
 
 
-def plan_gather(op, function, x, rows):
+def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views, loop = [(count, width), (x.shape[0], width), (count,)], lowered(x.device.kind, function, x.dtype)
-    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], loop, views)
+    views = [(count, width), (x.shape[0], width), (count,)]
+    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
     made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
     return made
 
 
-@kernel("gather", planner=plan_gather)
+@kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]"""
     for i in range(rows.size):

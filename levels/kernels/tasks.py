@@ -10,44 +10,35 @@ from levels.hardware.tasks import Fit, check_inputs, check_task
 from .registry import launch
 
 
-def linear_forward(prediction, xw, x, w, b):
-    """prediction[n, 1] = x[n, k] @ w[k, 1] + b[1, 1]"""
-    launch("matmul", xw, x, w)
-    launch("add", prediction, xw, b)
+def linear_forward(x, w, b):
+    """The prediction[n, 1] = x[n, k] @ w[k, 1] + b[1, 1]."""
+    return launch("add", None, launch("matmul", None, x, w), b)
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    place, dtype, (batch, features), losses = DEVICES[-1], x.dtype, (len(batches[0]), x.shape[1]), []
+    place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
     x_, y_, w, b = map(place.put, (x, y, *weights))  # model
     n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
-    rows, target, xw, prediction, error, squared, ge, de = (
-        place.alloc((batch, width), dtype) for width in (features, 1, 1, 1, 1, 1, 1, 1)
-    )
-    dw, db, total, loss = (place.alloc(shape, dtype) for shape in ((features, 1), (1, 1), (1, 1), (1, 1)))
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
-        launch("gather", rows, x_, i)
-        launch("gather", target, y_, i)
-        linear_forward(prediction, xw, rows, w, b)  # forward
-        launch("subtract", error, prediction, target)
-        launch("multiply", squared, error, error)  # loss
-        launch("reduce_sum", total, squared, axis=0, keepdims=True)
-        launch("divide", loss, total, n)
-        launch("multiply", ge, g, error)  # backward
-        launch("add", de, ge, ge)
-        launch("matmul", dw, rows, de, transpose_x=True)
-        launch("reduce_sum", db, de, axis=0, keepdims=True)
+        rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
+        prediction = linear_forward(rows, w, b)  # forward
+        error = launch("subtract", None, prediction, target)
+        squared = launch("multiply", None, error, error)  # loss
+        loss = launch("divide", None, launch("reduce_sum", None, squared, axis=0, keepdims=True), n)
+        ge = launch("multiply", None, g, error)  # backward
+        de = launch("add", None, ge, ge)
+        dw = launch("matmul", None, rows, de, transpose_x=True)
+        db = launch("reduce_sum", None, de, axis=0, keepdims=True)
         launch("sgd", w, dw, rate=float(learning_rate))  # update
         launch("sgd", b, db, rate=float(learning_rate))
         losses.append(loss.numpy()[0, 0])
 
     def predict(x):
-        check_inputs(x, dtype, features)
-        xw, prediction = (place.alloc((len(x), 1), dtype) for _ in "12")
-        linear_forward(prediction, xw, place.put(x), w, b)
-        return prediction.numpy()
+        check_inputs(x, dtype, w.shape[0])
+        return linear_forward(place.put(x), w, b).numpy()
 
     return Fit(np.array(losses), [w.numpy(), b.numpy()], predict)
 
@@ -73,7 +64,7 @@ def dnn_backward(dz, inputs, weights):
     return gradients
 
 
-CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
+_CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
@@ -86,7 +77,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
-        c = launch("clip", None, prediction, **CLIP)
+        c = launch("clip", None, prediction, **_CLIP)
         other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
         hit = launch("multiply", None, target, launch("log", None, c))  # loss
         miss = launch("multiply", None, other, launch("log", None, q))
@@ -95,7 +86,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
         d_miss = launch("divide", None, launch("multiply", None, g, other), q)
         dc = launch("subtract", None, d_hit, d_miss)
-        dp = launch("clip_grad", None, dc, prediction, **CLIP)
+        dp = launch("clip_grad", None, dc, prediction, **_CLIP)
         dz = launch("sigmoid_grad", None, dp, prediction)
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update

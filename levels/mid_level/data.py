@@ -9,6 +9,7 @@ import reprlib
 import numpy as np
 
 from levels import more, plugged
+from levels.hardware import flag
 from levels.low_level import DTYPES, Operators, constant, gather
 
 from .layers import RANDOM, WIDER, at_least, wider
@@ -100,7 +101,8 @@ class Dataset(_Rows):
         if n < len(self):
             reason = f"{len(self)} rows do not fit into a buffer of {n}"
             return wider(Dataset, reason).shuffle(self, n, seed, reshuffle_each_iteration)
-        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
+        again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
+        passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
             rows, number = self.make(), next(passes)
@@ -111,7 +113,7 @@ class Dataset(_Rows):
 
     def batch(self, batch_size, drop_remainder=False):
         """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
-        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
+        n, drop = at_least(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
         if self.batches:
             return wider(Dataset, "these are batches already").batch(self, n, drop)
         if drop and len(self) < n:

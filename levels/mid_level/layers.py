@@ -11,6 +11,7 @@ import random
 import numpy as np
 
 from levels import more, plugged
+from levels.hardware import DEVICES, flag
 from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
 
@@ -33,7 +34,10 @@ ACTIVATIONS = {"linear": lambda x: x, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
 def known(what, table, name):
-    """The entry of that name in a table, or in `levels_more`; what is no name stays as it is. Else raises ValueError."""
+    """The entry of that name in a table, or in `levels_more`; what does as they do stays. Else raises ValueError, TypeError."""
+    does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
+    if not isinstance(name, str) and not hasattr(name, does):
+        raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
     if isinstance(name, str) and name not in table and more(what, name) is None:
         near = difflib.get_close_matches(name, table, 1)
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
@@ -91,7 +95,8 @@ class Part(Made, Module):
     """Makes its own variables."""
 
     def __init__(self, name=None, dtype=None):
-        self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
         self.width = self.input_specs = self.output_shape = None
         self.penalties = []  # functions without arguments, to be added to the loss
 
@@ -109,9 +114,10 @@ class Part(Made, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
+        spec = DEVICES[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
-        return Variable(values.astype(self.dtype or "float32"), trainable=trainable)
+        return Variable(values.astype(spec.dtype), trainable=trainable)
 
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
@@ -137,7 +143,7 @@ class Layer(Part):
 
     def run(self, x, training):
         """`call`, as part of a training or not."""
-        TRAINING.append(TRAINING[-1] if training is None else training)
+        TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
         try:
             y = self.call(x)
         finally:
@@ -158,7 +164,7 @@ class Dense(Layer):
                  bias_initializer="zeros", name=None, dtype=None):  # fmt: skip
         super().__init__(name, dtype)
         self.units = at_least(1, "Dense: units", units)
-        self.activation = known("activation", ACTIVATIONS, activation)
+        self.activation = known("activation", ACTIVATIONS, "linear" if activation is None else activation)
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):
@@ -167,8 +173,7 @@ class Dense(Layer):
         self.bias = self.add_weight((1, self.units), self.initializers[1])
 
     def call(self, x):
-        y = affine(x, self.kernel, self.bias)
-        return y if self.activation is None else self.activation(y)
+        return self.activation(affine(x, self.kernel, self.bias))
 
 
 __getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more

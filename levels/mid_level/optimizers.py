@@ -61,7 +61,10 @@ class Optimizer(_Rated):
 
     def apply_gradients(self, grads_and_vars):
         """Change the variable of each pair (gradient, variable): the same ones in each call."""
-        gradients, variables = zip(*grads_and_vars, strict=True)
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {grads_and_vars!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
         self.check_owners(variables)

@@ -185,7 +185,10 @@ from levels import more
 
 
 def known(what, table, name):
-    """The entry of that name in a table, or in `levels_more`; what is no name stays as it is. Else raises ValueError."""
+    """The entry of that name in a table, or in `levels_more`; what does as they do stays. Else raises ValueError, TypeError."""
+    does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
+    if not isinstance(name, str) and not hasattr(name, does):
+        raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
     if isinstance(name, str) and name not in table and more(what, name) is None:
         near = difflib.get_close_matches(name, table, 1)
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
@@ -256,6 +259,7 @@ class Made:
 
 # %%
 #| export layers
+from levels.hardware import DEVICES, flag
 from levels.low_level import Module
 
 
@@ -263,7 +267,8 @@ class Part(Made, Module):
     """Makes its own variables."""
 
     def __init__(self, name=None, dtype=None):
-        self.name, self.dtype, self.built = name or type(self).__name__.lower(), dtype, False
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
         self.width = self.input_specs = self.output_shape = None
         self.penalties = []  # functions without arguments, to be added to the loss
 
@@ -281,9 +286,10 @@ class Part(Made, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
+        spec = DEVICES[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
-        return Variable(values.astype(self.dtype or "float32"), trainable=trainable)
+        return Variable(values.astype(spec.dtype), trainable=trainable)
 
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
@@ -319,7 +325,7 @@ class Layer(Part):
 
     def run(self, x, training):
         """`call`, as part of a training or not."""
-        TRAINING.append(TRAINING[-1] if training is None else training)
+        TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
         try:
             y = self.call(x)
         finally:
@@ -346,7 +352,7 @@ class Dense(Layer):
                  bias_initializer="zeros", name=None, dtype=None):  # fmt: skip
         super().__init__(name, dtype)
         self.units = at_least(1, "Dense: units", units)
-        self.activation = known("activation", ACTIVATIONS, activation)
+        self.activation = known("activation", ACTIVATIONS, "linear" if activation is None else activation)
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):
@@ -355,8 +361,7 @@ class Dense(Layer):
         self.bias = self.add_weight((1, self.units), self.initializers[1])
 
     def call(self, x):
-        y = affine(x, self.kernel, self.bias)
-        return y if self.activation is None else self.activation(y)
+        return self.activation(affine(x, self.kernel, self.bias))
 
 
 # %%
@@ -721,7 +726,10 @@ class Optimizer(_Rated):
 
     def apply_gradients(self, grads_and_vars):
         """Change the variable of each pair (gradient, variable): the same ones in each call."""
-        gradients, variables = zip(*grads_and_vars, strict=True)
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {grads_and_vars!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
         self.check_owners(variables)
@@ -1096,7 +1104,8 @@ class Dataset(_Rows):
         if n < len(self):
             reason = f"{len(self)} rows do not fit into a buffer of {n}"
             return wider(Dataset, reason).shuffle(self, n, seed, reshuffle_each_iteration)
-        passes = itertools.count() if reshuffle_each_iteration else itertools.repeat(0)
+        again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
+        passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
             rows, number = self.make(), next(passes)
@@ -1107,7 +1116,7 @@ class Dataset(_Rows):
 
     def batch(self, batch_size, drop_remainder=False):
         """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
-        n, drop = at_least(1, "batch: batch_size", batch_size), drop_remainder
+        n, drop = at_least(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
         if self.batches:
             return wider(Dataset, "these are batches already").batch(self, n, drop)
         if drop and len(self) < n:

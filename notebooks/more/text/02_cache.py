@@ -3,7 +3,7 @@
 #
 # **In this notebook a compiled program gets a name that differs whenever the program could.**
 #
-# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/stale.py` apart.
+# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/reading.py` apart.
 
 # %%
 from course import build
@@ -16,7 +16,7 @@ import numpy as np
 
 from course.practice import exercises
 from levels.kernels import cache, compile_cpu, described, globals_read
-from levels_more import stale
+from levels_more import reading
 
 w1 = 2.0
 
@@ -99,13 +99,13 @@ print(halved(np.float32(3.0)), again is halved)
 # %% [markdown]
 # What cannot be put in words, such as a setting in some module, is not kept at all.
 #
-# ## While a notebook runs (2 min)
+# ## While a notebook runs (3 min)
 #
 # And within a running notebook, the next launch has to notice when you define again a function that its kernel calls, or a
 # number that it reads:
 
 # %%
-page.source(stale.watched, stale.rebound)
+page.source(reading.read_outside, reading.read_by, reading.changed)
 
 # %% [markdown]
 # ## Exercises (optional)

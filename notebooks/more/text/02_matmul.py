@@ -122,7 +122,7 @@ page.source(products.write_tile)
 page.source(products.matmul_rows)
 
 # %% [markdown]
-# ## Threads (4 min)
+# ## Threads (5 min)
 #
 # The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
 # in the same order, so the bits are the same.

@@ -3,8 +3,8 @@
 #
 # **In this notebook a compiled function hears that a global has changed, and you see what it cannot hear.**
 #
-# It needs notebook 03: `function`, and that a trace reads Python's values once. It takes `levels_more/guards.py` apart. Nothing
-# is exported here.
+# It needs notebook 03: `function`, and that a trace reads Python's values once. It takes `levels_more/reading.py` and
+# `levels_more/guards.py` apart. Nothing is exported here.
 
 # %%
 import numpy as np
@@ -14,13 +14,13 @@ from course.figures import page
 from course.practice import checks
 from levels import kernels
 from levels.low_level import Variable, constant, function, reduce_sum, where
-from levels_more import guards
+from levels_more import guards, reading
 
 build.watch("more/03_guards")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A rate that changes (6 min)
+# ## A rate that changes (5 min)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -39,20 +39,21 @@ print(f"{before:.3f} {float(scaled_sum(constant([1.0, 2.0]))):.3f} - traced {sca
 
 # %% [markdown]
 # Such checks are called **guards**. Which names does a function read? Its code object knows: the globals among its instructions,
-# and the cells of the function around it. What is itself a function is looked into in turn; our own modules do not change.
+# and the cells of the function around it. What is itself a function is looked into in turn (`read_by` does that); our own
+# modules do not change.
 
 # %%
-page.source(guards.read_outside)
+page.source(reading.read_outside)
 
 # %%
-for _, key, value in guards.read_outside(scaled_sum.python, []):
+for _, key, value in reading.read_by([scaled_sum.python], guards.of_the_reader):
     print(key if isinstance(key, str) else "a cell", "=", value if isinstance(value, float) else type(value).__name__)
 
 # %% [markdown]
 # A guard stands in the way of every call, so it has to be quick: one look-up for each name, and `is`.
 
 # %%
-page.source(guards.guard)
+page.source(reading.changed)
 
 # %% [markdown]
 # ## What is not watched (2 min)

@@ -1,0 +1,46 @@
+"""The end of a notebook on the trail: what the reader wrote goes along, into the notebook of that level on his desk."""
+
+from course import build
+from course.build import HOME, MINE, ROOT, WATCHED, WRITTEN, blank_in, blanks, core_of, read_notebook, replace
+from course.build.rooms import BuildError
+
+
+def take_along() -> None:
+    """Tell whose the functions of this notebook are, and write the reader's into his copy of the level's own notebook.
+
+    There, a blank that he has not touched gets the function that he has written here, if that is right.
+    """
+    name = core_of(WATCHED[0])
+    yours = {key: source for key, source in WRITTEN.items() if blanks.is_right(source, name, key)}
+    others = [key for key in WRITTEN if key not in yours]
+    print(f"blanks: yours {len(yours)}, the course's {len(others)}" + f" ({', '.join(others)})" * bool(others))
+    if HOME[0] == ROOT / MINE and yours:
+        taken = fill(name, yours)
+        if taken:
+            print(f"{MINE}/{name}.ipynb has yours now: {', '.join(taken)}")
+
+
+def fill(name: str, yours: dict[str, str]) -> list[str]:
+    """Write these functions into the untouched blanks of a notebook on the desk. Returns the keys of those that it took."""
+    try:
+        notebook = read_notebook(ROOT, name, MINE)
+    except BuildError:  # removed, or damaged: then nothing is taken along
+        return []
+    taken = []
+    for cell in notebook.cells:
+        key = blank_in(cell.source) if cell.cell_type == "code" else ""
+        if key in yours and untouched(cell.source, key):
+            cell.source = cell.source.split("\n")[0] + "\n" + yours[key].partition("\n")[2]
+            taken.append(key)
+    if taken:
+        import nbformat
+
+        replace(ROOT, {build.ROOT / MINE / f"{name}.ipynb": nbformat.writes(notebook).rstrip("\n") + "\n"})
+    return taken
+
+
+def untouched(source: str, key: str) -> bool:
+    try:
+        return blanks.is_stub(blanks.function_of(source, key))
+    except blanks.Unfit:
+        return False

@@ -1,0 +1,70 @@
+"""What an argument has to be is said at the door where it is given: a sentence for each kind, for all of `levels_more`."""
+
+import operator
+import os
+import reprlib
+
+import numpy as np
+
+
+def expect(fits, name, value, expected):
+    """The value, if it fits. Else raises TypeError, which tells what it is, and what was expected."""
+    if not fits:
+        raise TypeError(f"{name} is {reprlib.repr(value)}; expected {expected}")
+    return value
+
+
+def flag(name, value):
+    """The value, if it is True or False."""
+    return expect(isinstance(value, bool | np.bool_), name, value, "True or False")
+
+
+def word(name, value):
+    """The value, if it is text."""
+    return expect(isinstance(value, str), name, value, "a name, in quotes")
+
+
+def called(name, value, what="a function"):
+    """The value, if it can be called."""
+    return expect(callable(value), name, value, what)
+
+
+def several(name, value, what="a list"):
+    """The value, if it is a list or a tuple."""
+    return expect(isinstance(value, list | tuple), name, value, what)
+
+
+def file_name(name, value):
+    """The value, if it names a file: a number would be the number of an open one."""
+    return expect(isinstance(value, str | os.PathLike), name, value, "the name of a file")
+
+
+def dtype_of(name, value, allowed="float32 float64 int64 bool"):
+    """The dtype of that name, if it is among the allowed ones. (NumPy takes None for float64.)"""
+    try:
+        found = None if value is None else np.dtype(value)
+    except (TypeError, ValueError):
+        found = None
+    return found if str(found) in allowed.split() else expect(False, name, value, f"one of {allowed}")
+
+
+def sizes(name, value):
+    """A shape as a tuple of whole numbers from 0 on. One number is a shape of one axis."""
+    try:
+        found = tuple(map(operator.index, value if isinstance(value, tuple | list) else (value,)))
+    except TypeError:
+        found = (-1,)
+    whole = not any(isinstance(size, bool) for size in (value if isinstance(value, tuple | list) else (value,)))
+    expect(whole and min(found, default=0) >= 0, name, value, "sizes, whole numbers from 0 on")
+    return found
+
+
+def number(name, value, least=-np.inf):
+    """The value, if it is a number from there on, finite and no bool."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return expect(
+        real and value >= least and abs(value) < np.inf,
+        name,
+        value,
+        "a number" + f" from {least:g} on" * (least > -np.inf),
+    )

@@ -1,0 +1,707 @@
+"""Public calls of all five levels, each with arguments that work, and what is put in the place of one of them in turn.
+
+`python tests/calls.py` tries them all and prints, level by level, what is not told well; `python tests/calls.py LEVEL WORD`
+only those of a level whose label holds that word. tests/test_messages.py runs this file, too, in processes that it watches.
+"""
+
+import collections
+import contextlib
+import copy
+import faulthandler
+import functools
+import itertools
+import linecache
+import math
+import operator
+import os
+import re
+import reprlib
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+import levels
+import levels_more
+from course.build import ROOT, environment
+from levels import hardware, high_level, kernels, low_level, mid_level
+
+ONES = np.ones((2, 3), "f4")
+
+
+def symbol():
+    """A copy of what stood for a tensor in a trace that is over."""
+    kept = []
+    low_level.function(lambda x: kept.append(x * 1.0) or kept[0])(ONES)
+    return copy.copy(kept[0])
+
+
+WRONG = {  # name -> what makes it
+    "None": lambda: None,
+    "text": lambda: "seven",
+    "object": object,
+    "function": lambda: len,
+    "class": lambda: dict,
+    "NaN": lambda: math.nan,
+    "inf": lambda: math.inf,
+    "huge": lambda: 10**30,
+    "large": lambda: 10**13,
+    "negative": lambda: -3,
+    "zero": lambda: 0,
+    "fraction": lambda: 2.5,
+    "complex": lambda: 1j,
+    "True": lambda: True,
+    "empty": list,
+    "dict": lambda: {"a": 1},
+    "ragged": lambda: [[1.0, 2.0], [3.0]],
+    "words": lambda: ["a", "b"],
+    "shape": lambda: np.ones((5, 7), "f4"),
+    "axis": lambda: np.ones(4, "f4"),
+    "float64": lambda: np.ones((2, 3)),
+    "int64": lambda: np.ones((2, 3), "i8"),
+    "int16": lambda: np.ones((2, 3), "i2"),
+    "bool": lambda: np.ones((2, 3), "?"),
+    "no_rows": lambda: np.empty((0, 3), "f4"),
+    "nans": lambda: np.full((2, 3), np.nan, "f4"),
+    "objects": lambda: np.array([None, 1], object),
+    "symbol": symbol,
+}
+LIMIT = 10  # seconds for one call
+GREEDY = 2**20  # KiB that one call may take
+
+
+class Right(NamedTuple):
+    """An argument that works: what makes it, and the names of what else is right in its place."""
+
+    make: object
+    takes: frozenset = frozenset()
+    skips: frozenset = frozenset()  # and of what is right, too, but would take for ever
+
+    def __add__(self, names):
+        return self._replace(takes=self.takes | {*names.split()})
+
+    def __sub__(self, names):
+        return self._replace(takes=self.takes - {*names.split()})
+
+
+def made(make, takes=""):
+    """An argument that is made anew for each call."""
+    return Right(make) + takes
+
+
+def right(value, takes=""):
+    return made(lambda: value, takes)
+
+
+class Call(NamedTuple):
+    function: object
+    arguments: dict  # what is no `Right` is passed on as it is, and never replaced
+    twin: object = None  # what NumPy calls it: then right means as many digits as float32 has
+
+
+CALLS = collections.defaultdict(dict)  # level -> {label: Call}
+
+
+def entering(level):
+    """What enters rows of this level into the table."""
+
+    def call(label, function, twin=None, /, **arguments):
+        assert label not in CALLS[level], label
+        CALLS[level][label] = Call(function, arguments, twin)
+
+    return call
+
+
+def in_order(function):
+    """The function, called with its arguments by their places: their names in the table are only for the reader."""
+    return lambda **arguments: function(*arguments.values())
+
+
+def array(*shape, value=0.5, dtype="f4", takes=""):
+    return made(lambda: np.full(shape, value, dtype), takes)
+
+
+NUMBERS = "negative zero fraction NaN inf large huge"
+BLOCKS = "shape axis no_rows nans empty"
+FLOATS = f"{BLOCKS} {NUMBERS} float64"
+ALL = " ".join(WRONG)
+FLAG = right(True, "True")
+COUNT = right(2, "large huge")  # a whole number from 1 on
+WHOLE = right(1, "zero large huge")  # from 0 on
+REAL = right(1.0, f"{NUMBERS} True")
+POSITIVE = right(0.1, "fraction large huge")
+RATE = POSITIVE + "zero"
+SHARE = right(0.5)  # between 0 and 1
+SEED = right(1, "None zero large huge")
+DTYPE = right("f4", "symbol")
+SPACE = right((2, 3), "empty no_rows")  # a shape
+X = array(2, 3, takes=FLOATS)
+ANY = X + "int64"
+FIRST = right(0, "None zero")  # an axis
+
+# fmt: off
+
+# Level 1 ---------------------------------------------------------------------------------------------------------------
+
+call = entering("hardware")
+H, CPU = hardware, hardware.pool()["cpu:0"]
+ROW = made(lambda: CPU.put(np.ones(3)))
+BUFFER = made(lambda: CPU.put(ONES))
+SPEED = right(1e6, "zero large huge fraction inf True")
+call("alloc", CPU.alloc, shape=SPACE, dtype=DTYPE)
+call("spec", CPU.spec, shape=SPACE, dtype=DTYPE)
+call("put", CPU.put, array=array(2, 3, takes=f"{FLOATS} True complex int64 int16 bool") - "huge")
+call("free", CPU.free, buffer=BUFFER)
+call("copy", H.copy, buffer=BUFFER, device=made(lambda: CPU))
+call("roofline", CPU.roofline, flops=SPEED, nbytes=SPEED)
+call("cost", CPU.cost, launches=SPEED, flops=SPEED, nbytes=SPEED)
+call("measure", CPU.measure, what=right("peak"))
+call("pool", H.pool, cpus=right(1, "zero"))
+call("pool of gpus", H.pool, gpus=right(1, "zero"))
+call("Assembler", H.Assembler, name=right("p", ALL), dtype=DTYPE, lanes=right(4, "None"))
+call("array of a program", lambda name: H.Assembler("p", "f4").array(name, "n"), name=right("x", "text"))
+call("size of an array", lambda size: H.Assembler("p", "f4").array("x", size), size=right("n", "text True"))
+call("rows_of", lambda size: H.Assembler("p", "f4").array("i", "m", rows_of=size), size=right("n", "None text True"))
+call("number of a program", lambda name: H.Assembler("p", "f8").number(name), name=right("rate", "text"))
+
+
+def writing(what):
+    """An instruction with one operand that changes, in a program of its own."""
+    def write(value):
+        a = H.Assembler("p", "f8")
+        return what(a, a.array("x", "n"), value)
+    return write
+
+
+def program():
+    a = H.Assembler("scale", "f8")
+    x, rate = a.array("x", "n"), a.number("rate")
+    with a.loop("n") as i:
+        a.store(a.load(x, i) * rate, x, i)
+    return a.assemble()
+
+
+call("loop", writing(lambda a, x, value: a.loop(value).__enter__()), value=right("n", "text True"))
+call("lanes of a loop", writing(lambda a, x, value: a.loop("n", value).__enter__()), value=right(1, "True"))
+call("load", writing(lambda a, x, value: a.load(x, value)), value=right(0, "zero True"))
+call("load from", writing(lambda a, x, value: a.load(x if value is X else value, 0)), value=right(X))
+call("store", writing(lambda a, x, value: a.store(value, x, 0)), value=REAL)
+call("value +", writing(lambda a, x, value: a.load(x, 0) + value), value=REAL)
+call("value <", writing(lambda a, x, value: a.load(x, 0) < value), value=REAL)
+call("sum +=", writing(lambda a, x, value: operator.iadd(a.sum(), value)), value=REAL)
+call("count", writing(lambda a, x, value: a.count(value)), value=right("n", "text True"))
+call("program", program(), x=ROW, rate=REAL)
+call("bind", program().bind, x=ROW, rate=REAL)
+for name in ("exp", "log", "sqrt"):
+    call(name, getattr(H, name), x=right(2.0, "large fraction huge zero inf NaN True negative"))
+
+
+def task(tasks, name, units):
+    """One of the two tasks, on one level."""
+    sizes = [3, *units]
+    shapes = [shape for k, n in itertools.pairwise(sizes) for shape in ((k, n), (1, n))]
+    call(name, getattr(tasks, name), x=array(4, 3), y=array(4, 1), weights=made(lambda: [np.ones(s, "f4") for s in shapes]),
+         batches=right([[0, 1], [2, 3]], "int64 int16"), learning_rate=POSITIVE + "True")
+
+
+def tasks(level):
+    task(level, "linear_regression", [1])
+    task(level, "dnn_classifier", [4, 8, 1])
+
+
+tasks(H)
+
+
+def threads(out, x):
+    i = H.cuda.grid(1)
+    if i < out.shape[0]:
+        out[i] = x[i] * 2.0
+
+
+CELLS = array(4, takes=BLOCKS.replace("empty", "") + "float64 int64 int16 bool")
+call("launch_kernel", in_order(H.launch_kernel), kernel=right(threads), blocks=right(1), threads=right(4),
+     out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
+call("count_traffic", in_order(H.count_traffic), kernel=right(threads), blocks=right(1), threads=right(4),
+     out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
+GPU, TPU = H.make_gpu("gpu:7"), H.Tpu("tpu:7")
+ON_GPU = made(lambda: GPU.put(np.ones(4, "f4")))
+call("Gpu.launch", in_order(GPU.launch), kernel=right(threads), blocks=right(1), threads=right(4), out=ON_GPU, x=ON_GPU)
+call("Gpu.alloc", GPU.alloc, shape=SPACE, dtype=DTYPE)
+call("Tpu.matmul", TPU.matmul, x=array(2, 3, takes="nans"), w=array(3, 2))
+call("Tpu.run", lambda program, **arrays: TPU.run(program, **arrays), program=made(lambda: H.dense_program(3, 2), "empty dict") - "dict",
+     x=array(2, 3, takes="nans"), w=array(3, 2))
+call("dense_program", H.dense_program, inputs=right(3), units=right(2), function=right("identity"))
+call("amount", H.amount, number=right(3.0, NUMBERS) - "NaN inf negative", unit=right("B", "text"))
+call("bfloat16", H.bfloat16, x=array(2, 3, takes="shape axis float64 no_rows nans NaN empty fraction inf"))
+
+# Level 2 ---------------------------------------------------------------------------------------------------------------
+
+call = entering("kernels")
+K = kernels
+PAIR = made(lambda: CPU.put(np.array([1, 0])))
+
+
+def launching(op, *inputs):
+    """A launch whose attributes change."""
+    return lambda **attributes: K.launch(op, None, *map(CPU.put, inputs), **attributes)
+
+
+call("launch", in_order(K.launch), op=right("add"), out=right(None, "None"), x=BUFFER, y=BUFFER)
+call("launch into", in_order(K.launch), op="relu", out=made(lambda: CPU.put(ONES), "None"), x=BUFFER)
+call("launch clip", launching("clip", ONES), low=REAL, high=REAL)
+call("launch sum", launching("reduce_sum", ONES), axis=FIRST, keepdims=FLAG)
+call("launch mean", launching("reduce_mean", ONES), axis=FIRST, keepdims=FLAG)
+call("launch matmul", launching("matmul", ONES, ONES.T), transpose_x=right(False))
+call("launch sgd", lambda rate: K.launch("sgd", CPU.put(ONES), CPU.put(ONES), rate=rate), rate=REAL)
+call("launch one_hot", launching("one_hot", np.arange(2)), depth=right(2), dtype=DTYPE)
+call("launch scatter_add", launching("scatter_add", ONES, np.arange(2)), count=right(2))
+call("launch random", launching("random_uniform", np.array([1, 0])), shape=SPACE, dtype=right(np.dtype("f4")))
+call("launch reshape", launching("reshape", ONES), shape=right((3, 2)))
+call("launch transpose", launching("transpose", ONES), axes=right((1, 0), "None"))
+call("launch cast", launching("cast", ONES), dtype=right(np.dtype("f8")))
+call("launch concat", launching("concat", ONES, ONES), axis=right(0, "zero"))
+call("launch gather", in_order(functools.partial(K.launch, "gather", None)), x=BUFFER, rows=PAIR)
+call("use", lambda **options: K.use(**options).__enter__(), op=right("negative"), kind=right("cpu"), function=right(lambda x: -x))
+call("kernel", lambda op, kind, function: K.kernel(op, kind)(function), op=right("nothing", "text"), kind=right("cpu"),
+     function=right(lambda x: x))
+call("scalar", lambda op, function: K.scalar(op)(function), op=right("nothing", "text"), function=right(lambda x: x))
+call("counted", K.counted, run=right(lambda: None))
+tasks(K)
+
+# Level 3 ---------------------------------------------------------------------------------------------------------------
+
+call = entering("low_level")
+L, HALVES = low_level, np.full((2, 3), 0.5, "f4")
+ELEMENTWISE = {
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "stop_gradient": lambda x: x,
+    "nn.relu": lambda x: np.where(np.less_equal(x, 0), 0, x), "nn.sigmoid": lambda x: 1 / (1 + np.exp(np.negative(x))),
+}
+for name, twin in ELEMENTWISE.items():
+    call(name, operator.attrgetter(name)(L), twin, x=X + "int64 bool True" * (name == "stop_gradient"))
+for name in ("nn.softmax", "nn.log_softmax"):
+    call(name, operator.attrgetter(name)(L), x=X - NUMBERS)
+for name in ("maximum", "minimum"):
+    call(name, in_order(getattr(L, name)), getattr(np, name), x=X - "float64", y=X - "float64")
+for name in ("add", "sub", "mul", "truediv", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne"):
+    twin = getattr(operator, name)
+    call(f"tensor {name}", lambda y, f=twin: f(L.constant(HALVES), y), lambda y, f=twin: f(HALVES, y),
+         y=array(*((3, 2) if name == "matmul" else (2, 3)), takes=FLOATS) - "float64" + "None" * (name in ("eq", "ne")))
+call("matmul", in_order(L.matmul), np.matmul, x=X, w=array(3, 2, takes=FLOATS))
+for name in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
+    twin = getattr(np, name.removeprefix("reduce_"))
+    call(name, getattr(L, name), lambda x, axis, keepdims, f=twin: f(x, axis=axis, keepdims=keepdims),
+         x=ANY, axis=FIRST, keepdims=FLAG)
+call("arg_max", L.arg_max, np.argmax, x=ANY, axis=FIRST)
+call("clip", in_order(L.clip), np.clip, x=X, low=right(0.0, f"{NUMBERS} True"), high=REAL)
+call("transpose", in_order(L.transpose), np.transpose, x=ANY + "bool", axes=right((1, 0), "None"))
+call("reshape", in_order(L.reshape), np.reshape, x=ANY + "bool", shape=right((3, 2)))
+call("concat", in_order(L.concat), values=made(lambda: [ONES, ONES], "shape float64 int64 nans bool"), axis=right(0, "zero"))
+call("gather", in_order(L.gather), x=ANY + "bool", rows=made(lambda: np.array([0, 1]), "zero int64 int16 empty no_rows"))
+call("where", in_order(L.where), np.where, mask=made(lambda: np.ones((2, 3), "?"), "True bool"), x=X - "float64", y=X - "float64")
+call("cast", in_order(L.cast), x=ANY + "bool True", dtype=right("f8"))
+call("one_hot", L.one_hot, x=made(lambda: np.array([0, 1]), "zero int64 True"), depth=right(3), dtype=DTYPE)
+call("constant", L.constant, values=ANY + "bool True symbol", dtype=DTYPE + "None")
+call("device", lambda name: L.device(name).__enter__(), name=right("cpu:0"))
+call("to", lambda name: L.constant(ONES).to(name), name=right("cpu:0"))
+call("tensor[…]", lambda index: L.constant(ONES)[index], lambda index: ONES[index], index=right(1, "zero None"))
+call("Variable", L.Variable, value=ANY + "bool True", name=right("w", ALL), trainable=FLAG)
+call("assign", lambda value: L.Variable(ONES).assign(value), value=array(2, 3, takes="nans"))
+call("apply", in_order(L.apply), op=right("exp"), x=X)
+
+
+def on_tape(what, **given):
+    """what(tape, …) of arguments in which "w" is a variable, and "y" what this tape knows to be the sum of w * w."""
+    w = L.Variable(ONES)
+    with L.GradientTape() as tape:
+        known = {"w": w, "y": L.reduce_sum(w * w)}
+        return what(tape, *(known.get(x, x) if isinstance(x, str) else x for x in given.values()))
+
+
+Y, W = right("y"), right("w", "empty")
+call("gradient", functools.partial(on_tape, lambda tape, *given: tape.gradient(*given)), target=Y, sources=W)
+call("gradient of one", functools.partial(on_tape, lambda tape, y, w: tape.gradient(y, [w])), target=Y, source=W - "empty")
+call("grad", functools.partial(on_tape, lambda tape, *given: L.grad(*given)), outputs=Y, inputs=W)
+call("backward", functools.partial(on_tape, lambda tape, loss: L.backward(loss)), loss=Y)
+call("GradientTape", L.GradientTape, persistent=FLAG)
+call("function", lambda python: L.function(python)(ONES), python=right(lambda x: x * 2.0))
+call("function of", lambda x: L.function(L.exp)(x), x=X + "True")
+call("over", lambda **options: L.function(lambda x: L.reduce_sum(x)).over(*options.values()),
+     x=array(4, 3, takes="shape axis float64 nans"), batches=right([[0, 1], [2, 3]], "int64 int16"))
+
+
+class Pair(L.Module):
+    def __init__(self):
+        self.w, self.b = L.Variable(ONES), L.Variable(np.ones(2, "f4"))
+
+
+call("set_weights", lambda weights: Pair().set_weights(weights), weights=made(lambda: [ONES, np.ones(2, "f4")]))
+call("set_weights of", lambda weight: Pair().set_weights([weight, np.ones(2, "f4")]), weight=array(2, 3, takes="nans"))
+call("named", lambda kind: Pair().named(kind), kind=right(L.Variable, "class"))
+tasks(L)
+
+# Level 4 ---------------------------------------------------------------------------------------------------------------
+
+call = entering("mid_level")
+M = mid_level
+ACTIVATION, PENALTY, START = right("relu", "None function class"), right("l2", "None function class"), right("zeros")
+NAME = right("part", ALL)
+
+
+def layer(kind, x, takes="", **options):
+    """Two rows: a layer's arguments, and its input."""
+    fixed = {key: value.make() for key, value in options.items()}
+    if options:
+        call(kind.__name__, lambda **given: kind(**given)(x.make()), **options)
+    call(f"{kind.__name__}: its input", lambda x: kind(**fixed)(x), x=x + takes)
+
+
+BLOCK = array(2, 3, takes="shape float64 nans no_rows")
+layer(M.Dense, BLOCK, units=COUNT - "large huge", activation=ACTIVATION, use_bias=FLAG, kernel_initializer=START,
+      bias_initializer=START, kernel_regularizer=PENALTY, name=NAME, dtype=DTYPE + "None")
+layer(M.Activation, X, activation=right("relu", "function"))
+layer(M.Flatten, X, "int64 bool True")
+layer(M.Dropout, X, "int64 bool True symbol", rate=SHARE + "zero", seed=SEED)
+layer(M.BatchNormalization, X - NUMBERS, momentum=SHARE + "zero", epsilon=POSITIVE)
+layer(M.Embedding, made(lambda: np.array([0, 1])), "zero int64", input_dim=right(3), output_dim=right(2), embeddings_initializer=START)
+layer(M.Concatenate, made(lambda: [ONES, ONES]), axis=right(0, "zero"))
+BUILT = M.Dense(2)
+BUILT(ONES)
+call("a built Dense", lambda x: BUILT(x), x=array(2, 3, takes="nans no_rows"))
+call("training of a layer", lambda flag: BUILT(ONES, training=flag), flag=FLAG + "None")
+for kind in (M.L1, M.L2):
+    call(kind.__name__, kind, **{kind.__name__.lower(): RATE})
+    call(f"{kind.__name__} of", lambda w, kind=kind: kind()(w), w=X)
+call("add_weight", lambda **options: M.Layer().add_weight(**options), shape=SPACE, initializer=START, trainable=FLAG)
+
+ROWS = array(2, 3, takes="nans")
+ANSWERS = ROWS + "float64 int64 bool"
+TRUE = array(2, 3, value=1.0, takes="nans int64 bool")
+WEIGHTS = array(2, value=1.0, takes="None")
+CLASSES = made(lambda: np.array([0, 2]))
+for kind in (M.MeanSquaredError, M.MeanAbsoluteError, M.BinaryCrossentropy, M.CategoricalCrossentropy):
+    call(kind.__name__, kind(), y_true=TRUE, y_pred=ROWS, sample_weight=WEIGHTS)
+call("SparseCategoricalCrossentropy", M.SparseCategoricalCrossentropy(), y_true=CLASSES, y_pred=ROWS, sample_weight=WEIGHTS)
+call("from_logits", lambda **options: M.BinaryCrossentropy(**options)(ONES, ONES), from_logits=FLAG)
+
+for kind in (M.BinaryAccuracy, M.CategoricalAccuracy, M.Precision, M.Recall, M.R2Score):
+    call(kind.__name__, lambda kind=kind, **given: kind().update_state(**given),
+         y_true=TRUE + "float64", y_pred=ANSWERS, sample_weight=WEIGHTS)
+call("MeanLoss", lambda **given: M.MeanLoss(M.MeanSquaredError()).update_state(**given),
+     y_true=TRUE + "float64", y_pred=ANSWERS, sample_weight=WEIGHTS)
+call("MeanLoss of", M.MeanLoss, loss=made(M.MeanSquaredError))
+call("AUC", lambda **given: M.AUC()(**given), y_true=made(lambda: np.array([[0.0], [1.0], [1.0], [0.0]], "f4")), y_pred=array(4, 1))
+call("SparseCategoricalAccuracy", lambda **given: M.SparseCategoricalAccuracy()(**given), y_true=CLASSES, y_pred=ANSWERS, sample_weight=WEIGHTS)
+call("accuracy", lambda **given: M.METRICS["accuracy"]()(**given), y_true=TRUE + "float64", y_pred=ANSWERS)
+call("Mean", lambda **given: M.Mean()(**given), values=ANY + "bool True", sample_weight=WEIGHTS)
+call("threshold", M.BinaryAccuracy, threshold=SHARE + "zero", name=NAME)
+call("num_thresholds", M.AUC, num_thresholds=right(9))
+
+SCHEDULE = RATE + "function class"
+CLIPPED = right(1.0, "None fraction large huge")
+call("SGD", M.SGD, learning_rate=SCHEDULE, momentum=SHARE + "zero", nesterov=FLAG, clipnorm=CLIPPED, global_clipnorm=CLIPPED)
+call("Adam", M.Adam, learning_rate=SCHEDULE, beta_1=SHARE, beta_2=SHARE, epsilon=POSITIVE)
+call("AdamW", M.AdamW, weight_decay=RATE)
+call("RMSprop", M.RMSprop, rho=SHARE + "zero", epsilon=POSITIVE)
+call("learning_rate =", lambda value: setattr(M.SGD(), "learning_rate", value), value=SCHEDULE)
+call("ExponentialDecay", M.ExponentialDecay, initial_learning_rate=POSITIVE, decay_steps=POSITIVE, decay_rate=POSITIVE)
+call("PiecewiseConstantDecay", M.PiecewiseConstantDecay, boundaries=made(lambda: [3]), values=made(lambda: [0.1, 0.01]))
+call("apply_gradients", lambda pairs: M.SGD().apply_gradients(pairs), pairs=made(lambda: [(ONES, L.Variable(ONES))]))
+call("apply a gradient", lambda **given: M.SGD().apply_gradients([(*given.values(),)]),
+     gradient=array(2, 3, takes=f"nans {NUMBERS}"), variable=made(lambda: L.Variable(ONES)))
+
+
+def some(dataset):
+    """The first elements of a dataset."""
+    return [*itertools.islice(dataset, 3)]
+
+
+def staged(name):
+    """A stage of a pipeline, and its first elements."""
+    return lambda **options: some(getattr(M.Dataset.from_tensor_slices(np.ones((4, 2), "f4")), name)(**options))
+
+
+SLICES = array(4, 2, takes="shape axis float64 int64 int16 bool nans words")
+call("from_tensor_slices", lambda x: some(M.Dataset.from_tensor_slices(x)), x=SLICES)
+call("shuffle", staged("shuffle"), buffer_size=right(4, "large huge"), seed=SEED, reshuffle_each_iteration=FLAG)
+call("batch", staged("batch"), batch_size=COUNT, drop_remainder=FLAG)
+call("take", staged("take"), count=WHOLE)
+call("skip", staged("skip"), count=WHOLE)
+call("repeat", staged("repeat"), count=COUNT + "None")
+call("prefetch", staged("prefetch"), buffer_size=COUNT)
+call("map", staged("map"), function=right(lambda x: x * 2, "function"))
+call("map gives", lambda value: some(M.Dataset.from_tensor_slices(ONES).map(lambda x: value)),
+     value=ANY + "int16 bool True text words dict" - "huge")
+call("filter", staged("filter"), predicate=right(lambda x: True))
+call("filter says", lambda value: some(M.Dataset.from_tensor_slices(ONES).filter(lambda x: value)), value=FLAG + NUMBERS)
+call("from_batches", lambda **given: some(M.Dataset.from_batches(**given)), x=array(2, 3, takes="float64 int64 int16 bool nans words"),
+     y=array(2, 1, takes="float64 int64 int16 bool nans words"), batches=right([[0, 1], [1, 0]], "int64 int16"))
+call("from_csv", lambda **given: some(M.Dataset.from_csv(**given)), path=right("points.csv"), label_name=right("y", "None"),
+     na_value=right("NA", "text"))
+call("from_generator", lambda generator: some(M.Dataset.from_generator(generator)), generator=right(lambda: iter([1.0, 2.0]), "class"))
+call("zip", lambda dataset: some(M.Dataset.zip(dataset)), dataset=made(lambda: M.Dataset.from_tensor_slices(ONES)))
+call("DataLoader", lambda **given: some(M.DataLoader(**given)), dataset=SLICES, batch_size=COUNT, shuffle=FLAG, drop_last=FLAG)
+
+TABLE = {"depth": [1.0, 2.0, None], "species": ["a", "b", "a"], "year": [0, 1, 2]}
+SPECIES = made(lambda: M.categorical_column_with_vocabulary_list("species", ["a", "b"]))
+
+
+def column(kind, table=TABLE):
+    """A feature column's arguments, and what it makes of a table."""
+    return lambda **options: M.DenseFeatures([shown(kind(**options))])(table)
+
+
+def shown(column):
+    return M.indicator_column(column) if isinstance(column, M.CategoricalColumn) else column
+
+
+call("numeric_column", column(M.numeric_column), key=right("depth"), normalizer_fn=made(lambda: lambda x: x * 2.0, "None"),
+     default_value=right(0.0, "negative zero fraction large huge"))
+call("bucketized_column", column(M.bucketized_column), boundaries=made(lambda: [1.5]),
+     source_column=made(lambda: M.numeric_column("depth", default_value=0.0)))
+call("vocabulary_list", column(M.categorical_column_with_vocabulary_list), key=right("species"), default_value=right(0, "zero"),
+     vocabulary_list=made(lambda: ["a", "b"], "words"), num_oov_buckets=right(0, "zero"))
+call("identity", column(M.categorical_column_with_identity), key=right("year"), num_buckets=right(3), default_value=FIRST)
+call("hash_bucket", column(M.categorical_column_with_hash_bucket), key=right("species"), hash_bucket_size=right(4))
+call("crossed_column", column(M.crossed_column), keys=made(lambda: ["species", "year"]), hash_bucket_size=right(4))
+call("indicator_column", column(M.indicator_column), categorical_column=SPECIES)
+call("embedding_column", column(M.embedding_column), categorical_column=SPECIES, dimension=COUNT - "large huge", initializer=START)
+call("DenseFeatures", lambda **given: M.DenseFeatures(**given)(TABLE),
+     feature_columns=made(lambda: [M.indicator_column(SPECIES.make())]), dtype=DTYPE + "None")
+call("a table", lambda table: column(M.numeric_column, table)(key="a"), table=made(lambda: {"a": [1.0, 2.0]}))
+call("a column's values", lambda values: column(M.numeric_column, {"a": values})(key="a"), values=made(lambda: [1.0, 2.0], "axis empty"))
+call("a category's values", lambda values: column(M.categorical_column_with_hash_bucket, {"a": values})(key="a", hash_bucket_size=3),
+     values=made(lambda: ["x", "y"], "words objects empty"))
+tasks(M)
+
+# Level 5 ---------------------------------------------------------------------------------------------------------------
+
+call = entering("high_level")
+F = high_level
+
+
+def trained(**options):
+    model = F.Sequential([F.Input((3,)), M.Dense(1)])
+    model.compile(**{"optimizer": "sgd", "loss": "mse"} | options)
+    return model
+
+
+def fit(**options):
+    return trained().fit(**{"x": np.ones((4, 3), "f4"), "y": np.ones((4, 1), "f4"), "verbose": 0} | options)
+
+
+def stopped(**options):
+    """fit, told to stop after one epoch."""
+    return fit(callbacks=[stop], **options)
+
+
+stop = F.Callback()
+stop.on_epoch_end = lambda epoch, logs: setattr(stop.model, "stop_training", True)
+
+
+def compiled(**options):
+    return trained(**options).fit(np.ones((4, 3), "f4"), np.ones((4, 1), "f4"), verbose=0)
+
+
+INPUT = F.Input((3,))
+OUTPUT = M.Dense(2)(INPUT)
+XS, YS = array(4, 3), array(4, 1)
+call("Sequential", F.Sequential, layers=made(lambda: [F.Input((3,)), M.Dense(1)], "empty no_rows"), name=NAME)
+call("Sequential of", lambda layer: F.Sequential([F.Input((3,)), layer]), layer=made(lambda: M.Dense(1)))
+call("Input", F.Input, shape=right((3,), "empty"), dtype=DTYPE)
+call("Model", F.Model, inputs=right(INPUT), outputs=right(OUTPUT))
+call("build", lambda **given: F.Sequential([M.Dense(1)]).build(**given), shape=right((None, 3), "objects"), dtype=DTYPE)
+call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), metrics=made(lambda: [M.BinaryAccuracy()], "empty"))
+call("compile by name", compiled, optimizer=right("sgd"), loss=right("mse"), metrics=right("accuracy", "empty"))
+call("fit", fit, x=XS, y=YS, batch_size=COUNT, verbose=right(0, "True negative zero large huge"), callbacks=made(lambda: [F.TerminateOnNaN()], "empty"),
+     validation_split=right(0.25, "zero"), shuffle=FLAG, seed=SEED)
+call("fit, validated", fit, validation_data=made(lambda: (np.ones((2, 3), "f4"), np.ones((2, 1), "f4")), "None"))
+call("fit so long", stopped, epochs=right(1, "zero large huge"))
+call("fit on", lambda data: trained().fit(data, verbose=0),
+     data=made(lambda: M.Dataset.from_tensor_slices((np.ones((4, 3), "f4"), np.ones((4, 1), "f4"))).batch(2)))
+call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS, batch_size=COUNT)
+call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows", batch_size=COUNT)
+call("call a model", lambda x: trained()(x), x=XS + "nans no_rows")
+call("save", lambda path: trained().save(path), path=right("model", "text"))
+call("load_model", F.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
+call("export", lambda path: trained().export(path), path=right("model.onnx"))
+WATCHED = right("loss", "text")
+call("EarlyStopping", F.EarlyStopping, monitor=WATCHED, min_delta=RATE + "negative", patience=WHOLE, mode=right("min"), restore_best_weights=FLAG)
+call("ReduceLROnPlateau", F.ReduceLROnPlateau, monitor=WATCHED, factor=SHARE, patience=WHOLE, min_lr=RATE)
+call("ModelCheckpoint", F.ModelCheckpoint, filepath=right("model", "text"), monitor=WATCHED, save_best_only=FLAG)
+call("CSVLogger", F.CSVLogger, filename=right("log.csv", "text"))
+call("TensorBoard", F.TensorBoard, log_dir=right("logs", "text"), histogram_freq=WHOLE)
+call("LearningRateScheduler", lambda schedule: fit(callbacks=[F.LearningRateScheduler(schedule)]), schedule=right(lambda epoch, rate: rate))
+call("a schedule gives", lambda rate: fit(callbacks=[F.LearningRateScheduler(lambda epoch, _: rate)]), rate=RATE)
+call("monitor", lambda monitor: fit(callbacks=[F.EarlyStopping(monitor)]), monitor=right("loss"))
+BINARY = made(lambda: np.array([0, 1, 0, 1]))
+for kind in (F.LinearRegressor, F.DNNClassifier):
+    name = kind.__name__
+    call(name, lambda kind=kind, **given: kind(**{"epochs": 1} | given).fit(np.ones((4, 3)), np.array([0, 1, 0, 1])), learning_rate=RATE,
+         epochs=right(1, "zero")._replace(skips={"large", "huge"}), batch_size=COUNT, random_state=SEED - "large huge" + "True")
+    call(f"{name}.fit", lambda X, y, kind=kind: kind(epochs=1).fit(X, y), X=array(4, 3), y=BINARY + "axis" * (name == "LinearRegressor"))
+    call(f"{name}.predict", kind(epochs=1).fit(np.ones((4, 3)), np.array([0, 1, 0, 1])).predict, X=array(4, 3, takes="float64 int64 int16 bool"))
+tasks(F)
+
+# fmt: on
+
+# Whoever reads these does not learn what was wrong with the call.
+OBSCURE = re.compile(
+    r"index out of range|ambiguous|has no attribute|unpack|not subscriptable|not iterable|unsupported operand|"
+    r"must be real number|is not callable|inhomogeneous|could not broadcast|not supported between|has no len|"
+    r"cannot reshape|unhashable|bad operand|numba|cannot be interpreted|object arrays|"
+    r"argument must be|must be a (string|number|str|real)|could not convert|can't convert|cannot convert|zip\(\)"
+)
+CLEAR = re.compile(
+    "Cannot interpret '.*' as a data type|data type '.*' not understood|expected str, bytes or os.PathLike object|in line .* of threads|Cannot construct a dtype from|must be between"
+)
+SENSIBLE = TypeError, ValueError, LookupError, OverflowError, MemoryError, RuntimeError, FloatingPointError, OSError
+
+
+def plain(text):
+    return re.sub(r"[\s,_]", "", text)
+
+
+def described(value):
+    """Texts by which a message may name a value: itself, one of its elements, its type, shape, dtype or name."""
+    few = [*itertools.islice(value, 3)] if isinstance(value, (list, tuple, dict, str)) else []
+    texts = [text for x in (value, *few) for text in (type(x).__name__, reprlib.repr(x)[:9], str(x)[:9])]
+    texts += [str(getattr(value, name, "")) for name in ("__name__", "shape", "dtype")]
+    texts += (
+        [str(len(value))] if isinstance(value, (list, dict)) or isinstance(value, np.ndarray) and value.ndim else []
+    )
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+        texts += ["not a finite number"]
+    if isinstance(value, (int, float, list)):
+        with contextlib.suppress(ValueError):  # a ragged list has no shape
+            texts += [str(np.shape(value)), str(np.asarray(value).dtype)]
+    return {plain(text) for text in texts} - {"", "object"}
+
+
+def told(error, given):
+    """Whether this error is one of ours, and names something that was given."""
+    said, trace = str(error), error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    file = trace.tb_frame.f_code.co_filename
+    raised = linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise")
+    ours = raised and file.startswith((os.path.dirname(levels.__file__), os.path.dirname(levels_more.__file__)))
+    ours = ours or "sklearn" in file or isinstance(error, (MemoryError, OSError)) and said
+    names = "sklearn" in file or any(text in plain(said) for x in given for text in described(x))
+    return (
+        CLEAR.search(said)
+        or ours
+        and names
+        and isinstance(error, SENSIBLE)
+        and type(error) is not KeyError
+        and not OBSCURE.search(said)
+    )
+
+
+def outcome(call, name, wrong):
+    """("fine", "clear", "obscure" or "silent", what was said or given) where this argument is replaced."""
+    given = {key: x.make() if isinstance(x, Right) else x for key, x in call.arguments.items()}
+    given[name] = WRONG[wrong]()
+    try:
+        result = call.function(**given)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.relpath(where.filename, ROOT)}:{where.lineno}"
+        return "clear" if told(
+            error, given.values()
+        ) else "obscure", f"{type(error).__name__}: {error!s:.150} ({where})"
+    if wrong not in call.arguments[name].takes:
+        return "silent", reprlib.repr(result)
+    if call.twin is None:
+        return "fine", ""
+    with np.errstate(all="ignore"):
+        expected = np.asarray(call.twin(*given.values()), "f8")
+    same = np.allclose(np.asarray(result, "f8"), expected, rtol=1e-4, equal_nan=True)
+    return "fine" if same else "silent", f"{result}; NumPy: {expected}"
+
+
+def peak():
+    """KiB of memory that this process had at most, or 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used // 1024 if sys.platform == "darwin" else used
+
+
+def rows(level, word=""):
+    """[(label, its argument, what replaces it)] of one level."""
+    return [
+        (label, name, wrong)
+        for label, call in CALLS[level].items()
+        if word in label
+        for name, argument in call.arguments.items()
+        if isinstance(argument, Right)
+        for wrong in WRONG
+        if wrong not in argument.skips
+    ]
+
+
+def work(level, word, first, report):
+    """Try the calls of a level from this one on, and write each into the report before it begins and after it has ended."""
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    with open("points.csv", "w") as file:
+        file.write("x,y\n1,2\n3,4\n")
+    trained().save("kept")
+    with open(report, "a", buffering=1, encoding="utf-8") as file:
+        for number, (label, name, wrong) in [*enumerate(rows(level, word))][first:]:
+            faulthandler.dump_traceback_later(LIMIT, exit=True)
+            file.write(f"begin\t{number}\n")
+            before = peak()
+            kind, said = outcome(CALLS[level][label], name, wrong)
+            kind = "greedy" if peak() - before > GREEDY else kind
+            faulthandler.cancel_dump_traceback_later()
+            file.write(f"{kind}\t{label}({name}={wrong}): {' '.join(said.split())}\n")
+
+
+def tried(level, word=""):
+    """[(kind, "label(argument=wrong): what was said")] of all calls of a level, made in processes of their own.
+
+    Where one of them ends in the middle of a call, that call is of the kind "lost", and the next process goes on behind it.
+    """
+    done, total = [], len(rows(level, word))
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report")
+        while len(done) < total:
+            given = [sys.executable, "-X", "utf8", __file__, "--work", level, word, str(len(done)), report]
+            process = subprocess.run(
+                given,
+                cwd=folder,
+                env=environment(ROOT),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+            with open(report, encoding="utf-8") as file:
+                lines = file.read().splitlines()
+            done = [tuple(line.split("\t", 1)) for line in lines if not line.startswith("begin")]
+            if process.returncode:
+                last = lines[-1].split("\t") if lines else ["", "0"]
+                if last[0] != "begin":
+                    raise RuntimeError(process.stderr[-3000:])
+                label, name, wrong = rows(level, word)[int(last[1])]
+                done.append(("lost", f"{label}({name}={wrong}): {process.returncode}, {process.stderr[-200:]}"))
+                with open(report, "a", encoding="utf-8") as file:
+                    file.write("\t".join(done[-1]).replace("\n", " ") + "\n")
+    return done
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        work(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    else:
+        for level in sys.argv[1:2] or CALLS:
+            results = tried(level, *sys.argv[2:3])
+            print(*sorted(f"{kind:8} {what}" for kind, what in results if kind not in ("fine", "clear")), sep="\n")
+            print(dict(collections.Counter(kind for kind, _ in results)))

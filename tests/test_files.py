@@ -1,0 +1,55 @@
+"""What a reader saves of the course's pictures and pages is there whole, or as it was before."""
+
+import contextlib
+
+import pytest
+
+from course import tasks
+from course.data import pretrained
+from course.figures import page
+from course.inspection import bands, card, xray
+from levels.high_level import Sequential, load_model
+from levels.mid_level import Dense
+
+resource = pytest.importorskip("resource", reason="this system limits no files")
+
+
+def opened():
+    rings, model = tasks.rings(), Sequential([Dense(1, "sigmoid")])
+    model.compile("sgd", "mse")
+    return xray.opened(model, rings.x[:10], rings.y[:10])
+
+
+SAVES = {
+    "a card": lambda: card.Card("<svg>" + "o" * 5000 + "</svg>", "").save,
+    "an X-ray": lambda: opened().save,
+    "a model to take home": lambda: lambda path: page.take_home(load_model(pretrained.MODELS / "rings"), path),
+    "levels on paper": lambda: bands.on_paper,
+}
+
+
+@contextlib.contextmanager
+def full_disk(nbytes):
+    """Inside this `with` block no file grows beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("what", SAVES)
+def test_what_cannot_be_written_whole_is_not_written(what, tmp_path):
+    save, path = SAVES[what](), tmp_path / "saved"
+    for before in (None, b"what was there"):
+        if before:
+            path.write_bytes(before)
+        with full_disk(1000), pytest.raises(OSError, match="too large"):
+            save(path)
+        assert [file.read_bytes() for file in tmp_path.iterdir()] == [before] * bool(before)
+    save(path)
+    assert [*tmp_path.iterdir()] == [path] and path.stat().st_size > 1000
+    with pytest.raises(OSError, match="folder|directory|denied"):
+        save(tmp_path)
+    assert [*tmp_path.iterdir()] == [path]
