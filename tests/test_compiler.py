@@ -363,7 +363,7 @@ def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
 
     (A program by rows is one loop: most of what is drawn reads a sum over rows in another row, and needs two.)
     """
-    monkeypatch.setattr(machine, "CACHE", tmp_path)  # no other run will want them
+    monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)

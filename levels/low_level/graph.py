@@ -23,7 +23,7 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.rows, self.trace, self.node = node.spec, None, trace, node
+        self.spec, self.trace, self.node = node.spec, trace, node
 
     def __getattr__(self, name):
         if name == "data":

@@ -178,7 +178,7 @@ class RowProgram:
         with writer.a.loop("steps") if over else nullcontext() as step:
             _write_step(writer, step)
         self.graph, self.parts, self.program = graph, writer.parts, writer.a.assemble()
-        self.place = {name: k for k, (_, name) in enumerate(self.program.words)}  # of a word in the block of a call
+        self.place = {name: k for k, name in enumerate(self.program.words)}  # of a word in the block of a call
         self.block = ctypes.c_int64 * len(self.place)
         places = {of: self.place[array.name] for of, array in writer.arrays.items()}
         self.variables = [(place, of, of in graph.updates) for of, place in places.items() if isinstance(of, Variable)]

@@ -387,11 +387,8 @@ def kernel_of(op, kind):
 
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
-    if not inputs:
-        raise TypeError(f"{op}: works on arrays, and none is given")
-    for buffer in inputs:
-        if buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype):  # a freed one has a Spec of its own
-            raise TypeError(f"{op}: works on live buffers, got {buffer!r}")
+    if any(buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype) for buffer in inputs):  # freed
+        raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({buffer.device.name for buffer in inputs})
     if len(devices) != 1:
         raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
