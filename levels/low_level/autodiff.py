@@ -5,6 +5,7 @@
 import math
 
 from levels import more
+from levels.hardware import flag
 
 from .ops import reduce_sum
 from .tensors import Passing, apply, as_tensor
@@ -24,7 +25,7 @@ class _Tape(Passing):
     """Writes down every op while it is open."""
 
     def __init__(self, persistent=False):
-        self.persistent, self.listens = persistent, True
+        self.persistent, self.listens = flag("persistent", persistent), True
         self.records, self.variables, self.assigned = [], {}, []  # (op, inputs, attrs, result); {tensor: variable}
 
     def do(self, op, plan, inputs, attrs):

@@ -47,7 +47,7 @@ class Module(Extended):
 
     def set_weights(self, weights):
         """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
-        variables, weights = self.variables, list(weights)
+        variables, weights = self.variables, list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(variables):
             raise ValueError(f"{len(weights)} weights for {len(variables)} variables; are all parts built?")
         values = [as_tensor(value, variable) for variable, value in zip(variables, weights)]

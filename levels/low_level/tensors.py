@@ -10,7 +10,7 @@ import threading
 import numpy as np
 
 from levels import more
-from levels.hardware import DEVICES, Buffer, unmasked
+from levels.hardware import DEVICES, Buffer, flag, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
@@ -203,7 +203,7 @@ def _in_range(array, dtype):
     """The array in that dtype. Raises OverflowError where a finite number would become infinite."""
     with np.errstate(over="ignore"):
         result = array.astype(dtype)
-    if dtype.kind == "f" and (np.isinf(result) & np.isfinite(array)).any():
+    if dtype.kind == "f" and (np.isinf(result) & (array != np.inf) & (array != -np.inf)).any():
         raise OverflowError(f"a number is too large for {dtype}")
     return result
 
@@ -249,7 +249,7 @@ class Variable(Operators):
     def __init__(self, value, name=None, trainable=True):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
+        self.spec, self.name, self.grad, self.trainable = tensor.spec, name, None, flag("trainable", trainable)
         self.held, self.home = renamed(tensor), None
         self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 

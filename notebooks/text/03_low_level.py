@@ -125,7 +125,6 @@ import copy
 import copyreg
 import functools
 import itertools
-import operator
 import reprlib
 import threading
 from contextlib import nullcontext
@@ -133,7 +132,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from levels import more
-from levels.hardware import DEVICES, Buffer, unmasked
+from levels.hardware import DEVICES, Buffer, flag, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
@@ -364,7 +363,7 @@ def _in_range(array, dtype):
     """The array in that dtype. Raises OverflowError where a finite number would become infinite."""
     with np.errstate(over="ignore"):
         result = array.astype(dtype)
-    if dtype.kind == "f" and (np.isinf(result) & np.isfinite(array)).any():
+    if dtype.kind == "f" and (np.isinf(result) & (array != np.inf) & (array != -np.inf)).any():
         raise OverflowError(f"a number is too large for {dtype}")
     return result
 
@@ -418,7 +417,7 @@ class Variable(Operators):
     def __init__(self, value, name=None, trainable=True):
         tensor = as_tensor(value)
         _check_live("Variable", [tensor])
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
+        self.spec, self.name, self.grad, self.trainable = tensor.spec, name, None, flag("trainable", trainable)
         self.held, self.home = renamed(tensor), None
         self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
@@ -498,7 +497,7 @@ def gather(x, rows):
     """The rows of x[n, …] with these numbers, an integer array -> [*rows.shape, …]. Raises IndexError for others."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
-        rows = np.asarray(rows)
+        rows = unmasked(rows)
         if rows.dtype.kind != "i" and rows.size:
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
@@ -541,9 +540,9 @@ def whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
         return tuple(map(whole, axis))
-    if isinstance(axis, (bool, np.bool_)) or not (axis is None or hasattr(axis, "__index__")):
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer, type(None))):
         raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
-    return axis if axis is None else operator.index(axis)
+    return axis if axis is None else int(axis)
 
 
 # %%
@@ -672,7 +671,7 @@ class _Tape(Passing):
     """Writes down every op while it is open."""
 
     def __init__(self, persistent=False):
-        self.persistent, self.listens = persistent, True
+        self.persistent, self.listens = flag("persistent", persistent), True
         self.records, self.variables, self.assigned = [], {}, []  # (op, inputs, attrs, result); {tensor: variable}
 
     def do(self, op, plan, inputs, attrs):
@@ -1163,7 +1162,7 @@ class Module(Extended):
 
     def set_weights(self, weights):
         """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
-        variables, weights = self.variables, list(weights)
+        variables, weights = self.variables, list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(variables):
             raise ValueError(f"{len(weights)} weights for {len(variables)} variables; are all parts built?")
         values = [as_tensor(value, variable) for variable, value in zip(variables, weights)]
@@ -2132,6 +2131,8 @@ class _Compiled:
     """A function that is traced once for each cache key."""
 
     def __init__(self, python):
+        if not callable(python):
+            raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
         self.python, self.programs, self.lock = python, {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
