@@ -70,7 +70,7 @@ WRONG = {  # name -> what makes it
     "objects": lambda: np.array([None, 1], object),
     "symbol": symbol,
 }
-LIMIT = 10  # seconds for one call
+LIMIT = 20  # seconds for twenty calls
 GREEDY = 2**20  # KiB that one call may take
 
 
@@ -435,7 +435,7 @@ call("prefetch", staged("prefetch"), buffer_size=COUNT)
 call("map", staged("map"), function=right(lambda x: x * 2, "function"))
 call("map gives", lambda value: some(M.Dataset.from_tensor_slices(ONES).map(lambda x: value)),
      value=ANY + "int16 bool True text words dict" - "huge")
-call("filter", staged("filter"), predicate=right(lambda x: True))
+call("filter", staged("filter"), predicate=right(lambda x: True, "function"))
 call("filter says", lambda value: some(M.Dataset.from_tensor_slices(ONES).filter(lambda x: value)), value=FLAG + NUMBERS)
 call("from_batches", lambda **given: some(M.Dataset.from_batches(**given)), x=array(2, 3, takes="float64 int64 int16 bool nans words"),
      y=array(2, 1, takes="float64 int64 int16 bool nans words"), batches=right([[0, 1], [1, 0]], "int64 int16"))
@@ -647,21 +647,22 @@ def rows(level, word=""):
 
 
 def work(level, word, first, report):
-    """Try the calls of a level from this one on, and write each into the report before it begins and after it has ended."""
+    """Try the calls of a level from this one on, and write each into the report: the one behind the last line is under way."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     with open("points.csv", "w") as file:
         file.write("x,y\n1,2\n3,4\n")
     trained().save("kept")
     with open(report, "a", buffering=1, encoding="utf-8") as file:
+        file.write("ready\n" * (first == 0))
         for number, (label, name, wrong) in [*enumerate(rows(level, word))][first:]:
-            faulthandler.dump_traceback_later(LIMIT, exit=True)
-            file.write(f"begin\t{number}\n")
+            if number == first or number % 20 == 0:
+                faulthandler.dump_traceback_later(LIMIT, exit=True)
             before = peak()
             kind, said = outcome(CALLS[level][label], name, wrong)
             kind = "greedy" if peak() - before > GREEDY else kind
-            faulthandler.cancel_dump_traceback_later()
             file.write(f"{kind}\t{label}({name}={wrong}): {' '.join(said.split())}\n")
+        faulthandler.cancel_dump_traceback_later()
 
 
 def tried(level, word=""):
@@ -669,31 +670,23 @@ def tried(level, word=""):
 
     Where one of them ends in the middle of a call, that call is of the kind "lost", and the next process goes on behind it.
     """
-    done, total = [], len(rows(level, word))
+    done, every = [], rows(level, word)
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report")
-        while len(done) < total:
+        while len(done) < len(every):
             given = [sys.executable, "-X", "utf8", __file__, "--work", level, word, str(len(done)), report]
-            process = subprocess.run(
-                given,
-                cwd=folder,
-                env=environment(ROOT),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-            )
+            streams = dict(stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+            process = subprocess.run(given, cwd=folder, env=environment(ROOT), **streams)
+            if not os.path.exists(report):
+                raise RuntimeError(process.stderr[-3000:])
             with open(report, encoding="utf-8") as file:
-                lines = file.read().splitlines()
-            done = [tuple(line.split("\t", 1)) for line in lines if not line.startswith("begin")]
-            if process.returncode:
-                last = lines[-1].split("\t") if lines else ["", "0"]
-                if last[0] != "begin":
-                    raise RuntimeError(process.stderr[-3000:])
-                label, name, wrong = rows(level, word)[int(last[1])]
-                done.append(("lost", f"{label}({name}={wrong}): {process.returncode}, {process.stderr[-200:]}"))
+                done = [tuple(line.split("\t", 1)) for line in file.read().splitlines()[1:]]
+            if len(done) < len(every):
+                label, name, wrong = every[len(done)]
+                told = " ".join(process.stderr[-200:].split())
+                done.append(("lost", f"{label}({name}={wrong}): {process.returncode}, {told}"))
                 with open(report, "a", encoding="utf-8") as file:
-                    file.write("\t".join(done[-1]).replace("\n", " ") + "\n")
+                    file.write("\t".join(done[-1]) + "\n")
     return done
 
 
