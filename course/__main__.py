@@ -51,14 +51,30 @@ def lab(arguments):
     from course.setup import desk
 
     if "--answers" in arguments:
-        arguments = [each for each in arguments if each != "--answers"]
         os.environ["COURSE_ANSWERS"] = "1"
+    opened = build.trail_in(build.ROOT)[0] if "--trail" in arguments else None
+    arguments = [each for each in arguments if each not in ("--answers", "--trail")]
     try:
         for line in desk.open_desk(build.ROOT):
             print(line, flush=True)
     except BuildError as error:
         fail(str(error))
-    return hand_over(desk.lab_command(build.ROOT, arguments))
+    return hand_over(desk.lab_command(build.ROOT, arguments, opened))
+
+
+def resume(arguments):
+    from course import build
+    from course.build.rooms import BuildError
+    from course.practice import resuming
+    from course.setup import desk
+
+    try:
+        lines = [] if "--tell" in arguments else desk.open_desk(build.ROOT)
+        told, opened = resuming.main(build.ROOT)
+    except BuildError as error:
+        fail(str(error))
+    print("\n".join([*lines, told]), flush=True)
+    return 0 if "--tell" in arguments else hand_over(desk.lab_command(build.ROOT, arguments, opened))
 
 
 def test(arguments):
@@ -159,6 +175,7 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "run": (run, CORE),
     "bench": (bench, CORE),
     "progress": (progress, CORE),
+    "resume": (resume, CORE),
     "reset": (keeping("reset"), CORE),
     "catch-up": (keeping("catch-up"), CORE),
     "undo": (keeping("undo"), CORE),

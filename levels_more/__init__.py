@@ -56,6 +56,7 @@ CONTENTS = {
         "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
+        "placed": "placed_on",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {

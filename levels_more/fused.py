@@ -92,7 +92,7 @@ class _List:
         for program, arrays in [*calls, (self.program, [address(self.table), address(now)])]:
             starts.append(len(words))
             arrays = dict(zip(program.arrays, arrays, strict=True))
-            words += [arrays[name] if sort == "array" else known.get(name, name) for sort, name in program.words]
+            words += [arrays[name] if name in arrays else known.get(name, name) for name in program.words]
         self.block, self.places = (ctypes.c_int64 * len(words))(), {}  # {name: where it stands in the block}
         for place, word in enumerate(words):
             if isinstance(word, int):

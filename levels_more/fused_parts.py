@@ -26,7 +26,7 @@ def list_program():
     table = a.array("table", "programs", 2, rows_of=2**31 - 1)
     a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
     with a.loop("steps") as step:
-        a.emit(f"store i64 {step.register}, ptr {a.words['array', 'now']}")
+        a.emit(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
         with a.loop("programs") as n:
             program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
             a.emit(f"call void {program}(ptr {block})")
@@ -55,7 +55,7 @@ class _ProductWriter:
     def fetched(self, j):
         """The columns j of a w that lies turned, where neighbours lie apart: fetched once, not once for each tile."""
         a = self.a
-        place = Index(a, j.register, a.lanes, a.lanes, first="0")
+        place = Index(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
             a.store(a.load(self.w, j, p), self.strip, p, place)
         return self.strip, place

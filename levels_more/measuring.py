@@ -90,12 +90,12 @@ def read_program(sums=8):
     """The program that adds up x[blocks, sums, lanes] in independent sums, as many times over as out[passes] is long."""
     a = Assembler("read", "f4")
     x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")
-    with a.loop(a.lanes, a.lanes) as lane:  # one turn: it only says which lane
-        totals = [a.sum() for _ in range(sums)]
-        with a.loop("passes"), a.loop("blocks") as i:
-            for k, total in enumerate(totals):
-                total += a.load(x, i, k, lane)
-        a.store(sum((total.total() for total in totals), 0.0), out, 0)
+    totals = [a.sum() for _ in range(sums)]
+    # the first loop has one turn: it only says which lane
+    with a.loop(a.lanes, a.lanes) as lane, a.loop("passes"), a.loop("blocks") as i:
+        for k, total in enumerate(totals):
+            total += a.load(x, i, k, lane)
+    a.store(sum((total.total() for total in totals), 0.0), out, 0)
     return a.assemble()
 
 

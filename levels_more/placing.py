@@ -2,8 +2,9 @@
 
 import reprlib
 
-from levels.hardware import placed_on, pool
+from levels.hardware import pool
 from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Tensor, as_tensor
+from levels_more.placed import placed_on
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 

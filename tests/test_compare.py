@@ -189,10 +189,10 @@ def test_a_band_is_what_its_mark_says(name):
 def test_helpers_open_where_they_are_first_called():
     net = [marks.read(task) for task in on_all_levels("dnn_classifier")]
     (backward,) = net[1]["backward"]
-    assert backward.text.startswith("backward(sums, ") and len(backward.opens) == 1
-    assert backward.opens[0][0].text.startswith("def backward(sums, ")
+    assert backward.text.startswith("_backward(sums, ") and len(backward.opens) == 1
+    assert backward.opens[0][0].text.startswith("def _backward(sums, ")
     assert [(deep, line) for deep, line in backward.lines() if line.startswith("def ")] == [
-        (1, "def backward(sums, row, target, h1, h2, p, c, weights, g):"),
+        (1, "def _backward(sums, row, target, h1, h2, p, c, weights, g):"),
         (2, "def through_relu(d, h, w):"),
     ]
     assert any(line == "def dnn_backward(dz, inputs, weights):" for line in lines_of(net[2]["backward"]))

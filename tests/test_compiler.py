@@ -360,7 +360,7 @@ def check_program(seed, monkeypatch):
 @pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
     """Every program on every back end. Of 50 about 36 become rows and 12 fused, as they are drawn; no back end starves."""
-    monkeypatch.setattr(machine, "CACHE", tmp_path)  # no other run will want them
+    monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)

@@ -1,6 +1,5 @@
 """Level 1: memory that is accounted, programs that cannot leave their arrays."""
 
-import contextlib
 import functools
 import itertools
 import math
@@ -21,12 +20,13 @@ import levels.hardware.device as device_room
 import levels.hardware.machine as machine
 from course.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, copy, pool, select
-from levels.hardware.tasks import dnn_program
+from levels.hardware.tasks import net_row, train_program
 from levels_more.listing import listing, trimmed
 
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]
 COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
+NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
 LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 
 
@@ -324,19 +324,16 @@ def test_a_bound_call_runs_many_times_and_notices_when_its_memory_is_gone():
 
 
 def test_row_numbers_cannot_change_after_the_check():
-    """Neither through the buffer nor through a view that was taken before."""
+    """Neither through the buffer nor through a view that was taken before: the call has a copy."""
     a = Assembler("p", "f8")
     x, rows, out = a.array("x", "n"), a.array("rows", 1, rows_of="n"), a.array("out", 1)
     a.store(a.load(x, a.load(rows, 0)), out, 0)
     memory, rows, out = np.array([1.0, 2.0, -7.0]), CPU.put(np.array([1])), CPU.put(np.zeros(1))
     view = rows.data[:]
     run = a.assemble().bind(x=buffer_on(CPU, memory[:2]), rows=rows, out=out)
-    with pytest.raises(ValueError, match="read-only"):
-        rows.data[0] = 2
-    with contextlib.suppress(ValueError):
-        view[0] = 2  # refused, or without consequence
-        run()
-    assert out.numpy()[0] in (0, 2)
+    rows.data[0] = view[0] = 2
+    run()
+    assert out.numpy()[0] == 2
 
 
 def enter(a, extent):
@@ -400,7 +397,7 @@ def test_random_programs_agree_with_numpy(terms, n, width, dtype, random):
 
 def compiled(monkeypatch, folder, write):
     """The seconds that it takes to write a program, with nothing in this process's memory, and the program."""
-    monkeypatch.setattr(machine, "CACHE", folder)
+    monkeypatch.setattr(machine, "_CACHE", folder)
     machine.machine_code.cache_clear()
     start = time.perf_counter()
     program = write()
@@ -459,7 +456,7 @@ def test_a_folder_that_cannot_be_written_costs_only_time(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_net_is_written_at_once_and_sooner_from_the_cache(dtype, monkeypatch, tmp_path):
-    write = functools.partial(dnn_program.__wrapped__, np.dtype(dtype), 2)
+    write = functools.partial(train_program.__wrapped__, net_row, np.dtype(dtype), NET)
     cold = [compiled(monkeypatch, tmp_path / str(k), write)[0] for k in range(3)]
     warm = [compiled(monkeypatch, tmp_path / "0", write)[0] for _ in range(5)]
     cold, warm = statistics.median(cold), statistics.median(warm)
@@ -476,7 +473,7 @@ def test_a_listing_holds_instructions_and_the_labels_they_jump_to(triple, dtype)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple).create_target_machine(opt=3)
-    assembly = target.emit_assembly(machine.optimised(dnn_program(np.dtype(dtype), 2, 4).text, target))
+    assembly = target.emit_assembly(machine.optimised(train_program(net_row, np.dtype(dtype), NET, 4).text, target))
     lines = trimmed(assembly).splitlines()
     instructions = [line for line in lines if not line.endswith(":")]
     # the same instructions in the same order, none cut short: an ARM number starts with # as an x86 comment does

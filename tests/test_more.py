@@ -95,14 +95,15 @@ def test_the_core_gives_the_same_bits_with_levels_more_deleted(tmp_path):
 
 
 KINDS = """
-from levels.hardware import MAKERS, placed_on, pool
+from levels import hardware
+from levels.hardware import MAKERS, pool
 from levels.kernels import KINDS, kernel_of
 print(*MAKERS, "|", *sorted(pool()), "|", *KINDS)
-for ask in (lambda: kernel_of("add", "gpu"), lambda: placed_on("gpu:0").__enter__(), lambda: pool(gpus=2)["gpu:1"]):
+for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0"), lambda: pool(gpus=2)["gpu:1"]):
     try:
         ask()
         print("there |", *KINDS)
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         print(type(error).__name__, error)
 """
 
@@ -113,6 +114,6 @@ def test_kinds_of_device_come_in_when_they_are_asked_for():
     assert python(KINDS, LEVELS_CORE="yes").splitlines() == [
         "cpu | cpu:0 | cpu",
         "LookupError 'add' has no kernel for 'gpu'; it has one for ['cpu']",
-        "LookupError device: there is no 'gpu:0'; there are cpu:0",
+        "AttributeError module 'levels.hardware' has no attribute 'placed_on'",
         "TypeError pool: there are no gpus; there are cpus",
     ]

@@ -12,7 +12,7 @@ import pytest
 from course.figures import host_caches
 from levels.hardware import Device, host_lanes, pool
 from levels.hardware.device import MEASURES
-from levels.hardware.roofline import measure_bandwidth, measure_launch
+from levels.hardware.roofline import _measure_bandwidth, _measure_launch
 from levels_more.measuring import Pool, amount, measure_latency, measure_reading
 
 CPU = pool()["cpu:0"]
@@ -98,13 +98,13 @@ def test_bandwidth_falls_from_the_nearest_cache_to_memory():
 
 def test_the_simplest_measure_of_bandwidth_is_near_that_of_a_program():
     """NumPy's `max` reads as fast as memory gives, or a little slower."""
-    simple, program = measure_bandwidth(CPU), measure_reading(CPU)
+    simple, program = _measure_bandwidth(CPU), measure_reading(CPU)
     print(f"{amount(simple, 'B/s')} by NumPy, {amount(program, 'B/s')} by a program")
     assert 0.5 < simple / program < 2
 
 
 def test_a_launch_takes_less_than_a_microsecond_or_a_few():
-    launch = measure_launch(CPU)
+    launch = _measure_launch(CPU)
     print(f"a launch takes {amount(launch, 's')}")
     assert 50e-9 < launch < 20e-6
 

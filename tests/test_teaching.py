@@ -1,15 +1,18 @@
 """README.md and TEACHING.md say what is so: minutes, sections, commands, links, pictures, versions."""
 
+import functools
 import re
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from course import __main__ as the_door
 from course import figures
-from course.build import ROOT, names_in
+from course.build import ROOT, names_in, text_path
 from course.build.minutes import UNTIMED
 from course.practice import teaching
+from solutions.answers import ANSWERS
 
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "TEACHING.md")}
 NAMES = names_in(ROOT)
@@ -107,3 +110,69 @@ def test_what_is_needed_is_what_setup_asks_for():
     versions = [f"3.{minor}" for minor in range(low, high + 1)]
     assert f"Python {', '.join(versions[:-1])} or {versions[-1]} on" in PAGES["README.md"]
     assert f"About {the_door.MEGABYTES / 1000:g} GB of disk" in PAGES["README.md"]
+
+
+# Three lessons, and ten questions.
+
+
+def part(title):
+    """The text of TEACHING.md beneath a heading of the second order."""
+    return PAGES["TEACHING.md"].split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_a_unit_takes_fifty_minutes_and_stands_on_one_notebook_of_the_trail():
+    units = part("Three units of 50 minutes").split("\n### ")[1:]
+    assert len(units) == 3
+    for unit in units:
+        (name,) = re.findall(r"^`(trail/\w+)`", unit, re.MULTILINE)
+        text = text_path(ROOT, name).read_text(encoding="utf-8")
+        titles = re.findall(r"^# ## (.+?)(?: \(.*\))?$", text, re.MULTILINE)
+        rows = re.findall(r"^\| (\d+) \| (.+?) \| (.+) \|$", unit, re.MULTILINE)
+        assert sum(int(taken) for taken, *_ in rows) == 50, name
+        assert all(asked.strip() for *_, asked in rows) and "```\n" in unit and "What goes wrong: " in unit
+        assert set(re.findall(r"\*([A-Z][^*]+)\*", " ".join(what for _, what, _ in rows))) <= {*titles}
+        named = set(re.findall(r"[Tt]he blank `(\w+)`", unit))
+        assert named and all(f"#| blank {key}\n" in text for key in named)
+
+
+def test_each_blank_shows_what_a_student_can_do():
+    named = dict(
+        re.findall(r"^\| (\d) [a-z ]+ \|.*\| (.*) \|$", part("What a student can do afterwards"), re.MULTILINE)
+    )
+    assert list(named) == list("12345")
+    for level, keys in named.items():
+        assert {f"0{level}-{key}" for key in re.findall(r"`(\w+)`", keys)} <= {*ANSWERS}
+
+
+def questions():
+    """{number: [its three answers]} and {number: (the right letter, what is said of the others)}"""
+    text = part("Ten questions, before and after")
+    asked = re.findall(r"^ ?(\d+)\. (.+?)\(a\) (.+?) \(b\) (.+?) \(c\) (.+?)\.$", text, re.MULTILINE | re.DOTALL)
+    key = re.findall(r"^\| (\d+) \| ([abc]) \| (.+) \|$", text, re.MULTILINE)
+    return {int(n): answers for n, _, *answers in asked}, {int(n): (right, told) for n, right, told in key}
+
+
+def test_the_key_says_of_each_wrong_answer_what_it_shows():
+    asked, key = questions()
+    assert list(asked) == list(key) == [*range(1, 11)]
+    for right, told in key.values():
+        assert sorted(re.findall(r"\b([abc]): ", told) + [right]) == list("abc")
+    assert len({right for right, _ in key.values()}) == 3
+
+
+def test_the_key_is_right():
+    """What can be computed is computed."""
+    asked, key = questions()
+
+    def right(number):
+        return asked[number]["abc".index(key[number][0])]
+
+    assert float(right(1).replace(",", "")) == np.ones(2**25, "f").cumsum()[-1]
+    assert int(right(3)) == np.ravel_multi_index((2, 1), (4, 3))
+    assert [int(asked[3][k]) for k in (1, 2)] == [np.ravel_multi_index((2, 1), (4, 3), order="F"), 2 + 1]
+    assert int(right(4)) == 5 * 3
+    loss = [(w * 3 - 4) ** 2 for w in (2 - 1e-6, 2 + 1e-6)]
+    assert int(right(5)) == round((loss[1] - loss[0]) / 2e-6)
+    draws = np.random.default_rng(0).standard_normal((20, 1000)).tolist()
+    up, down = ([functools.reduce(float.__add__, each[::way], 0.0) for each in draws] for way in (1, -1))
+    assert up != down and any(p == q for p, q in zip(up, down, strict=True)) and right(8).startswith("perhaps")

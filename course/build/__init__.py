@@ -95,6 +95,11 @@ def remember(result) -> None:
 
         WRITTEN[key] = source
         print(filling.ran(source, core_of(WATCHED[0]), key, result.success))
+    if HOME[0] == ROOT / MINE:
+        from course.practice import resuming  # where the reader is, and whether he has just come back
+
+        if source.strip() and not resuming.bring_back(WATCHED[0]):
+            resuming.note(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:

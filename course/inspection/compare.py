@@ -279,8 +279,9 @@ def traffic(version):
 
 def operations_a_row(version):
     """Additions, subtractions, multiplications and divisions of a row, as level 1's program writes them in its inner loop."""
-    program = {"linear_regression": "linear_program", "dnn_classifier": "dnn_program"}[version.written.__name__]
-    text = ground(program)(np.dtype("f8"), version.task.x.shape[1]).text
+    row = {"linear_regression": "line_row", "dnn_classifier": "net_row"}[version.written.__name__]
+    shapes = tuple(w.shape for w in version.task.weights)
+    text = ground("train_program")(ground(row), np.dtype("f8"), shapes).text
     return len(re.findall(r"= f(?:add|sub|mul|div) ", text.split("\nagain")[0].split("\nbody")[-1]))
 
 

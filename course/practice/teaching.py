@@ -1,7 +1,7 @@
 """What README.md and TEACHING.md take from the course itself: the timetable, and two pictures with their descriptions.
 
-`python -m course.practice.teaching` writes the timetable of both pages anew from the minutes beside the notebooks' headings; with the word
-`pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
+`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and the minutes beside their headings; with
+the word `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
 """
 
 import importlib
@@ -119,18 +119,28 @@ def one_day():
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
 
 
+def from_the_map(table):
+    """One of the tables of the map, with links from the project's folder."""
+
+    def drawn():
+        from course.setup import overview
+
+        return getattr(overview, table)(ROOT, "notebooks/")
+
+    return drawn
+
+
 TABLES = {"five weeks": five_weeks, "one day": one_day}
+MAP = {"the trail": from_the_map("trail"), "what branches off": from_the_map("more")}  # in README.md
 
 
-def with_tables(text):
-    """The text of TEACHING.md with each table as the headings have it now. Raises ValueError where a table has no place."""
-    for name, table in TABLES.items():
+def with_tables(text, tables=TABLES):
+    """The text of a page with each table as the notebooks have it now. Raises ValueError where a table has no place."""
+    for name, table in tables.items():
         begin, end = f"<!-- {name}: written by course/practice/teaching.py -->\n", f"<!-- end of {name} -->\n"
         parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
         if len(parts) != 2:
-            raise ValueError(
-                f"TEACHING.md: expected the lines {begin}{end}once, with nothing but the table between them"
-            )
+            raise ValueError(f"expected the lines {begin}{end}once, with nothing but the table between them")
         text = f"{parts[0]}{table()}\n{parts[1]}"
     return text
 
@@ -199,7 +209,7 @@ def with_description(page, name, text):
 def main(arguments):
     teaching, readme = ROOT / "TEACHING.md", ROOT / "README.md"
     write(teaching, with_tables(teaching.read_text(encoding="utf-8")))
-    write(readme, with_minutes(readme.read_text(encoding="utf-8")))
+    write(readme, with_minutes(with_tables(readme.read_text(encoding="utf-8"), MAP)))
     for name, draw in PICTURES.items() if arguments == ["pictures"] else ():
         png, text = draw()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)

@@ -22,8 +22,9 @@ def section(text):
 
 COMMANDS = {  # name: (a line of help, what it takes)
     "lab": (
-        "open JupyterLab on your copies of the notebooks, in mine/ (--answers shows all answers)",
+        "open JupyterLab on your copies of the notebooks, in mine/ (--trail begins with the two hours, --answers shows all answers)",
         [
+            argument("--trail", action="store_true", help="begin with the trail: all five levels in two hours"),
             argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument(
@@ -57,6 +58,14 @@ COMMANDS = {  # name: (a line of help, what it takes)
         ],
     ),
     "progress": ("how many predictions were right, and which exercises are done", []),
+    "resume": (
+        "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back (--tell only tells)",
+        [
+            argument("--tell", action="store_true", help="only tell; open nothing"),
+            argument("--no-browser", action="store_true", help="print the address instead of opening it"),
+            argument("--port", type=int, metavar="NUMBER", help="where it listens, as for lab"),
+        ],
+    ),
     "reset": (
         "put back a notebook of yours as the course has it (--level: what it has built); yours is kept",
         [
@@ -85,7 +94,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
 
 HANDED_ON = {  # command: (how it is called, what goes to the program that it starts)
     "lab": (
-        "[--answers] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
+        "[--trail] [--answers] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
         "What follows -- goes to JupyterLab as it is: `-- --help` shows what that takes.",
     ),
     "test": (

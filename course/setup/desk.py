@@ -13,7 +13,7 @@ from pathlib import Path
 
 from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, text_path
 from course.build.rooms import LEVELS, MARKER, BuildError, export
-from course.setup import aside
+from course.setup import aside, overview
 from course.setup.merging import content, merge
 
 BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
@@ -26,6 +26,7 @@ def open_desk(root: Path) -> list[str]:
         wanted, news = brought(root, name)
         files |= wanted
         told += news
+    replace(root, {root / MINE / overview.FILE: overview.page(root)})
     if not told:  # nothing of the reader's is replaced
         replace(root, {root / path: text for path, text in files.items() if text is not None})
     elif kept := aside.put(root, "update", files):
@@ -33,15 +34,20 @@ def open_desk(root: Path) -> list[str]:
     return told
 
 
-def lab_command(root: Path, arguments: list[str]) -> list[str]:
-    """The command that opens JupyterLab on the desk. The course's own files are out of its reach."""
+def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> list[str]:
+    """The command that opens JupyterLab on the desk, on a notebook or, where none is named, on the map of all.
+
+    The course's own files are out of its reach.
+    """
     settings = root / ".course" / "lab"  # defaults only: the reader's own Jupyter settings win
     settings.mkdir(parents=True, exist_ok=True)
     quiet = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
-    (settings / "overrides.json").write_text(json.dumps(quiet), encoding="utf-8")
+    read = {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
+    wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # at 1280 pixels, too
+    (settings / "overrides.json").write_text(json.dumps(quiet | read | wrap), encoding="utf-8")
     options = [
         f"--ServerApp.root_dir={root / MINE}",
-        f"--LabApp.default_url=/lab/tree/{names_in(root)[0]}.ipynb",
+        f"--LabApp.default_url=/lab/tree/{f'{opened}.ipynb' if opened else overview.FILE}",
         f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.workspaces_dir={settings / 'workspaces'}",  # no tabs left over from other projects
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",

@@ -4,8 +4,6 @@
 
 import math
 import os
-import reprlib
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +29,10 @@ class Spec:
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
 
-    __slots__ = ("spec", "data", "rows")
+    __slots__ = ("spec", "data")
 
     def __init__(self, spec, data):
-        self.spec, self.data, self.rows = spec, data, None  # rows: the range of its row numbers, once known
+        self.spec, self.data = spec, data
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -52,20 +50,6 @@ class Buffer:
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
-
-
-LINE = 64  # bytes that move together between memory and caches, on most processors
-_GAP = 8 * LINE  # bytes left free behind an array: of two that lie 2ᵏ bytes apart, one may wait for the other
-PAGE = 4096  # bytes; to look up where an array begins takes longer than to add one so small
-
-
-def aligned(shape, dtype):
-    """An empty array that begins at a cache line, so that no load of many lanes straddles two. (Under a page: any array.)"""
-    nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes < PAGE:
-        return np.empty(shape, dtype)
-    data = np.empty(nbytes + LINE + _GAP, np.uint8)
-    return np.ndarray(shape, dtype, data, offset=-data.ctypes.data % LINE)
 
 
 def unmasked(values):
@@ -120,12 +104,12 @@ class Device:
 
     def alloc(self, shape, dtype):
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype), aligned)
+        return self.new(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = self.new(self.spec(array.shape, array.dtype), aligned, kind)
+        buffer = self.new(self.spec(array.shape, array.dtype), kind=kind)
         self.write(buffer.data, array)
         return buffer
 
@@ -167,11 +151,10 @@ class Device:
 
 
 def _host_memory():
-    """The bytes of memory that this process may use, or None where the system does not tell."""
-    try:
-        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
+    if not hasattr(os, "sysconf"):
         return None
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for group in ("memory.max", "memory/memory.limit_in_bytes"):  # a container may have less than the machine
         path = Path("/sys/fs/cgroup", group)
         if path.exists() and (text := path.read_text().strip()).isdigit():
@@ -186,6 +169,7 @@ def _make_cpu(name):
 
 MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
 _POOL = {"cpu:0": _make_cpu("cpu:0")}
+DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
 def pool(**counts):
@@ -200,25 +184,9 @@ def pool(**counts):
     if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
         raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number, at most 64")
     for kind, make in MAKERS.items():
-        for name in (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1))):
-            if name not in _POOL:
-                _POOL[name] = make(name)
+        names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
+        _POOL.update({name: make(name) for name in names if name not in _POOL})
     return _POOL
-
-
-DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
-
-
-@contextmanager
-def placed_on(name):
-    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
-    if name not in pool():
-        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
-    try:
-        yield
-    finally:
-        DEVICES.pop()
 
 
 def copy(buffer, device):

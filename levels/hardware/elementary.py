@@ -7,11 +7,11 @@ import struct
 
 import numpy as np
 
-from .values import Value, _laned, _numeric, _spread, named, select
+from .values import Value, _number, named, select
 
-_SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
-_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def rint(x):
@@ -35,27 +35,25 @@ def scaled(x, n):
             x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
         return x
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
-    real, kind = _laned(a.real, n.lanes), _laned(whole, n.lanes)
-    both = a.write(f"fptosi {real} {_numeric(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
-    one, shift = (_spread(a, whole, str(number), 1, n.lanes) for number in (1, fraction))
-    half = a.write(f"ashr {kind} {both}, {one}")
+    kind = a.wide(whole)
+    both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
+    half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
-        bits = a.write(f"shl {kind} {part}, {shift}")
-        x = x * Value(a, a.write(f"bitcast {kind} {bits} to {real}"), n.lanes)
+        bits = a.write(f"shl {kind} {part}, {a.constant(whole, fraction)}")
+        x = x * Value(a, a.write(f"bitcast {kind} {bits} to {a.kind}"))
     return x
 
 
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[DOUBLE][-1] >> 52)
+        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
-    real, kind = _laned(a.real, x.lanes), _laned(whole, x.lanes)
-    root, shift = (_spread(a, whole, str(number), 1, x.lanes) for number in (root, fraction))
-    bits = a.write(f"bitcast {real} {_numeric(a, x)} to {kind}")
-    bits = a.write(f"sub {kind} {bits}, {root}")
-    bits = a.write(f"ashr {kind} {bits}, {shift}")
-    return Value(a, a.write(f"sitofp {kind} {bits} to {real}"), x.lanes)
+    kind = a.wide(whole)
+    bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
+    bits = a.write(f"sub {kind} {bits}, {a.constant(whole, root)}")
+    bits = a.write(f"ashr {kind} {bits}, {a.constant(whole, fraction)}")
+    return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
 def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
@@ -75,7 +73,7 @@ def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
 
 
 EXP = {
-    DOUBLE: _make_exp(
+    _DOUBLE: _make_exp(
         *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
     ),
@@ -116,7 +114,7 @@ def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
 
 
 LOG = {
-    DOUBLE: _make_log(
+    _DOUBLE: _make_log(
         *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
         (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
         (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
@@ -131,9 +129,9 @@ LOG = {
 
 def exp(x):
     """eˣ of a Python float, or of a value in a program."""
-    return EXP[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+    return EXP[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
 def log(x):
     """The natural logarithm of a Python float, or of a value in a program."""
-    return LOG[x.a.dtype if isinstance(x, Value) else DOUBLE](x)
+    return LOG[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)

@@ -1,4 +1,4 @@
-"""Formulas of the course's arithmetic: they run on Python's floats and, in a program, on registers."""
+"""Formulas of the course's arithmetic: one source, for Python's floats now and in programs later."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import llvmlite
 from llvmlite import binding as llvm
 
-CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
+_CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
 def host_features():
@@ -51,7 +51,7 @@ def optimised(text, target):
 def kept(key):
     """The bytes that were kept under this key, a text, if they are there and whole; else None."""
     with suppress(OSError):
-        data = (CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
+        data = (_CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
         if hashlib.sha256(data[32:]).digest() == data[:32]:
             return data[32:]
     return None
@@ -59,10 +59,10 @@ def kept(key):
 
 def keep(key, data):
     """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
-    path = CACHE / hashlib.sha256(key.encode()).hexdigest()
+    path = _CACHE / hashlib.sha256(key.encode()).hexdigest()
     aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     with suppress(OSError):
-        CACHE.mkdir(parents=True, exist_ok=True)
+        _CACHE.mkdir(parents=True, exist_ok=True)
         aside.write_bytes(hashlib.sha256(data).digest() + data)
         aside.replace(path)
     with suppress(OSError):

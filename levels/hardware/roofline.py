@@ -22,12 +22,12 @@ def seconds(run, repeats=7):
     return statistics.median(times)
 
 
-def measure_sums(device, sums, turns=200_000):
+def _measure_sums(device, sums, turns=200_000):
     """float32 operations a second of one core that keeps so many independent sums going, and touches no memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
-    with a.loop(turns):
+    with a.loop(a.lanes, a.lanes), a.loop(turns):  # the outer one has one turn: it only says that all lanes work
         for total in totals:
             total += total.value() * factor  # the numbers stay 0.0: only the time matters
     a.store(sum((total.total() for total in totals), 0.0), out, 0)
@@ -35,13 +35,13 @@ def measure_sums(device, sums, turns=200_000):
     return 2 * sums * a.lanes * turns / seconds(call)
 
 
-def measure_bandwidth(device, nbytes=2**28):
+def _measure_bandwidth(device, nbytes=2**28):
     """Bytes a second that one core reads from that many bytes of memory, far more than its caches hold."""
     x = device.put(np.ones(nbytes // 4, "f4"))
     return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
 
 
-def measure_launch(device, calls=1000):
+def _measure_launch(device, calls=1000):
     """Seconds that one call of a bound program takes when there is nothing to do."""
     a = Assembler("nothing", "f4")
     a.store(0.0, a.array("out", 1), 0)
@@ -49,5 +49,5 @@ def measure_launch(device, calls=1000):
     return seconds(lambda: [call() for _ in range(calls)]) / calls
 
 
-MEASURES["peak"] = lambda device: max(measure_sums(device, sums) for sums in (8, 12, 16, 24))
-MEASURES.update(bandwidth=measure_bandwidth, launch_time=measure_launch)
+MEASURES["peak"] = lambda device: max(_measure_sums(device, sums) for sums in (8, 12, 16, 24))
+MEASURES.update(bandwidth=_measure_bandwidth, launch_time=_measure_launch)

@@ -17,15 +17,13 @@ def subtract(x, y):
 def arithmetic(instruction, x, y):
     """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
     a = _program(x, y)
-    (x, y), lanes = _together(a, x, y)
-    return Value(a, a.write(f"{instruction} {a.flags}{_laned(a.real, lanes)} {x}, {y}"), lanes)
+    return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_number(a, x)}, {_number(a, y)}"))
 
 
-def comparison(how, x, y):
+def _comparison(how, x, y):
     """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
     a = _program(x, y)
-    (x, y), lanes = _together(a, x, y)
-    return Condition(a, a.write(f"fcmp {how} {_laned(a.real, lanes)} {x}, {y}"), lanes)
+    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_number(a, x)}, {_number(a, y)}"))
 
 
 def _both(write, *how):
@@ -34,66 +32,48 @@ def _both(write, *how):
 
 
 class Value:
-    """What a register will hold: one number, or one in each lane. Its operators write instructions."""
+    """A number that a register will hold. Its operators write instructions."""
 
-    def __init__(self, a, register, lanes=1):
-        self.a, self.register, self.lanes, self.scope = a, register, lanes, a.scope
-
-    def __repr__(self):
-        return f"{type(self).__name__} {self.register}"
+    def __init__(self, a, register):
+        self.a, self.register, self.scope = a, register, a.scope  # scope: the loop in which it is known
 
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
+
+    def __repr__(self):
+        return f"{type(self).__name__} {self.register}"
 
     __add__, __radd__ = _both(arithmetic, "fadd")
     __sub__, __rsub__ = _both(subtract)
     __mul__, __rmul__ = _both(arithmetic, "fmul")
     __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
-    __lt__, __gt__ = _both(comparison, "olt")
-    __le__, __ge__ = _both(comparison, "ole")
-    __eq__, __ne__ = _both(comparison, "oeq")[0], _both(comparison, "une")[0]
+    __lt__, __gt__ = _both(_comparison, "olt")
+    __le__, __ge__ = _both(_comparison, "ole")
+    __eq__, __ne__ = _both(_comparison, "oeq")[0], _both(_comparison, "une")[0]
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
 
 
-class Condition(Value):
-    """Yes or no, in each lane: what a comparison gives, and `select` takes."""
+class _Condition(Value):
+    """Yes or no in a register: what a comparison gives, and `select` takes."""
 
 
 def select(condition, x, y):
     """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, Condition):
+    if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
-    (x, y), lanes = _together(a, x, y, lanes=condition.lanes)
-    chosen = _spread(a, "i1", condition.register, condition.lanes, lanes)
-    kind, choice = _laned(a.real, lanes), _laned("i1", lanes)
-    return Value(a, a.write(f"select {choice} {chosen}, {kind} {x}, {kind} {y}"), lanes)
+    numbers = f"{a.kind} {_number(a, x)}, {a.kind} {_number(a, y)}"
+    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
 
 
 class Index(Value):
-    """A whole number in [0, extent). `first`: of lanes side by side, the number in lane 0."""
+    """A whole number in [0, extent), or one in each lane. `register`: the one, or the first of lanes side by side."""
 
-    def __init__(self, a, register, extent, lanes=1, first=None):
-        super().__init__(a, register, lanes)
-        self.extent, self.first = extent, first or (register if lanes == 1 else None)
-
-
-def _laned(kind, lanes):
-    """The type of a register with that many lanes."""
-    return f"<{lanes} x {kind}>" if lanes > 1 else kind
-
-
-def _spread(a, kind, register, have, lanes):
-    """A register with that many lanes: the same one where it has them, else its one number repeated."""
-    if have == lanes:
-        return register
-    if not register.startswith("%"):
-        return f"splat ({kind} {register})"
-    wide = _laned(kind, lanes)
-    first = a.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
-    return a.write(f"shufflevector {wide} {first}, {wide} poison, <{lanes} x i32> zeroinitializer")
+    def __init__(self, a, register, extent, each=None):
+        super().__init__(a, register)
+        self.extent, self.each = extent, each  # each: the register with one in each lane
 
 
 def _program(*operands):
@@ -108,24 +88,17 @@ def _live(a, thing):
     return thing
 
 
-def _numeric(a, operand):
+def _number(a, operand):
     """The register of a value, or a Python number as a constant."""
     if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}"
-    if not isinstance(operand, Value) or isinstance(operand, (Index, Condition)):
+        return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}")
+    if not isinstance(operand, Value) or isinstance(operand, (Index, _Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
     return _live(a, operand).register
-
-
-def _together(a, *operands, lanes=1):
-    """The registers of numbers that meet in one instruction, all with as many lanes as the widest, and the lanes."""
-    lanes = max([lanes, *(o.lanes for o in operands if isinstance(o, Value))])
-    return [_spread(a, a.real, _numeric(a, o), getattr(o, "lanes", 1), lanes) for o in operands], lanes
 
 
 def named(name, *operands):
     """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
     a = _program(*operands)
-    registers, lanes = _together(a, *operands)
-    kind = _laned(a.real, lanes)
-    return Value(a, a.write(f"call {kind} @llvm.{name}({', '.join(f'{kind} {x}' for x in registers)})"), lanes)
+    operands = ", ".join(f"{a.kind} {_number(a, x)}" for x in operands)
+    return Value(a, a.write(f"call {a.kind} @llvm.{name}({operands})"))

@@ -25,7 +25,7 @@ class Symbol(Tensor):
     __slots__ = ("trace",)
 
     def __init__(self, trace, node):
-        self.spec, self.data, self.rows, self.trace = node.spec, node, None, trace
+        self.spec, self.data, self.trace = node.spec, node, trace
 
     def __del__(self):
         """It has no memory to give back."""

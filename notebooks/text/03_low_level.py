@@ -1289,7 +1289,7 @@ class Symbol(Tensor):
     __slots__ = ("trace",)
 
     def __init__(self, trace, node):
-        self.spec, self.data, self.rows, self.trace = node.spec, node, None, trace
+        self.spec, self.data, self.trace = node.spec, node, trace
 
     def __del__(self):
         """It has no memory to give back."""
@@ -2011,12 +2011,12 @@ class RowProgram:
             raise NoProgram("it returns a number for each row")
         writer = Writer(self.split, over)
         self.program, self.changed = writer.program, list(graph.updates)
-        self.places = {word: place for place, word in enumerate(self.program.words)}  # (sort, name) -> place in a block
+        self.places = {word: place for place, word in enumerate(self.program.words)}  # name -> its place in a block
         self.block = ctypes.c_int64 * len(self.places)
-        leaves = [(self.places["array", array.name], node) for node, array in writer.arrays.items()]
+        leaves = [(self.places[array.name], node) for node, array in writer.arrays.items()]
         self.inputs = [(place, node.attrs["of"]) for place, node in leaves if node.op == "input"]
         self.variables = [(place, node.attrs["of"]) for place, node in leaves if node.op == "variable"]
-        self.outs = [self.places["array", array.name] for array in writer.outs]
+        self.outs = [self.places[array.name] for array in writer.outs]
         self.first = next(node.attrs["of"] for node in graph.nodes if node.op == "input" and node in self.split.rows)
 
     def launch(self, args, outs, sizes):
@@ -2040,7 +2040,7 @@ class RowProgram:
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
         outs = [node.spec.device.new(node.spec, kind=Tensor) for node in self.graph.outputs]
         with self.lock:
-            return self.launch(args, outs, {("size", "rows"): args[self.first].spec.shape[0]})
+            return self.launch(args, outs, {"rows": args[self.first].spec.shape[0]})
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -2048,9 +2048,9 @@ class RowProgram:
         steps, batch = batches.shape
         specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
         outs = [spec.device.new(spec, kind=Tensor) for spec in specs]
-        sizes = {("size", "rows"): args[self.first].spec.shape[0], ("size", "steps"): steps, ("size", "batch"): batch}
+        sizes = {"rows": args[self.first].spec.shape[0], "steps": steps, "batch": batch}
         with self.lock:
-            return self.launch(args, outs, sizes | {("array", "batches"): batches.ctypes.data})
+            return self.launch(args, outs, sizes | {"batches": batches.ctypes.data})
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"

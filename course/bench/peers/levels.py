@@ -38,10 +38,10 @@ def level_1(work):
     """The assembled program, bound to the batches of each epoch."""
     check_net(work)
     cpu, dtype = pool()["cpu:0"], work.x.dtype
-    make = hardware.linear_program if work.loss == "mse" else hardware.dnn_program
-    program, weights = make(dtype, work.x.shape[1]), [cpu.put(w) for w in work.weights]
+    row, weights = hardware.line_row if work.loss == "mse" else hardware.net_row, [cpu.put(w) for w in work.weights]
+    program = hardware.train_program(row, dtype, tuple(w.shape for w in weights))
     given = {"x": cpu.put(work.x), "y": cpu.put(work.y), "learning_rate": work.rate}
-    given |= zip(hardware.weight_names(weights), weights, strict=True)
+    given |= {f"weights{k}": w for k, w in enumerate(weights)}
 
     def epoch(order):
         batches = cpu.put(work.batches(order))

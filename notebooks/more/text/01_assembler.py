@@ -3,7 +3,7 @@
 #
 # **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
 #
-# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `machine`, and `levels_more/listing.py`.
+# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `lanes`, `program`, `machine`, and `levels_more/listing.py`.
 # Nothing is exported here.
 
 # %%
@@ -11,7 +11,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, assembler, dot, machine, pool, values
+from levels.hardware import Assembler, Program, assembler, dot, lanes, machine, pool, program, values
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -20,11 +20,11 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## An operand becomes text (3 min)
 #
-# `v + 1.0` meets a register and a Python number. `_numeric` gives each its text: a register's name, or the 64 bits of a number in
+# `v + 1.0` meets a register and a Python number. `_number` gives each its text: a register's name, or the 64 bits of a number in
 # base 16. It refuses what is no number, and `_live` refuses what belongs to another program or to a loop that has ended.
 
 # %%
-page.source(values._numeric, values._live)
+page.source(values._number, values._live)
 
 # %%
 a = Assembler("peek", "f8")
@@ -35,11 +35,12 @@ print("\n".join(a.lines))
 # %% [markdown]
 # ## Lanes (7 min)
 #
-# A register with several lanes has another type: `<4 x float>`. Where one operand has lanes and the other has not, `_spread`
-# repeats the one number in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
+# A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
+# rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
+# Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
 
 # %%
-page.source(values._together, values._spread)
+page.source(assembler._Paper.wide, assembler._Paper.spread)
 
 # %%
 a = Assembler("lanes", "f4", lanes=4)
@@ -54,27 +55,26 @@ with a.loop("n", 4) as i:
 # past the end. The mask is a comparison of the four counters with n:
 
 # %%
-page.source(assembler._counters)
+page.source(lanes._counters)
 
 # %% [markdown]
 # Where rows are picked by number, lanes lie anywhere, and each is loaded on its own. Processors have one instruction for that, a
 # *gather*. Where we tried, sixteen small loads were quicker (by a tenth, in the net's program).
 
 # %%
-page.source(assembler._load_lanes)
+page.source(lanes._load_lanes)
 
 # %% [markdown]
-# ## What is checked at a call (9 min)
+# ## What is checked at a call (8 min)
 #
 # A program reads and writes memory, and nobody looks after it while it runs. So all is looked at before: each buffer's dtype and
 # shape, each index that may leave its array, each row number.
 
 # %%
-page.source(assembler._memory_of, assembler._check_rows, assembler._checked)
+page.source(program._memory_of, program._rows_in, program._checked)
 
 # %% [markdown]
-# Row numbers are looked at once. The buffer then gets a copy of them that cannot be changed any more, or somebody could change
-# them between the look and the call. An index is a counter or a row number, nothing else: `i + 1` is no index.
+# The call gets a copy of the row numbers, or somebody could change them between the look and the call. An index is a counter or a row number, nothing else: `i + 1` is no index.
 #
 # **Neighbours are row numbers too.** A program whose
 # rows look at other rows reads their numbers from an array. Here each output is the mean of three neighbours on a ring:
@@ -97,7 +97,7 @@ except IndexError as error:
 # Row 10 would lie behind the last of the ten, and the call says so.
 
 # %% [markdown]
-# ## A call (3 min)
+# ## A call (4 min)
 #
 # `bind` writes a block of 64-bit words: addresses, sizes, and numbers as their bits. The machine code gets one argument, the
 # address of that block, so every program is called in the same way.

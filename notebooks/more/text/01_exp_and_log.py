@@ -12,7 +12,7 @@ import random
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import DOUBLE, EXP, elementary, exp, exponent, log, rint, scaled, select
+from levels.hardware import EXP, elementary, exp, exponent, log, rint, scaled, select
 
 build.watch("more/01_exp_and_log")
 figures.you_are_here(1)
@@ -32,7 +32,7 @@ figures.you_are_here(1)
 page.source(select, rint)
 
 # %% [markdown]
-# ## The exponent, in the bits (5 min)
+# ## The exponent, in the bits (4 min)
 #
 # A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is shifted to its place. Read the first half of
 # each function: it is for Python's floats. The second half writes the same as instructions. `scaled` goes in two steps, because 2ⁿ
@@ -74,7 +74,7 @@ print(f"1 = {n:.0f} · log 2 + {r:.6f}")
 for terms in (2, 4, 8, 13):
     p = sum(r**k / math.factorial(k) for k in range(terms + 1))
     print(f"{terms:2} terms: {scaled(p, n):.15f}")
-print(f"       exp: {EXP[DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
+print(f"       exp: {EXP[elementary._DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
 
 # %% [markdown]
 # Each term adds digits, until the format has no more.

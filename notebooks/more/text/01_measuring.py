@@ -12,7 +12,7 @@ import numpy as np
 from course import build, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels.hardware import Assembler, dnn_program, host_lanes, linear_program, measure_sums, pool, seconds
+from levels.hardware import Assembler, line_row, net_row, pool, roofline, seconds, train_program
 from levels_more import measuring
 from levels_more.measuring import Pool, measure_latency, measure_reading
 
@@ -107,7 +107,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # multiply and add, in registers.
 
 # %%
-page.source(measure_sums)
+page.source(roofline._measure_sums)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -120,7 +120,7 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 counts = list(range(1, 17))
-figures.accumulators(counts, [measure_sums(cpu, count) for count in counts])
+figures.accumulators(counts, [roofline._measure_sums(cpu, count) for count in counts])
 
 # %% [markdown]
 # How long each instruction of a processor takes, and how many a core begins in a turn, is measured and listed by
@@ -200,13 +200,16 @@ def operations_a_row(program):
     return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
 
 
-line, net = linear_program(np.dtype("f4"), 2), dnn_program(np.dtype("f4"), 2, host_lanes())
+def program_of(row_step, task):
+    return train_program(row_step, np.dtype("f4"), tuple(w.shape for w in task.weights))
+
+
+line, net = program_of(line_row, tasks.linear()), program_of(net_row, tasks.rings())
 
 
 def time_of_step(program, task):
     """Seconds of a step of the task in float32, in one call for 5,000 of them."""
-    names = [word for sort, word in program.words if sort == "array" and word[0] in "wb" and word != "batches"]
-    put = {name: cpu.put(v.astype("f4")) for name, v in zip(names, task.weights)}
+    put = {f"weights{k}": cpu.put(v.astype("f4")) for k, v in enumerate(task.weights)}
     put |= dict(x=cpu.put(task.x.astype("f4")), y=cpu.put(task.y.astype("f4")), losses=cpu.alloc((5000,), "f4"))
     return seconds(program.bind(batches=cpu.put(task.batches[:5000]), learning_rate=0.0005, **put)) / 5000
 

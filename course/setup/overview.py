@@ -1,0 +1,86 @@
+"""The map: the trail, the five, and what branches off, as the notebooks themselves say it.
+
+`page` is what JupyterLab opens on, in the reader's `mine/`. README.md has the same three tables, from `course.practice.teaching`.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from course.build import more_in, names_in, text_path, trail_in
+from course.build.rooms import read_text
+
+FILE = "map.md"
+
+
+class Entry(NamedTuple):
+    """A notebook on the map."""
+
+    name: str
+    title: str
+    promise: str  # its first sentence in bold
+    minutes: int
+
+
+def entry(root: Path, name: str) -> Entry:
+    """What a notebook says of itself; its minutes are those beside its headings, without what is optional.
+
+    It is read as a text, not as a notebook: JupyterLab opens on this page, and should not wait for it.
+    """
+    text = read_text(text_path(root, name))
+    first = text.split("\n# %%", 1)[0]
+    title = re.search(r"^# # (?:Trail )?(?:\d+ (?:more )?· )?(.+)$", first, re.MULTILINE)
+    promise = re.search(r"^# \*\*(.+?)\*\*", first, re.MULTILINE | re.DOTALL)
+    told = " ".join(promise[1].replace("\n# ", " ").split()) if promise else ""
+    counted = re.findall(r"^# ## .+ \((\d+) min\)$", text, re.MULTILINE)
+    return Entry(name, title[1] if title else name, told, sum(map(int, counted)))
+
+
+def rows(root: Path, names: list[str], folder: str = "") -> str:
+    """A table of notebooks; each name leads to the file in this folder."""
+    entries = [entry(root, name) for name in names]
+    lines = ["| notebook | what you do there | minutes |", "|---|---|--:|"]
+    for each in entries:
+        lines.append(f"| [{each.title}]({folder}{each.name}.ipynb) | {plain(each.promise)} | {each.minutes} |")
+    return "\n".join(lines)
+
+
+def plain(promise: str) -> str:
+    """A promise without the words that all of them begin with."""
+    told = re.sub(r"^In this notebook ", "", promise).replace("|", "\\|")
+    return told[:1].upper() + told[1:]
+
+
+def trail(root: Path, folder: str = "") -> str:
+    return rows(root, trail_in(root), folder)
+
+
+def five(root: Path, folder: str = "") -> str:
+    return rows(root, names_in(root), folder)
+
+
+def more(root: Path, folder: str = "") -> str:
+    """What branches off, one line for each level."""
+    lines = ["| on top of | notebooks in `notebooks/more/` |", "|---|---|"]
+    for core in names_in(root):
+        entries = [entry(root, name) for name in more_in(root) if name.startswith(f"more/{core[:2]}")]
+        links = " · ".join(f"[{each.title}]({folder}{each.name}.ipynb)" for each in entries)
+        lines.append(f"| {core[:2].lstrip('0')} {core[3:].replace('_', ' ')} | {links} |")
+    return "\n".join(lines)
+
+
+def page(root: Path) -> str:
+    """The map as a page of Markdown, for the folder in which the notebooks lie."""
+    parts = [
+        "# The map",
+        "Five levels, one answer. Begin with the trail: it goes through all of them, and you write on each.",
+    ]
+    if trail_in(root):
+        parts += ["## The trail: two hours", trail(root)]
+    parts += ["## The five: an evening each", "What you wrote on the trail stands there already.", five(root)]
+    if more_in(root):
+        parts += ["## What branches off: one idea each", more(root).replace("`notebooks/more/`", "`more/`")]
+    parts.append(
+        "`python3 -m course resume` tells where you stopped, and brings it back; `python3 -m course progress` counts."
+    )
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,126 @@
+"""A program that is written: machine code, the names and shapes of what it works on, and the checks of a call."""
+
+# Built from 01_hardware.ipynb: edit there, then run its last cell.
+
+import ctypes
+import numbers
+
+import numpy as np
+
+from .device import Buffer
+from .machine import machine_code
+
+
+class _Array:
+    """Memory that a program works on. A size is a number, or a name that the call will fill in."""
+
+    def __init__(self, name, shape, rows_of=None):
+        self.name, self.shape = name, shape
+        self.rows_of = rows_of  # its integers are row numbers of arrays of that size
+
+    def __repr__(self):
+        return f"{self.name}[{', '.join(map(str, self.shape))}]"
+
+
+def _check_reach(name, array, axis, extent, sizes):
+    """Raise IndexError if an index below `extent` can leave that axis of an array."""
+    extent, size = sizes.get(extent, extent), sizes.get(array.shape[axis], array.shape[axis])
+    if extent > size:
+        raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
+
+
+def _memory_of(program, array, buffer, sizes):
+    """The memory of a buffer, if it is what this array expects. Named sizes are learned on the way."""
+    data = buffer.data if isinstance(buffer, Buffer) and buffer.device.kind == "cpu" else None
+    if not isinstance(data, np.ndarray):
+        raise TypeError(f"{program.name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
+    dtype = np.dtype(np.int64) if array.rows_of else program.dtype
+    fits = data.dtype == dtype and data.flags.c_contiguous and data.ndim == len(array.shape)
+    for size, found in zip(array.shape, data.shape):
+        fits = fits and found == (sizes.setdefault(size, found) if isinstance(size, str) else size)
+    if not fits:
+        given, wanted = f"{data.shape} {data.dtype}", f"{array} {dtype}" + f" with {sizes}" * bool(sizes)
+        raise ValueError(f"{program.name}: {array.name} is {given}; expected {wanted}")
+    return data
+
+
+def _rows_in(program, array, data, limit):
+    """A copy of these row numbers, which nobody else can change, if all lie in [0, limit)."""
+    data = data.copy()
+    for row in (data.min(), data.max()) if data.size else ():
+        if not 0 <= row < limit:
+            raise IndexError(f"{program.name}: {array.name} holds row {row}; there are {limit} rows")
+    return data
+
+
+def _as_word(program, name, number):
+    """A number as the 64-bit word that hands it over."""
+    if not isinstance(number, numbers.Real):
+        raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
+    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
+
+
+def _checked(program, given):
+    """({array: its memory}, {size: what it is here}), if these buffers and numbers are what the program takes."""
+    name, arrays, sizes = program.name, program.arrays, {}
+    names = [word for word, kind in program.words.items() if kind != "i64"]
+    if wrong := set(names) ^ set(given):
+        raise TypeError(f"{name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
+    memory = {key: _memory_of(program, array, given[key], sizes) for key, array in arrays.items()}
+    if len(devices := {given[key].device.name for key in memory}) > 1:
+        raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
+    for key, array in arrays.items():
+        if array.rows_of:
+            memory[key] = _rows_in(program, array, memory[key], sizes.get(array.rows_of, array.rows_of))
+    for reached in program.reaches:
+        _check_reach(name, *reached, sizes)
+    return memory, sizes
+
+
+def _text(a):
+    """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
+    how, entry = " nounwind alignstack(64)" * (a.lanes > 1), list(a.slots)
+    if a.flags and not any("imum(" in line for line in a.lines):  # maximum and minimum promise which zero they give
+        how += ' "no-signed-zeros-fp-math"="true"'  # without that promise a relu is one instruction
+    for n, (name, kind) in enumerate(a.words.items()):
+        entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
+        entry.append(f"  %word.{name} = load {kind}, ptr %address.{name}")
+    start = [f"define void @program(ptr %words){how} {{", "entry:", *entry, "  br label %start", "start:"]
+    return "\n".join([*start, *a.lines, "  ret void", "}", ""])
+
+
+class Program:
+    """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
+
+    def __init__(self, a):
+        if len(a.scopes) != 1:
+            raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
+        known = {size for array in a.arrays.values() for size in array.shape}
+        if lost := [name for name, kind in a.words.items() if kind == "i64" and name not in known]:
+            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
+        a.scopes.clear()
+        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, dict(a.arrays), dict(a.words)
+        self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
+        self.engine, address = machine_code(self.text)
+        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+    def bind(self, **given):
+        """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
+        memory, sizes = _checked(self, given)
+        words = sizes | {name: data.ctypes.data for name, data in memory.items()}
+        words |= {name: _as_word(self, name, given[name]) for name in given.keys() - memory.keys()}
+        block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
+        bound = {name: given[name].data for name in memory}
+
+        def launch():
+            for name, data in bound.items():
+                if given[name].data is not data:
+                    raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
+            self.run(block)
+
+        launch.memory = memory  # which lives as long as the call
+        return launch
+
+    def __call__(self, **given):
+        """Check everything and run."""
+        self.bind(**given)()

@@ -1,0 +1,44 @@
+"""The map of the notebooks: nobody keeps it by hand, and it is where the reader begins."""
+
+import re
+
+from course import __main__ as the_door
+from course import build
+from course.build import MINE, ROOT
+from course.practice import teaching
+from course.setup import desk, overview
+
+NAMES = build.all_in(ROOT)
+
+
+def test_every_notebook_stands_on_it_once_with_what_it_says_of_itself():
+    page = overview.page(ROOT)
+    assert sorted(re.findall(r"\]\((\S+)\.ipynb\)", page)) == sorted(NAMES)
+    for name in NAMES:
+        each = overview.entry(ROOT, name)
+        assert each.title != name and each.promise.endswith("."), f"{name} has a title, and a promise in bold"
+        assert each.title in page and (name in build.more_in(ROOT) or overview.plain(each.promise) in page)
+    assert page.index("(trail/1_hardware") < page.index("(01_hardware"), "first the trail"
+
+
+def test_the_page_that_everybody_reads_first_has_the_same_tables():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert teaching.with_tables(page, teaching.MAP) == page, "run `python -m course.practice.teaching`"
+    old = page.replace("(notebooks/more/01_gpu.ipynb)", "(notebooks/more/01_gone.ipynb)")
+    assert old != page and teaching.with_tables(old, teaching.MAP) == page
+
+
+def test_lab_opens_on_the_map_or_on_the_notebook_that_is_meant(project, monkeypatch):
+    assert desk.open_desk(project) == []
+    text = (project / MINE / overview.FILE).read_text(encoding="utf-8")
+    assert "[Hardware" in text or "01_hardware.ipynb" in text
+    opened = "--LabApp.default_url=/lab/tree/{}"
+    assert opened.format(overview.FILE) in desk.lab_command(project, [])
+    assert opened.format("trail/1_hardware.ipynb") in desk.lab_command(project, [], "trail/1_hardware")
+    handed = []
+    monkeypatch.setattr(the_door, "hand_over", handed.append)
+    monkeypatch.setattr(desk, "open_desk", lambda root: [])
+    the_door.lab(["--trail", "--no-browser"])
+    the_door.lab(["--port=9999"])
+    assert opened.format("trail/1_hardware.ipynb") in handed[0] and handed[0][-1] == "--no-browser"
+    assert opened.format(overview.FILE) in handed[1] and handed[1][-1] == "--port=9999"
