@@ -590,7 +590,11 @@ def told(error, given):
     raised = linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise")
     ours = raised and file.startswith((os.path.dirname(levels.__file__), os.path.dirname(levels_more.__file__)))
     ours = ours or "sklearn" in file or isinstance(error, (MemoryError, OSError)) and said
-    names = "sklearn" in file or any(text in plain(said) for x in given for text in described(x))
+    names = (
+        "sklearn" in file
+        or isinstance(error, MemoryError)
+        or any(text in plain(said) for x in given for text in described(x))
+    )
     return (
         CLEAR.search(said)
         or ours
