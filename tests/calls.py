@@ -70,7 +70,7 @@ WRONG = {  # name -> what makes it
     "objects": lambda: np.array([None, 1], object),
     "symbol": symbol,
 }
-LIMIT = 10  # seconds for one call
+LIMIT = 20  # seconds for twenty calls
 GREEDY = 2**20  # KiB that one call may take
 
 
@@ -162,7 +162,7 @@ call("cost", CPU.cost, launches=SPEED, flops=SPEED, nbytes=SPEED)
 call("measure", CPU.measure, what=right("peak"))
 call("pool", H.pool, cpus=right(1, "zero"))
 call("pool of gpus", H.pool, gpus=right(1, "zero"))
-call("Assembler", H.Assembler, name=right("p", ALL), dtype=DTYPE, lanes=right(4, "None"))
+call("Assembler", H.Assembler, name=right("p", ALL), dtype=DTYPE, lanes=right(4, "None True"))
 call("array of a program", lambda name: H.Assembler("p", "f4").array(name, "n"), name=right("x", "text"))
 call("size of an array", lambda size: H.Assembler("p", "f4").array("x", size), size=right("n", "text True"))
 call("rows_of", lambda size: H.Assembler("p", "f4").array("i", "m", rows_of=size), size=right("n", "None text True"))
@@ -186,7 +186,7 @@ def program():
 
 
 call("loop", writing(lambda a, x, value: a.loop(value).__enter__()), value=right("n", "text True"))
-call("lanes of a loop", writing(lambda a, x, value: a.loop("n", value).__enter__()), value=right(1, "True"))
+call("lanes of a loop", writing(lambda a, x, value: a.loop("n", value).__enter__()), value=right(1))
 call("load", writing(lambda a, x, value: a.load(x, value)), value=right(0, "zero True"))
 call("load from", writing(lambda a, x, value: a.load(x if value is X else value, 0)), value=right(X))
 call("store", writing(lambda a, x, value: a.store(value, x, 0)), value=REAL)
@@ -253,23 +253,23 @@ def launching(op, *inputs):
 call("launch", in_order(K.launch), op=right("add"), out=right(None, "None"), x=BUFFER, y=BUFFER)
 call("launch into", in_order(K.launch), op="relu", out=made(lambda: CPU.put(ONES), "None"), x=BUFFER)
 call("launch clip", launching("clip", ONES), low=REAL, high=REAL)
-call("launch sum", launching("reduce_sum", ONES), axis=FIRST, keepdims=FLAG)
-call("launch mean", launching("reduce_mean", ONES), axis=FIRST, keepdims=FLAG)
+call("launch sum", launching("reduce_sum", ONES), axis=FIRST + "True", keepdims=FLAG)
+call("launch mean", launching("reduce_mean", ONES), axis=FIRST + "True", keepdims=FLAG)
 call("launch matmul", launching("matmul", ONES, ONES.T), transpose_x=right(False))
 call("launch sgd", lambda rate: K.launch("sgd", CPU.put(ONES), CPU.put(ONES), rate=rate), rate=REAL)
 call("launch one_hot", launching("one_hot", np.arange(2)), depth=right(2), dtype=DTYPE)
 call("launch scatter_add", launching("scatter_add", ONES, np.arange(2)), count=right(2))
-call("launch random", launching("random_uniform", np.array([1, 0])), shape=SPACE, dtype=right(np.dtype("f4")))
+call("launch random", launching("random_uniform", np.array([1, 0])), shape=SPACE + "zero", dtype=right(np.dtype("f4"), "symbol"))
 call("launch reshape", launching("reshape", ONES), shape=right((3, 2)))
 call("launch transpose", launching("transpose", ONES), axes=right((1, 0), "None"))
-call("launch cast", launching("cast", ONES), dtype=right(np.dtype("f8")))
+call("launch cast", launching("cast", ONES), dtype=right(np.dtype("f8"), "symbol"))
 call("launch concat", launching("concat", ONES, ONES), axis=right(0, "zero"))
 call("launch gather", in_order(functools.partial(K.launch, "gather", None)), x=BUFFER, rows=PAIR)
 call("use", lambda **options: K.use(**options).__enter__(), op=right("negative"), kind=right("cpu"), function=right(lambda x: -x))
 call("kernel", lambda op, kind, function: K.kernel(op, kind)(function), op=right("nothing", "text"), kind=right("cpu"),
-     function=right(lambda x: x))
-call("scalar", lambda op, function: K.scalar(op)(function), op=right("nothing", "text"), function=right(lambda x: x))
-call("counted", K.counted, run=right(lambda: None))
+     function=right(lambda x: x, "function class"))
+call("scalar", lambda op, function: K.scalar(op)(function), op=right("nothing", "text"), function=right(lambda x: x, "function class"))
+call("counted", K.counted, run=right(lambda: None, "class"))
 tasks(K)
 
 # Level 3 ---------------------------------------------------------------------------------------------------------------
@@ -299,12 +299,12 @@ call("arg_max", L.arg_max, np.argmax, x=ANY, axis=FIRST)
 call("clip", in_order(L.clip), np.clip, x=X, low=right(0.0, f"{NUMBERS} True"), high=REAL)
 call("transpose", in_order(L.transpose), np.transpose, x=ANY + "bool", axes=right((1, 0), "None"))
 call("reshape", in_order(L.reshape), np.reshape, x=ANY + "bool", shape=right((3, 2)))
-call("concat", in_order(L.concat), values=made(lambda: [ONES, ONES], "shape float64 int64 nans bool"), axis=right(0, "zero"))
+call("concat", in_order(L.concat), values=made(lambda: [ONES, ONES], "shape float64 int64 nans bool ragged"), axis=right(0, "zero"))
 call("gather", in_order(L.gather), x=ANY + "bool", rows=made(lambda: np.array([0, 1]), "zero int64 int16 empty no_rows"))
 call("where", in_order(L.where), np.where, mask=made(lambda: np.ones((2, 3), "?"), "True bool"), x=X - "float64", y=X - "float64")
-call("cast", in_order(L.cast), x=ANY + "bool True", dtype=right("f8"))
+call("cast", in_order(L.cast), x=ANY + "bool True", dtype=right("f8", "symbol"))
 call("one_hot", L.one_hot, x=made(lambda: np.array([0, 1]), "zero int64 True"), depth=right(3), dtype=DTYPE)
-call("constant", L.constant, values=ANY + "bool True symbol", dtype=DTYPE + "None")
+call("constant", L.constant, values=ANY + "bool True symbol int16", dtype=DTYPE + "None")
 call("device", lambda name: L.device(name).__enter__(), name=right("cpu:0"))
 call("to", lambda name: L.constant(ONES).to(name), name=right("cpu:0"))
 call("tensor[…]", lambda index: L.constant(ONES)[index], lambda index: ONES[index], index=right(1, "zero None"))
@@ -435,7 +435,7 @@ call("prefetch", staged("prefetch"), buffer_size=COUNT)
 call("map", staged("map"), function=right(lambda x: x * 2, "function"))
 call("map gives", lambda value: some(M.Dataset.from_tensor_slices(ONES).map(lambda x: value)),
      value=ANY + "int16 bool True text words dict" - "huge")
-call("filter", staged("filter"), predicate=right(lambda x: True))
+call("filter", staged("filter"), predicate=right(lambda x: True, "function"))
 call("filter says", lambda value: some(M.Dataset.from_tensor_slices(ONES).filter(lambda x: value)), value=FLAG + NUMBERS)
 call("from_batches", lambda **given: some(M.Dataset.from_batches(**given)), x=array(2, 3, takes="float64 int64 int16 bool nans words"),
      y=array(2, 1, takes="float64 int64 int16 bool nans words"), batches=right([[0, 1], [1, 0]], "int64 int16"))
@@ -590,7 +590,11 @@ def told(error, given):
     raised = linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise")
     ours = raised and file.startswith((os.path.dirname(levels.__file__), os.path.dirname(levels_more.__file__)))
     ours = ours or "sklearn" in file or isinstance(error, (MemoryError, OSError)) and said
-    names = "sklearn" in file or any(text in plain(said) for x in given for text in described(x))
+    names = (
+        "sklearn" in file
+        or isinstance(error, MemoryError)
+        or any(text in plain(said) for x in given for text in described(x))
+    )
     return (
         CLEAR.search(said)
         or ours
@@ -647,21 +651,22 @@ def rows(level, word=""):
 
 
 def work(level, word, first, report):
-    """Try the calls of a level from this one on, and write each into the report before it begins and after it has ended."""
+    """Try the calls of a level from this one on, and write each into the report: the one behind the last line is under way."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     with open("points.csv", "w") as file:
         file.write("x,y\n1,2\n3,4\n")
     trained().save("kept")
     with open(report, "a", buffering=1, encoding="utf-8") as file:
+        file.write("ready\n" * (first == 0))
         for number, (label, name, wrong) in [*enumerate(rows(level, word))][first:]:
-            faulthandler.dump_traceback_later(LIMIT, exit=True)
-            file.write(f"begin\t{number}\n")
+            if number == first or number % 20 == 0:
+                faulthandler.dump_traceback_later(LIMIT, exit=True)
             before = peak()
             kind, said = outcome(CALLS[level][label], name, wrong)
             kind = "greedy" if peak() - before > GREEDY else kind
-            faulthandler.cancel_dump_traceback_later()
             file.write(f"{kind}\t{label}({name}={wrong}): {' '.join(said.split())}\n")
+        faulthandler.cancel_dump_traceback_later()
 
 
 def tried(level, word=""):
@@ -669,31 +674,23 @@ def tried(level, word=""):
 
     Where one of them ends in the middle of a call, that call is of the kind "lost", and the next process goes on behind it.
     """
-    done, total = [], len(rows(level, word))
+    done, every = [], rows(level, word)
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report")
-        while len(done) < total:
+        while len(done) < len(every):
             given = [sys.executable, "-X", "utf8", __file__, "--work", level, word, str(len(done)), report]
-            process = subprocess.run(
-                given,
-                cwd=folder,
-                env=environment(ROOT),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-            )
+            streams = dict(stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+            process = subprocess.run(given, cwd=folder, env=environment(ROOT), **streams)
+            if not os.path.exists(report):
+                raise RuntimeError(process.stderr[-3000:])
             with open(report, encoding="utf-8") as file:
-                lines = file.read().splitlines()
-            done = [tuple(line.split("\t", 1)) for line in lines if not line.startswith("begin")]
-            if process.returncode:
-                last = lines[-1].split("\t") if lines else ["", "0"]
-                if last[0] != "begin":
-                    raise RuntimeError(process.stderr[-3000:])
-                label, name, wrong = rows(level, word)[int(last[1])]
-                done.append(("lost", f"{label}({name}={wrong}): {process.returncode}, {process.stderr[-200:]}"))
+                done = [tuple(line.split("\t", 1)) for line in file.read().splitlines()[1:]]
+            if len(done) < len(every):
+                label, name, wrong = every[len(done)]
+                told = " ".join(process.stderr[-200:].split())
+                done.append(("lost", f"{label}({name}={wrong}): {process.returncode}, {told}"))
                 with open(report, "a", encoding="utf-8") as file:
-                    file.write("\t".join(done[-1]).replace("\n", " ") + "\n")
+                    file.write("\t".join(done[-1]) + "\n")
     return done
 
 

@@ -90,10 +90,11 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     """
 
     def enter(function):
+        kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
         UPDATES.update({op} if updates else ())
         _NUMBERS.update({op} if numbers else ())
-        return kernel(op, planner=_plan_elementwise)(function)
+        return function
 
     return enter
 

@@ -2,6 +2,8 @@
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
+from levels.hardware import flag
+
 from .registry import PLANNERS, kernel, lowered, make, same_dtype
 
 
@@ -10,7 +12,8 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     dtype = same_dtype(op, x, w)
     if len(x.shape) != 2 or len(w.shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
-    (m, k), (rows, n) = x.shape[:: -1 if transpose_x else 1], w.shape[:: -1 if transpose_w else 1]
+    turned = [flag(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
+    (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
     compiler = lowered(function, x)

@@ -8,6 +8,8 @@ import types
 
 import numpy as np
 
+from levels.hardware import flag
+
 from .elementwise import _plan_elementwise
 from .registry import KERNELS, KINDS, kernel, lowered, make, same_dtype
 
@@ -59,7 +61,8 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keepdims or a not in axes)
+    keep = flag(f"{op}: keepdims", keepdims)
+    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     by_rows, by_columns = KINDS[x.device.kind].loops
     loop, views = by_columns, [(before, after), (before, within, after)]
     if after == 1:

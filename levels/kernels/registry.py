@@ -83,13 +83,13 @@ def _fitted(loop, specs, views, numbers):
 
 def kernel_of(op, kind):
     """The kernel of an op on this kind of device. Raises LookupError where there is none."""
-    if op not in PLANNERS and not more("op", op):
+    if str(op) not in PLANNERS and not more("op", str(op)):
         near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    more("kind", kind)  # may enter a compiler and a column of kernels
+    more("kind", str(kind))  # may enter a compiler and a column of kernels
     more("faster", op)  # may enter a planner that knows a quicker program
-    if (op, kind) not in KERNELS:
+    if (op, str(kind)) not in KERNELS:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
     return KERNELS[op, kind]
 
@@ -128,12 +128,13 @@ def _key_of(op, reads, attrs):
             key = op, reads[0].spec, reads[1].spec
         else:
             key = (op, *[x.spec for x in reads])
-        if attrs:
+        if attrs or type(op) is not str:
             key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
         return key
     except (AttributeError, TypeError):
-        raise TypeError(f"{op}: works on live buffers, attributes are numbers: {(reads, attrs)!r:.200}") from None
+        given = f"got {reads!r:.60} and {attrs!r:.60}"
+        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers, names or tuples; {given}") from None
 
 
 def planned(op, reads, attrs):
@@ -155,7 +156,7 @@ def launch(op, out, *inputs, **attrs):
     Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
     not, and for a wrong `out`. Returns the buffer.
     """
-    reads = (out, *inputs) if op in UPDATES else inputs
+    reads = (out, *inputs) if str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
@@ -165,7 +166,10 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *map(_data_of, reads), *map(attrs.get, found.numbers))
+    try:
+        found.run(out.data, *map(_data_of, reads), *map(attrs.get, found.numbers))
+    except TypeError as error:
+        raise TypeError(f"{op}: runs on live buffers and numbers, not on {reads!r:.60} and {attrs!r:.60}") from error
     return out
 
 
@@ -173,6 +177,9 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
 
     def enter(function):
+        known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
+        if not known or not isinstance(op, str) or not callable(function):
+            raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:

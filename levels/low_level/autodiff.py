@@ -3,6 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels import more
+from levels.hardware import flag
 
 from .ops import reduce_sum
 from .tensors import DOOR, Run, Variable, apply, as_tensor
@@ -12,7 +13,7 @@ class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
     def __init__(self, persistent=False):
-        self.persistent, self.below = persistent, None
+        self.persistent, self.below = flag("persistent", persistent), None
         self.records, self.variables = [], {}  # (op, inputs, attrs, result); {variable: the tensor it named first}
 
     def __enter__(self):

@@ -86,6 +86,8 @@ class _Programs:
     """The programs of a function, one for each cache key; and `over`."""
 
     def __init__(self, python):
+        if not callable(python):
+            raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
         self.python, self.programs, self.lock = python, {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []

@@ -47,7 +47,7 @@ class Module:
 
     def set_weights(self, weights):
         """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
-        named, weights = self.named(Variable), list(weights)
+        named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
         values = [as_tensor(value, variable) for variable, value in zip(named.values(), weights)]

@@ -2,9 +2,9 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import operator
-
 import numpy as np
+
+from levels.hardware import unmasked
 
 from .tensors import Operators, Tensor, apply, as_tensor
 
@@ -18,7 +18,7 @@ def gather(x, rows):
     """The rows of x[n, …] with these numbers, an integer array -> [*rows.shape, …]. Raises IndexError for others."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
-        rows = np.asarray(rows)
+        rows = unmasked(rows)
         if rows.dtype.kind != "i" and rows.size:
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
@@ -61,6 +61,6 @@ def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
         return tuple(map(_whole, axis))
-    if isinstance(axis, bool):
-        raise TypeError(f"axis {axis}: expected a whole number")
-    return axis if axis is None else operator.index(axis)
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer, type(None))):
+        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
+    return axis if axis is None else int(axis)

@@ -10,7 +10,7 @@ import threading
 import numpy as np
 
 from levels import more
-from levels.hardware import DEVICES, Buffer, unmasked
+from levels.hardware import DEVICES, Buffer, flag, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds
@@ -190,7 +190,7 @@ class Variable(Operators):
 
     def __init__(self, value, name=None, trainable=True):
         tensor = as_tensor(value)
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
+        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, flag("trainable", trainable), None
         self.held, self.home = _renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()  # threads take turns where its numbers move
 

@@ -1101,10 +1101,10 @@ class _Paper:
     """A program as it is being written: its lines, the loops that are open, and what a call will hand over."""
 
     def __init__(self, name, dtype, lanes=None):
-        if np.dtype(dtype) not in REAL:
+        if dtype is None or np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
         self.name, self.dtype, single = name, np.dtype(dtype), np.dtype(dtype) == np.float32
-        self.lanes = lanes or (host_lanes() if single else 1)
+        self.lanes = (host_lanes() if single else 1) if lanes is None else lanes
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
         self.real, self.flags = REAL[self.dtype], _FAST * single
@@ -1170,7 +1170,7 @@ class _Paper:
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
-        if name in self.words or not shape:
+        if str(name) in self.words or not shape:
             raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
         for size in shape if rows_of is None else (*shape, rows_of):
             self.size(size)
@@ -1233,7 +1233,7 @@ class Assembler(_Moves):
     @contextmanager
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
-        if self.scope is None or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
+        if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
             raise ValueError(
                 f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}"
             )

@@ -97,7 +97,7 @@ import types
 
 import llvmlite
 
-from levels.hardware import keep, kept
+from levels.hardware import flag, keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 _PROGRAMS = {}  # hash -> program
@@ -374,13 +374,13 @@ def _fitted(loop, specs, views, numbers):
 
 def kernel_of(op, kind):
     """The kernel of an op on this kind of device. Raises LookupError where there is none."""
-    if op not in PLANNERS and not more("op", op):
+    if str(op) not in PLANNERS and not more("op", str(op)):
         near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
         raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    more("kind", kind)  # may enter a compiler and a column of kernels
+    more("kind", str(kind))  # may enter a compiler and a column of kernels
     more("faster", op)  # may enter a planner that knows a quicker program
-    if (op, kind) not in KERNELS:
+    if (op, str(kind)) not in KERNELS:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
     return KERNELS[op, kind]
 
@@ -427,12 +427,13 @@ def _key_of(op, reads, attrs):
             key = op, reads[0].spec, reads[1].spec
         else:
             key = (op, *[x.spec for x in reads])
-        if attrs:
+        if attrs or type(op) is not str:
             key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
         return key
     except (AttributeError, TypeError):
-        raise TypeError(f"{op}: works on live buffers, attributes are numbers: {(reads, attrs)!r:.200}") from None
+        given = f"got {reads!r:.60} and {attrs!r:.60}"
+        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers, names or tuples; {given}") from None
 
 
 # %% [markdown]
@@ -482,7 +483,7 @@ def launch(op, out, *inputs, **attrs):
     Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
     not, and for a wrong `out`. Returns the buffer.
     """
-    reads = (out, *inputs) if op in UPDATES else inputs
+    reads = (out, *inputs) if str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
@@ -492,7 +493,10 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    found.run(out.data, *map(_data_of, reads), *map(attrs.get, found.numbers))
+    try:
+        found.run(out.data, *map(_data_of, reads), *map(attrs.get, found.numbers))
+    except TypeError as error:
+        raise TypeError(f"{op}: runs on live buffers and numbers, not on {reads!r:.60} and {attrs!r:.60}") from error
     return out
 
 
@@ -523,6 +527,9 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
 
     def enter(function):
+        known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
+        if not known or not isinstance(op, str) or not callable(function):
+            raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS[op, kind] = getattr(function, "py_func", function)
         if planner is not None:
@@ -693,10 +700,11 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     """
 
     def enter(function):
+        kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
         UPDATES.update({op} if updates else ())
         _NUMBERS.update({op} if numbers else ())
-        return kernel(op, planner=_plan_elementwise)(function)
+        return function
 
     return enter
 
@@ -881,7 +889,8 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keepdims or a not in axes)
+    keep = flag(f"{op}: keepdims", keepdims)
+    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     by_rows, by_columns = KINDS[x.device.kind].loops
     loop, views = by_columns, [(before, after), (before, within, after)]
     if after == 1:
@@ -941,7 +950,8 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     dtype = same_dtype(op, x, w)
     if len(x.shape) != 2 or len(w.shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
-    (m, k), (rows, n) = x.shape[:: -1 if transpose_x else 1], w.shape[:: -1 if transpose_w else 1]
+    turned = [flag(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
+    (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
     compiler = lowered(function, x)

@@ -124,7 +124,7 @@ import threading
 import numpy as np
 
 from levels import more
-from levels.hardware import DEVICES, Buffer, unmasked
+from levels.hardware import DEVICES, Buffer, flag, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds
@@ -334,7 +334,7 @@ class Variable(Operators):
 
     def __init__(self, value, name=None, trainable=True):
         tensor = as_tensor(value)
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, trainable, None
+        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, flag("trainable", trainable), None
         self.held, self.home = _renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
@@ -411,7 +411,7 @@ def gather(x, rows):
     """The rows of x[n, …] with these numbers, an integer array -> [*rows.shape, …]. Raises IndexError for others."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
-        rows = np.asarray(rows)
+        rows = unmasked(rows)
         if rows.dtype.kind != "i" and rows.size:
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
@@ -454,9 +454,9 @@ def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
         return tuple(map(_whole, axis))
-    if isinstance(axis, bool):
-        raise TypeError(f"axis {axis}: expected a whole number")
-    return axis if axis is None else operator.index(axis)
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer, type(None))):
+        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
+    return axis if axis is None else int(axis)
 
 
 # %% tags=["hide-input"]
@@ -527,7 +527,7 @@ class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
     def __init__(self, persistent=False):
-        self.persistent, self.below = persistent, None
+        self.persistent, self.below = flag("persistent", persistent), None
         self.records, self.variables = [], {}  # (op, inputs, attrs, result); {variable: the tensor it named first}
 
     def __enter__(self):
@@ -939,7 +939,7 @@ class Module:
 
     def set_weights(self, weights):
         """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
-        named, weights = self.named(Variable), list(weights)
+        named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
         values = [as_tensor(value, variable) for variable, value in zip(named.values(), weights)]
@@ -1753,6 +1753,8 @@ class _Programs:
     """The programs of a function, one for each cache key; and `over`."""
 
     def __init__(self, python):
+        if not callable(python):
+            raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
         self.python, self.programs, self.lock = python, {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
