@@ -5,7 +5,7 @@
 import copy
 import math
 
-from .tensors import Variable, as_tensor
+from .tensors import Extended, Variable, as_tensor
 
 
 def _parts(value):
@@ -15,7 +15,7 @@ def _parts(value):
     return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
 
 
-class Module:
+class Module(Extended):
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
     def named(self, kind):

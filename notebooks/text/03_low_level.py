@@ -127,7 +127,7 @@ from levels import more
 from levels.hardware import DEVICES, Buffer, flag, unmasked
 from levels.kernels import planned
 
-METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds
+METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
 
 
 def _sides(op):
@@ -135,8 +135,21 @@ def _sides(op):
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-class Operators:
-    """What a tensor and a variable can do in an expression. What is not here may be in METHODS."""
+class Extended:
+    """Looks up in METHODS what a class of ours lacks."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        for kind in type(self).__mro__ if not name.startswith("_") else ():
+            key = f"{kind.__name__}.{name}"
+            if key in METHODS or more("method", key):
+                return METHODS[key].__get__(self)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+
+
+class Operators(Extended):
+    """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
     __add__, __radd__ = _sides("add")
@@ -149,12 +162,6 @@ class Operators:
     _power, __rpow__ = _sides("power")
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
-
-    def __getattr__(self, name):
-        key = f"Operators.{name}"
-        if name.startswith("_") or not (key in METHODS or more("method", key)):
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
-        return METHODS[key].__get__(self)
 
     def __pow__(self, other):
         return self * self if type(other) is int and other == 2 else self._power(other)
@@ -907,7 +914,7 @@ def _parts(value):
     return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
 
 
-class Module:
+class Module(Extended):
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
     def named(self, kind):
