@@ -125,7 +125,7 @@ def test_lines_are_those_of_the_task_without_its_checks(line):
         kernels, importlib.import_module(kernels.__module__).linear_forward
     )
     named = marks.functions_of(on_all_levels("linear_regression")[1])
-    assert "dot" in named and "check_task" in named
+    assert "dot" in named and "line_row" in named
     assert "forward" not in named  # a parameter of run_programs is called so, and a function of the net
     for row in line.rows:
         assert 0 < row.lines < 100
@@ -203,7 +203,7 @@ def test_helpers_open_where_they_are_first_called():
         "    return rows",
     ]
     forward = on_all_levels("linear_regression")[2]
-    assert "def linear_forward(prediction, xw, x, w, b):" in lines_of(marks.read(forward)["forward"])
+    assert "def linear_forward(x, w, b):" in lines_of(marks.read(forward)["forward"])
     assert "    # forward" in [line[-13:] for line in lines_of(marks.read(forward)[marks.AROUND])]
 
 

@@ -483,7 +483,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (14 min)
+# ## Buffers that know their end (15 min)
 #
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
 # it with a shape and a dtype. `device.put(array)` gives a new buffer with the numbers of an array, `device.alloc(shape, dtype)`

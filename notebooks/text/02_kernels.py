@@ -9,7 +9,7 @@
 # **Spec**, which is device, shape and dtype without the numbers; and what a **launch** costs, which is one call of a program.
 #
 # Beside this level lie short notebooks, one idea each: `more/02_cache`, `02_matmul`, `02_trial`, `02_reductions`, `02_moves`,
-# `02_random`, `02_machines`. They use `levels_more`, a second package that adds to the five levels; here you need nothing of it.
+# `02_random`, `02_machines`.
 
 # %%
 from course import build, figures, tasks
@@ -421,12 +421,8 @@ def same_dtype(op, *inputs, kinds="f"):
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
-        if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
-            key = op, reads[0].spec
-        elif len(reads) == 2:
-            key = op, reads[0].spec, reads[1].spec
-        else:
-            key = (op, *[x.spec for x in reads])
+        # two inputs are the commonest; spelled out, their key takes half the time
+        key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
@@ -470,11 +466,8 @@ def planned(op, reads, attrs):
 
 # %%
 #| export registry
-import operator
-
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
-_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
@@ -493,10 +486,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    try:
-        found.run(out.data, *map(_data_of, reads), *map(attrs.get, found.numbers))
-    except TypeError as error:
-        raise TypeError(f"{op}: runs on live buffers and numbers, not on {reads!r:.60} and {attrs!r:.60}") from error
+    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
     return out
 
 
@@ -518,7 +508,7 @@ print(f"launched by name {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µ
 # **A good place to stop.** A name finds its kernel, and a plan is made once for each shape: a launch takes about a microsecond.
 #
 # From here on `kernel` enters kernels, as a decorator, and throws plans away that were made with the kernel before. (`py_func` is
-# the Python function in one that was decorated with `njit`.) And since every launch adds to its plan, we can count them.
+# the Python function in one that was decorated with `njit`.) And every launch adds to its plan, so we can count them.
 
 
 # %%
@@ -593,7 +583,7 @@ for other in ((1, 4), (10, 4)):
 # by the inner letter only. With a matrix it is one axis of 40.
 #
 # The loop itself is text: Python that writes Python. An input is indexed by the letters of the axes it owns. With one letter it is
-# seen as one long row (`ravel`), which compilers like best; with none it is one number (`[0]`). A GPU writes other lines here.
+# seen as one long row (`ravel`), which compilers like best; with none it is one number (`[0]`).
 
 
 # %%
@@ -998,7 +988,7 @@ widgets.explore(
 # In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. Eight steps later
 # the next number is wanted, and the line is gone: 512 loads for `w`, 656 in all. In `ikj` the inner loop walks along rows and
 # uses all four numbers of a line before it leaves it: 128 loads for `w`, 160 in all. `jki` walks down two matrices at once and
-# loads 1,088. The sums are the same; only the order of the visits differs.
+# loads 1,088.
 #
 # **Yours**: the product in the order that loads the fewest. It sets `out` to 0.0 first, and then adds to it.
 
@@ -1126,7 +1116,7 @@ for call in calls:
 #
 # A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Put it into the table, and every
 # level above runs it. The door for that is `use`. It is a *context manager*: what stands before `yield` runs when the `with` block
-# begins, what stands under `finally` when it ends, by an error too. So the table is then as it was before. A kernel of yours may
+# begins, what stands under `finally` when it ends, by an error too. A kernel of yours may
 # reach past an array's end. So in the block every index is checked, unless somebody (`levels_more`) tries the kernel before.
 
 
@@ -1423,7 +1413,7 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 
 # %% [markdown]
 # The prediction is too low: an addition is the cheapest launch, and between the launches runs Python. But it says where the time
-# goes. The arithmetic is lost in it, as the surprise at the top foretold. That is the price of calling ops by name, one after
+# goes. That is the price of calling ops by name, one after
 # the other. Level 3 will first add to it, and then win it back.
 #
 # ### The level below | here

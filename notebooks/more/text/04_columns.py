@@ -41,7 +41,7 @@ from levels_more.feature_columns import (
 )
 
 # %% [markdown]
-# ## What becomes of a column (24 min)
+# ## What becomes of a column (26 min)
 #
 # A species is a word. A model wants one matrix of numbers, and what people collect is a table of numbers, words and gaps. Somebody has to say what becomes of each column. (The names here are
 # those of `tf.feature_column`. TensorFlow has since [moved them into
@@ -255,7 +255,7 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # In this split, three zeros and ones explain two fifths of what the measures left open. The island adds nothing to them: a
 # column is worth what it says beyond the others.
 #
-# ## More columns (12 min)
+# ## More columns (13 min)
 #
 # What becomes of gaps and of strangers, in one table. An id of -1 is a row of zeros, in an indicator and in an embedding.
 #

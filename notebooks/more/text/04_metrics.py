@@ -101,7 +101,7 @@ judge.over(truth, said, [*np.arange(100).reshape(10, 10), [100]])
 print(f"accuracy {accuracy.result():.3f}")
 
 # %% [markdown]
-# ## The same pattern again (16 min)
+# ## The same pattern again (17 min)
 #
 # The same pattern again. `Mean` adds up what it is given. And every loss can be a metric: its mean over all samples, however
 # they came in batches.

@@ -219,7 +219,7 @@ print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, ki
 # deep net nobody can scale a layer's inputs beforehand. There Adam helps, which measures each weight's gradient on a scale
 # of its own, and so does batch normalization (see `more/04_layers`).
 #
-# ## More optimizers, schedules, clipping (7 min)
+# ## More optimizers, schedules, clipping (8 min)
 #
 # RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the mean
 # of the gradient and without the correction. AdamW ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)) also lets

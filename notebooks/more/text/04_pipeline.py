@@ -202,7 +202,7 @@ figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 # would be hidden. Two stages that both run Python would only take turns, and nothing is hidden. And now we see why stages compute
 # with NumPy: an open tape writes down every op that it hears, and it would hear the other thread's.
 #
-# ## Around a dataset (4 min)
+# ## Around a dataset (5 min)
 #
 # Each stage becomes a method of `Stream`, which stands in for the core's `Dataset` where `levels_more` is there. Here are two: `map`
 # hands on no row numbers, because after it only the elements can say what they are; `repeat` hands them on.

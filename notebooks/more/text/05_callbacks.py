@@ -160,7 +160,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
 
 # %% [markdown]
-# ## More callbacks (18 min)
+# ## More callbacks (19 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
 # hold the epoch, counted from 1, and its numbers.
