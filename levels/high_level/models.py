@@ -45,10 +45,6 @@ class Trainable(Layer):
         self.training.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return loss
 
-    def test_step(self, x, y):
-        """The loss on one batch, for `evaluate`."""
-        return self.training.loss(self, y, self(x))
-
 
 def rows_of(model, x, y):
     """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
@@ -60,19 +56,22 @@ def rows_of(model, x, y):
     return Dataset.from_tensor_slices((x, y))
 
 
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+    """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
+    if isinstance(x, Dataset):
+        return x
+    x, y = x if isinstance(x, tuple) and y is None else (x, y)
+    if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
+        told = "missing" if y is None else f"a {type(y).__name__}"
+        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
+    rows = wider(rows_of)(model, x, y)
+    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+
+
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
-    def batches(self, x, y=None, batch_size=1024, shuffle=False, seed=None):
-        """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
-        if isinstance(x, Dataset):
-            return x
-        x, y = x if isinstance(x, tuple) and y is None else (x, y)
-        if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
-            told = "missing" if y is None else f"a {type(y).__name__}"
-            raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-        rows = wider(rows_of)(self, x, y)
-        return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+    batches = batches_of
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
@@ -83,6 +82,10 @@ class Model(Trainable):
         data = self.batches(x, y, batch_size, shuffle, seed)
         validation = None if validation_data is None else self.batches(validation_data)
         return wider(run_training)(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
+
+    def test_step(self, x, y):
+        """The loss on one batch, for `evaluate`."""
+        return self.training.loss(self, y, self(x))
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows}"""

@@ -477,10 +477,6 @@ class Trainable(Layer):
         self.training.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return loss
 
-    def test_step(self, x, y):
-        """The loss on one batch, for `evaluate`."""
-        return self.training.loss(self, y, self(x))
-
 
 # %%
 class Doubled(Trainable):
@@ -518,6 +514,26 @@ def rows_of(model, x, y):
 print(rows_of(doubled, task.x, task.x))
 
 # %% [markdown]
+# Batches of them, or a Dataset that somebody has made, go into `fit` and `evaluate` alike:
+
+# %%
+#| export models
+from levels.mid_level import wider
+
+
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+    """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
+    if isinstance(x, Dataset):
+        return x
+    x, y = x if isinstance(x, tuple) and y is None else (x, y)
+    if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
+        told = "missing" if y is None else f"a {type(y).__name__}"
+        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
+    rows = wider(rows_of)(model, x, y)
+    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+
+
+# %% [markdown]
 # And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
 # (`wider` asks whether `levels_more`, the course's second package, has a function of that name that can do more: with a bar, or
 # with several inputs. Here, in the notebook of the core, it gives back our own.)
@@ -526,22 +542,13 @@ print(rows_of(doubled, task.x, task.x))
 # %%
 #| export models
 from levels.hardware import flag
-from levels.mid_level import at_least, positive, wider
+from levels.mid_level import at_least, positive
 
 
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
-    def batches(self, x, y=None, batch_size=1024, shuffle=False, seed=None):
-        """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
-        if isinstance(x, Dataset):
-            return x
-        x, y = x if isinstance(x, tuple) and y is None else (x, y)
-        if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
-            told = "missing" if y is None else f"a {type(y).__name__}"
-            raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-        rows = wider(rows_of)(self, x, y)
-        return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+    batches = batches_of
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
@@ -552,6 +559,10 @@ class Model(Trainable):
         data = self.batches(x, y, batch_size, shuffle, seed)
         validation = None if validation_data is None else self.batches(validation_data)
         return wider(run_training)(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
+
+    def test_step(self, x, y):
+        """The loss on one batch, for `evaluate`."""
+        return self.training.loss(self, y, self(x))
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows}"""

@@ -41,7 +41,7 @@ from levels_more.feature_columns import (
 )
 
 # %% [markdown]
-# ## What becomes of a column (26 min)
+# ## What becomes of a column (25 min)
 #
 # A species is a word. A model wants one matrix of numbers, and what people collect is a table of numbers, words and gaps. Somebody has to say what becomes of each column. (The names here are
 # those of `tf.feature_column`. TensorFlow has since [moved them into
@@ -102,7 +102,7 @@ print(birds["bill_depth_mm"][:3], depth.encode(birds)[:3, 0])
 # between Adelies and Gentoos.
 
 # %%
-page.source(CategoricalColumn, is_missing, row_by_row)
+page.source(CategoricalColumn, row_by_row)
 
 # %%
 sexes = row_by_row("sex", 2, {"female": 0, "male": 1}, lambda value, row: -1)
@@ -255,7 +255,7 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # In this split, three zeros and ones explain two fifths of what the measures left open. The island adds nothing to them: a
 # column is worth what it says beyond the others.
 #
-# ## More columns (13 min)
+# ## More columns (11 min)
 #
 # What becomes of gaps and of strangers, in one table. An id of -1 is a row of zeros, in an indicator and in an embedding.
 #
@@ -283,7 +283,7 @@ print(DenseFeatures([deep])({"bill_depth_mm": [13.1, 15.0, 17.9, 18.0]}).numpy()
 # words, their hash does: two words may then share a bucket, and with enough buckets they rarely do.
 
 # %%
-page.source(categorical_column_with_identity, categorical_column_with_hash_bucket)
+page.source(categorical_column_with_hash_bucket)
 
 # %%
 print(categorical_column_with_identity("half", 2, default_value=0).ids({"half": [1, 0, 7, None]}))

@@ -232,15 +232,14 @@ print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 page.source(blamed, nothing_drawn)
 
 # %% [markdown]
-# `stored`, in a folded cell, reads what `put` wrote, and looks whether the checksum is still that of the bytes.
+# `stored` reads what `put` wrote, in one go, so what it gives is of one save, and compares the checksum:
 
 # %%
 page.source(stored)
 
 # %% [markdown]
-# The folded cell reads a file in one go, so what it gives is of one save, and compares the checksum. The model is made, given
-# its numbers, and handed out when everything fits. (Level 3's `set_weights` changes all variables or none.) A name
-# without a folder may be that of a model which came with the course.
+# The model is made, given its numbers, and handed out when everything fits. A name without a folder may be that of a model which
+# came with the course.
 
 # %%
 page.source(load_model)
