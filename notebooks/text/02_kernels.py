@@ -435,7 +435,7 @@ def _key_of(op, reads, attrs):
             hash(key)
         return key
     except (AttributeError, TypeError):
-        given = f"got {reads!r} and {reprlib.repr(attrs)}"
+        given = f"got {reads!r:.100} and {reprlib.repr(attrs)}"
         raise TypeError(
             f"{op!r:.60}: works on live buffers; attributes are numbers, names or tuples of them; {given}"
         ) from None
