@@ -15,13 +15,6 @@ CONTENTS = {
     "back end": {
         "fused_replay": "all",
     },
-    "class": {
-        "functional": "Model",
-        "layers": "Dense Layer",
-        "losses": "BinaryCrossentropy Loss",
-        "optimizers": "Adam SGD",
-        "pipeline": "Dataset",
-    },
     "device": {
         "devices": "all",
     },
@@ -31,7 +24,10 @@ CONTENTS = {
         "reductions": "reduce_mean reduce_sum",
     },
     "form": {
-        "forms": "cast concat log_softmax log_softmax_grad reduce_max reduce_min slice slice_grad softmax softmax_grad",
+        "forms": (
+            "cast concat log_softmax log_softmax_grad reduce_max reduce_mean reduce_min reduce_sum reshape slice "
+            "slice_grad softmax softmax_grad"
+        ),
     },
     "guard": {
         "guards": "all",
@@ -154,9 +150,9 @@ CONTENTS = {
     },
     "method": {
         "exporting": "Model.export",
-        "fitting": "Model.Training Model.run_training Model.rows_of Model.parted Model.predict Model.summary",
-        "functional": "Model.begin",
+        "functional": "Model.begin Model.parted Model.summary",
         "gradients": "Operators.backward",
+        "layers": "Layer.losses",
         "pipeline": (
             "Dataset.cache Dataset.filter Dataset.from_csv Dataset.from_generator Dataset.map Dataset.prefetch "
             "Dataset.repeat Dataset.skip Dataset.take Dataset.zip"
@@ -185,6 +181,13 @@ CONTENTS = {
             "one_hot power reduce_max reduce_min reshape scatter_add slice slice_grad softmax spread sqrt tanh "
             "transpose where"
         ),
+    },
+    "wider": {
+        "functional": "Model Training predict rows_of run_training",
+        "layers": "Dense Layer",
+        "losses": "BinaryCrossentropy Loss",
+        "optimizers": "Adam SGD",
+        "pipeline": "Dataset",
     },
 }
 WORDS = "activation", "initializer", "loss", "optimizer"  # tables whose rows are words that a reader writes

@@ -14,7 +14,10 @@ RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number 
 
 
 class Monitor(Callback):
-    """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then."""
+    """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then.
+
+    Raises ValueError for another mode, and for a `monitor` that no epoch tells.
+    """
 
     def __init__(self, monitor, mode="auto", min_delta=0):
         if not isinstance(mode, str) or mode not in ("auto", "min", "max"):

@@ -90,7 +90,10 @@ class DNNClassifier(ClassifierMixin, Estimator):
         self.epochs, self.batch_size, self.random_state = epochs, batch_size, random_state
 
     def fit(self, X, y):
-        """X [rows, features], y [rows] of two classes, numbers or names. Leaves `classes_` and `loss_curve_`."""
+        """X [rows, features], y [rows] of two classes, numbers or names. Leaves `classes_` and `loss_curve_`.
+
+        Raises ValueError for another number of classes.
+        """
         expect_rows(X, y)
         X, y = validate_data(self, X, y, dtype=np.float64)
         kind = type_of_target(y, input_name="y", raise_unknown=True)

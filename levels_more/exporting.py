@@ -7,7 +7,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from levels.hardware import DEVICES
-from levels.low_level import Variable, dce, trace
+from levels.low_level import METHODS, Variable, dce, trace
 from levels_more.checks import file_name
 from levels_more.fitting import alone, listed
 from levels_more.passes import cse
@@ -20,7 +20,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 
 def traced(model, rows):
-    """The graph of a prediction for so many rows."""
+    """The graph of a prediction for so many rows. Raises ValueError for what ONNX has no form for."""
     specs = [DEVICES[-1].spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
     graph = dce(cse(trace(lambda *x: model(alone(x)), specs)[0]))
     if graph.updates:
@@ -38,7 +38,10 @@ def both(p, q, unknown):
 
 
 def attributes_of(two, three):
-    """The attributes of a node, given it and its twin in the graph for a row more."""
+    """The attributes of a node, given it and its twin in the graph for a row more.
+
+    Raises ValueError where one hangs on the number of rows.
+    """
     attributes, same = dict(two.attrs), two.op == three.op
     if same and two.op == "reshape":
         attributes["shape"] = both(two.attrs["shape"], three.attrs["shape"], -1)
@@ -114,6 +117,9 @@ def export(model, path):
     made = helper.make_model(onnx_graph(model), **edition)
     onnx.checker.check_model(made, full_check=True)
     replace(path, made.SerializeToString())
+
+
+METHODS["Model.export"] = export
 
 
 def reduction_row(op):

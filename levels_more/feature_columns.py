@@ -24,7 +24,10 @@ class FeatureColumn:
 
 
 def values_of(features, key):
-    """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None."""
+    """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None.
+
+    Raises TypeError for what is no dict, ValueError for another shape than [batch] or [batch, 1].
+    """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
     values, first = known("column", features, word("a column's key", key)), next(iter(features))
@@ -99,7 +102,8 @@ def row_by_row(key, num_buckets, table, unknown):
 def fingerprint(value):
     """Eight bytes of a text, a whole number or a tuple of these: the same on every machine (BLAKE2b, RFC 7693).
 
-    The number 7 and the text "7" have the same."""
+    The number 7 and the text "7" have the same. Raises TypeError for other values.
+    """
     if not isinstance(value, (str, int, np.integer, tuple)):
         raise TypeError(f"{value!r} is no category; expected text, a whole number, or a bucketized_column")
     # The parts of a tuple are eight bytes each, so ("ab", "c") is not ("a", "bc").
@@ -136,7 +140,10 @@ def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_val
 
 
 class IndicatorColumn(FeatureColumn):
-    """A number for each category: 1 for that of the row, else 0. A row without a category has zeros."""
+    """A number for each category: 1 for that of the row, else 0. A row without a category has zeros.
+
+    Raises TypeError for a column without categories.
+    """
 
     def __init__(self, categorical_column):
         if not isinstance(categorical_column, CategoricalColumn):
@@ -152,7 +159,10 @@ indicator_column = IndicatorColumn
 
 
 class DenseFeatures(Layer):
-    """{name: values [batch]} -> [batch, width]: what the columns make of it, in the order given (TensorFlow sorts by name)."""
+    """{name: values [batch]} -> [batch, width]: what the columns make of it, in the order given (TensorFlow sorts by name).
+
+    Raises TypeError for what is no column of numbers, ValueError for none, or for one twice.
+    """
 
     def __init__(self, feature_columns, dtype="float32", **options):
         super().__init__(dtype=dtype, **options)
@@ -182,7 +192,10 @@ class DenseFeatures(Layer):
 
 
 class BucketizedColumn(CategoricalColumn, IndicatorColumn):
-    """Ranges of a numeric column as categories: id i is that of boundaries[i - 1] <= x < boundaries[i], ascending."""
+    """Ranges of a numeric column as categories: id i is that of boundaries[i - 1] <= x < boundaries[i], ascending.
+
+    Raises TypeError for a column that is not numeric, ValueError for boundaries that do not ascend.
+    """
 
     def __init__(self, source_column, boundaries):
         if not isinstance(source_column, NumericColumn):
@@ -205,7 +218,10 @@ bucketized_column = BucketizedColumn
 
 
 def categorical_column_with_identity(key, num_buckets, *, default_value=None):
-    """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error."""
+    """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error.
+
+    Raises ValueError for a default that is no id.
+    """
     n = at_least(1, f"column {key}: buckets", num_buckets)
     if default_value is not None and at_least(0, f"column {key}: default_value", default_value) >= n:
         raise ValueError(f"column {key}: default_value is {default_value!r}; expected an id below {num_buckets}")
@@ -225,7 +241,10 @@ def categorical_column_with_hash_bucket(key, hash_bucket_size):
 
 
 def crossed_column(keys, hash_bucket_size):
-    """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing."""
+    """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing.
+
+    Raises ValueError for fewer than two keys.
+    """
     parts = keys if isinstance(keys, list | tuple) else ()
     if len(parts) < 2 or not all(isinstance(key, str | CategoricalColumn) for key in parts):
         raise ValueError(f"crossed_column: keys are {reprlib.repr(keys)}; expected two or more names or columns")

@@ -17,7 +17,7 @@ PIECE = 0.05  # seconds
 
 
 def listed(x):
-    """A list of what may stand alone."""
+    """A list of what may stand alone: of one array, or of several."""
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
@@ -144,7 +144,7 @@ class Watch(Callback):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
     def on_piece_end(self, losses, step):
-        """After each call. Where somebody wants to hear of each step, it was one."""
+        """After each call, with its losses [steps]. Where somebody wants to hear of each step, it was one."""
         self.bar.update(len(losses))
         for callback in self.callbacks if self.each else ():
             if callback.on_train_batch_end:
@@ -229,7 +229,10 @@ def check_targets(model, losses, y, first, targets):
 
 
 def parted(model, x, y, share):
-    """(x, y, (x, y)): all rows but the last, and this share of them, the last. Raises ValueError where a part is empty."""
+    """The rows of arrays x, y: (x, y, (x, y)), all but the last, and this share of them, the last.
+
+    Raises TypeError for a Dataset and for a missing y, ValueError where a part is empty.
+    """
     if isinstance(x, Dataset):
         raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
     if y is None:

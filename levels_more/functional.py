@@ -1,9 +1,10 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
 from levels.hardware import DEVICES
-from levels.high_level import Model
-from levels.low_level import trace
+from levels.high_level import Model, Training, rows_of, run_training
+from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
+from levels_more import fitting
 from levels_more.checks import dtype_of, expect, several, sizes
 from levels_more.fitting import alone, listed
 
@@ -91,4 +92,6 @@ class Functional(Model):
         return alone([values[y] for y in self.outputs])
 
 
-WIDER[Model] = Functional
+METHODS.update({"Model.begin": begin, "Model.parted": fitting.parted, "Model.summary": fitting.summary})
+WIDER.update({Model: Functional, Training: fitting.Training, run_training: fitting.run_training})
+WIDER.update({rows_of: fitting.rows_of, Model.predict: fitting.predict})

@@ -14,9 +14,9 @@ from levels.low_level import (
     BACK_ENDS,
     NoProgram,
     Tensor,
+    Turns,
     check_fits,
     home_of,
-    written_at_home,
 )
 
 from .fused_loops import address, loop_program, units_of
@@ -56,6 +56,11 @@ def overwritten(graph, units):
         if last < here or last == here and units[here].loop is not None:
             places[node] = variable
     return places
+
+
+def _home(variable):
+    """The name of the address at which a call finds a variable."""
+    return "variable", variable.born
 
 
 def _room(spec):
@@ -127,7 +132,8 @@ class FusedProgram:
         self.graph, self.units, self.lock = graph, units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
-        self.variables = [node.attrs["of"] for node in leaves if node.op == "variable"]
+        read = [node.attrs["of"] for node in leaves if node.op == "variable"]
+        self.turns = Turns({*read, *graph.updates})
         self.programs, self.buffers, self.now = [], {}, np.zeros(1, np.int64)  # now: the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
         self.place_results()
@@ -135,11 +141,11 @@ class FusedProgram:
         self.list = _List([*fetches, *self.steps(), *self.moves(over)], self.now)
 
     def leaf(self, node, over):
-        """Where the numbers of a leaf lie: an address that stays, or ("input", k), which each call tells."""
+        """Where the numbers of a leaf lie: an address that stays, or a name of one that each call tells."""
         of = node.attrs["of"]
         if node.op == "input":
             return address(self.buffer(node.spec, node).data) if over else (node.op, of)
-        return home_of(of) if node.op == "variable" else address(of.data)
+        return _home(of) if node.op == "variable" else address(of.data)
 
     def buffer(self, spec, key):
         """New memory of that size, kept under this key."""
@@ -154,7 +160,7 @@ class FusedProgram:
         for node in kept:
             if node.inputs and node not in homes:
                 self.buffer(node.spec, node)
-        self.words |= {node: home_of(variable) for node, variable in homes.items()}
+        self.words |= {node: _home(variable) for node, variable in homes.items()}
         self.words |= {node: address(buffer.data) for node, buffer in self.buffers.items()}
 
     def fetches(self, leaves):
@@ -180,20 +186,16 @@ class FusedProgram:
             else:
                 yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]]
         for variable, node in self.graph.updates.items():
-            home = home_of(variable)
-            if self.words[node] != home:
-                yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [home, self.words[node]]
+            if self.words[node] != _home(variable):
+                to, count = _home(variable), math.prod(node.spec.shape)
+                yield copy_program(count, node.spec.dtype), [to, self.words[node]]
 
     def launch(self, args, outs, sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
         given = sizes | {("input", k): address(args[k].data) for k in self.inputs}
         given |= {("out", k): address(out.data) for k, out in enumerate(outs)}
-        with self.lock:  # for the block and the buffers, which all calls share
-            for variable in self.variables:
-                home_of(variable)
-            self.list.run(given)
-            for variable in self.graph.updates:
-                written_at_home(variable)
+        with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
+            self.list.run(given | {_home(v): home_of(v, v in self.graph.updates) for v in self.turns.variables})
         return outs
 
     def run(self, args):

@@ -80,11 +80,14 @@ class Gpu(Device):
     """A simulated GPU. It has memory and runs kernels, but no speed."""
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device: of float32, float64, int64 or bool."""
+        """The Spec of a buffer on this device: of float32, float64, int64 or bool. Raises TypeError for others."""
         return super().spec(shape, dtype_of(f"{self.name}: dtype", dtype))
 
     def launch(self, kernel, blocks, threads, *arguments, order=None):
-        """Run a kernel on buffers of this device and numbers; see `launch_kernel`."""
+        """Run a kernel on buffers of this device and numbers; see `launch_kernel`.
+
+        Raises GpuError for arrays that lie elsewhere.
+        """
         expect(callable(kernel), f"{self.name}: the kernel", kernel, "a function")
         for value in arguments:
             if isinstance(value, Buffer) and (value.device is not self or value.data is None):

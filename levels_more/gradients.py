@@ -16,7 +16,7 @@ def stop_gradient(x):
 def _innermost(asked):
     """The innermost open tape, for the function that asked. Raises RuntimeError where there is none."""
     stands = DOOR.stands
-    while not (isinstance(stands, GradientTape) and stands.listens):
+    while not (isinstance(stands, GradientTape) and stands.records is not None):
         if not hasattr(stands, "below"):
             raise RuntimeError(f"{asked}: no tape is open; compute inside `with GradientTape():`")
         stands = stands.below
@@ -46,12 +46,10 @@ def backward(loss):
     loss = as_tensor(loss)
     if type(loss) is Symbol:
         raise TypeError("backward: inside a function, use tape.gradient, which returns the gradients")
-    if tape.assigned:
-        raise ValueError("backward: a variable was assigned while the tape was open; assign after the gradient")
     used = {loss}
     for _, inputs, _, y in reversed(tape.records or ()):
         used.update(inputs if y in used else ())
-    variables = [v for x, v in tape.variables.items() if x in used and v.trainable and v.dtype.kind == "f"]
+    variables = [v for v, x in tape.variables.items() if x in used and v.trainable and v.dtype.kind == "f"]
     if not variables:
         raise ValueError("backward: the loss was made from no variable while the tape was open")
     for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):

@@ -6,6 +6,7 @@ import statistics
 import numpy as np
 
 from levels.low_level import (
+    METHODS,
     Operators,
     Variable,
     apply,
@@ -57,7 +58,7 @@ ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
 
 
 def absolute(x):
-    """|x|, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
+    """|x| of each number, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
     return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
 
 
@@ -86,19 +87,23 @@ REGULARIZERS = {"l1": L1(), "l2": L2()}
 
 
 class _Inputs(Layer):
-    """How a layer is called on anything but one array: on a list of arrays, on numbers, on a place for numbers."""
+    """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers."""
 
     def __call__(self, x, training=None):
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         if hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
             return first.through(self, x)
         if not (isinstance(x, (list, tuple)) and isinstance(first, (Operators, np.ndarray))):
-            return self(as_tensor(x), training)
-        x = [*map(as_tensor, x)]
-        self.prepare(x[0], [t.spec.shape for t in x])
-        y = self.run(x, training)
-        self.input_specs = [t.spec for t in x]
-        return y
+            return Layer.__call__(self, as_tensor(x), training)
+        return self.run([*map(as_tensor, x)], training)
+
+
+def _losses(layer):
+    """What this layer and those inside want added to the loss."""
+    return [penalty() for part in layer.named(Layer).values() for penalty in vars(part).get("penalties", ())]
+
+
+METHODS["Layer.losses"] = property(_losses)
 
 
 class Dense(layers.Dense):
@@ -117,6 +122,7 @@ class Dense(layers.Dense):
     ):
         initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
         super().__init__(units, activation, **initializers, name=name, dtype=dtype)
+        self.penalties = []  # functions without arguments, to be added to the loss
         self.use_bias = flag("Dense: use_bias", use_bias)
         self.regularizer = kernel_regularizer
         if kernel_regularizer is not None:
@@ -126,8 +132,8 @@ class Dense(layers.Dense):
         if self.use_bias:
             super().build(shape)
         else:
-            self.width, self.bias = shape[-1], None
-            self.kernel = self.add_weight((self.width, self.units), self.initializers[0])
+            self.bias = None
+            self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
         if self.regularizer is not None:
             self.penalties.append(lambda: self.regularizer(self.kernel))
 
@@ -202,12 +208,13 @@ class BatchNormalization(Layer):
 
     def build(self, shape):
         expect(shape, f"{self.name}: the input's shape", shape, "one axis or more")
-        self.width = shape[-1]
         self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
         self.moving = [self.add_weight(shape[-1:], name, trainable=False) for name in ("zeros", "ones")]
 
     def call(self, x):
         mean, variance = self.moving
+        if x.spec.shape[-1:] != self.gamma.shape:
+            raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
         if TRAINING[-1]:
             axes = tuple(range(len(x.spec.shape) - 1))
             mean = reduce_mean(x, axes)

@@ -16,10 +16,11 @@ def weighted(loss, each, sample_weight):
 
 
 class _Weighted(Loss):
-    """How a loss is called with a weight for each sample."""
+    """What a loss is with a weight for each sample."""
 
-    def __call__(self, y_true, y_pred, sample_weight):
-        return reduce_mean(weighted(self, self.each(y_true, y_pred), sample_weight))
+    def with_sample_weight(self, each, sample_weight):
+        """The mean of what each sample gives, [batch, …], times its weight [batch]."""
+        return reduce_mean(weighted(self, each, sample_weight))
 
 
 class MeanAbsoluteError(Loss):

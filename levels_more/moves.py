@@ -40,7 +40,10 @@ def plan_moves(op, function, shape, inputs, pairs):
 
 
 def plan_transpose(op, function, x, axes=None):
-    """out's axis n is x's axis axes[n]; all in reverse where `axes` is None."""
+    """out's axis n is x's axis axes[n]; all in reverse where `axes` is None.
+
+    Raises ValueError for axes that x has not.
+    """
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
     if not isinstance(axes, tuple) or sorted(axes, key=repr) != list(range(len(x.shape))):
         raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
@@ -48,7 +51,7 @@ def plan_transpose(op, function, x, axes=None):
 
 
 def plan_reshape(op, function, x, shape=None):
-    """The same numbers in the same order, in another shape."""
+    """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
     shape = sizes(f"{op}: shape", shape)
     if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
@@ -56,7 +59,7 @@ def plan_reshape(op, function, x, shape=None):
 
 
 def plan_concat(op, function, *inputs, axis=0):
-    """The inputs one after the other along an axis; all other sizes are equal."""
+    """The inputs one after the other along an axis; all other sizes are equal. Raises ValueError where they are not."""
     same_dtype(op, *inputs, kinds="fib")
     (axis,) = sizes(f"{op}: axis", axis)
     rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
@@ -77,7 +80,7 @@ def as_slices(slices):
 
 
 def sliced(op, shape, slices):
-    """The shape of such a slice of an array of that shape."""
+    """The shape of such a slice of an array of that shape. Raises ValueError for more slices than axes."""
     if len(slices) != len(shape):
         raise ValueError(f"{op}: {len(slices)} slices for shape {shape}")
     return tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), shape, strict=True))
@@ -90,7 +93,10 @@ def plan_slice(op, function, x, slices=()):
 
 
 def plan_slice_grad(op, function, dy, shape=(), slices=()):
-    """Zeros in that shape, and dy in the place of the slice."""
+    """Zeros in that shape, and dy in the place of the slice.
+
+    Raises ValueError for a dy of another shape than the slice's.
+    """
     if sliced(op, shape, slices) != dy.shape:
         raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
 
@@ -102,7 +108,10 @@ def plan_slice_grad(op, function, dy, shape=(), slices=()):
 
 
 def plan_cast(op, function, x, dtype=None):
-    """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer."""
+    """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer.
+
+    Raises TypeError for a dtype without kernels.
+    """
     same_dtype(op, x, kinds="fib")
     dtype = dtype_of(f"{op}: dtype", dtype)
     compiler, views = one_loop(function, x)
@@ -136,7 +145,10 @@ enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f
 
 
 def plan_scatter_add(op, function, x, rows, count=0):
-    """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i."""
+    """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i.
+
+    Raises TypeError for rows that are not int64, one for each row of x.
+    """
     dtype, axes, (count,) = same_dtype(op, x, kinds="fi"), len(rows.shape), sizes(f"{op}: count", count)
     if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
         raise TypeError(
@@ -149,6 +161,7 @@ def plan_scatter_add(op, function, x, rows, count=0):
 
 @kernel("scatter_add", planner=plan_scatter_add)
 def scatter_add(out, x, rows):
+    """out[rows[i], j] = Σ x[i, j], in the order of i; a row number that is out of range raises IndexError."""
     out[:] = 0
     for i in range(rows.size):
         if not 0 <= rows[i] < out.shape[0]:
@@ -158,7 +171,10 @@ def scatter_add(out, x, rows):
 
 
 def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
-    """out[…, j] = 1 if x[…] = j else 0, for j in range(depth)."""
+    """out[…, j] = 1 if x[…] = j else 0, for j in range(depth).
+
+    Raises TypeError for classes that are not int64, and for a dtype without kernels.
+    """
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
     (depth,), dtype = sizes(f"{op}: depth", depth), dtype_of(f"{op}: dtype", dtype)
@@ -168,6 +184,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
 
 @kernel("one_hot", planner=plan_one_hot)
 def one_hot(out, x):
+    """out[i, j] = 1 where x[i] is j, else 0. Raises IndexError for an x[i] that is no column of out."""
     for i in range(x.size):
         if not 0 <= x[i] < out.shape[1]:
             raise IndexError("one_hot: a class number is out of range")

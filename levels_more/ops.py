@@ -17,7 +17,10 @@ scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
 
 @scalar("tanh")
 def tanh(x):
-    """(1 - e) / (1 + e) with e = exp(-2·|x|); near 0, where 1 - e loses digits, Lambert's continued fraction of 1768."""
+    """(1 - e) / (1 + e) with e = exp(-2·|x|), of each number.
+
+    Near 0, where 1 - e loses digits, it is Lambert's continued fraction (1768).
+    """
     size, z = select(x > 0.0, x, -x), x * x
     e = exp(-2.0 * size)
     far = (1.0 - e) / (1.0 + e)

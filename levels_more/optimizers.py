@@ -63,7 +63,7 @@ WIDER.update({optimizers.SGD: SGD, optimizers.Adam: Adam})
 
 
 class RMSprop(_Clipped, Optimizer):
-    """v ← rho·v + (1 - rho)·dw²; w ← w - rate·dw / √(v + epsilon)"""
+    """v ← rho·v + (1 - rho)·dw²; w ← w - rate·dw / √(v + epsilon) (Tieleman and Hinton, 2012)"""
 
     memory = ("v",)
 
@@ -77,7 +77,7 @@ class RMSprop(_Clipped, Optimizer):
 
 
 class AdamW(Adam):
-    """Adam on w - rate·weight_decay·w"""
+    """Adam on w - rate·weight_decay·w (Loshchilov and Hutter, 2019, https://arxiv.org/abs/1711.05101)"""
 
     def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
         super().__init__(learning_rate, **options)
@@ -100,7 +100,10 @@ class ExponentialDecay(Made):
 
 
 class PiecewiseConstantDecay(Made):
-    """values[0] up to and including step boundaries[0], then values[1], and so on."""
+    """values[0] up to and including step boundaries[0], then values[1], and so on.
+
+    Raises ValueError unless there is one more value than boundaries.
+    """
 
     def __init__(self, boundaries, values):
         for name, given in (("boundaries", boundaries), ("values", values)):

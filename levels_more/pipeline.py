@@ -28,6 +28,7 @@ def each_array(function, *elements):
 
 
 def stack(*arrays):
+    """Arrays of one shape as one array [how many, *shape]. Raises ValueError where their shapes differ."""
     if len(shapes := {str(np.shape(x)) for x in arrays}) > 1:
         raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
     return np.stack(arrays)
@@ -54,7 +55,10 @@ def drawn(elements, size, draws):
 
 
 def as_array(value):
-    """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`."""
+    """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`.
+
+    Raises TypeError for a tensor and for other objects, ValueError for parts that differ in shape.
+    """
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
@@ -75,12 +79,16 @@ def as_element(array):
 
 
 def in_rows(tensors):
-    """(array, or tuple or dict of arrays; how many rows each of them has)"""
+    """(array, or tuple or dict of arrays; how many rows each of them has)
+
+    Raises ValueError where they differ, or there are none.
+    """
     arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
     sizes = []
     each_array(lambda x: sizes.append(len(x) if x.shape else 0), arrays)
     if len({*sizes}) != 1 or not sizes[0]:
-        raise ValueError(f"{reprlib.repr(tensors)}: arrays of {sizes} rows; expected as many in each, and at least one")
+        given = " ".join(reprlib.repr(tensors).split())  # in one line
+        raise ValueError(f"{given}: arrays of {sizes} rows; expected as many in each, and at least one")
     return arrays, sizes[0]
 
 
@@ -98,7 +106,10 @@ def packed(rows):
 
 
 def mapped(elements, function, where):
-    """function of each element. An error of it comes back with the number of the element, counted from 0."""
+    """function of each element.
+
+    An error of it comes back as a RuntimeError with the number of the element, counted from 0.
+    """
     for number, element in enumerate(elements):
         try:
             result = each_array(as_array, function(*element) if isinstance(element, tuple) else function(element))
@@ -154,7 +165,10 @@ def prefetched(elements, size):
 
 
 def read_columns(path, na_value):
-    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`."""
+    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`.
+
+    Raises ValueError, naming the line, where its cells do not fit the header.
+    """
     with open(file_name("from_csv: path", path), newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
@@ -165,7 +179,10 @@ def read_columns(path, na_value):
 
 
 def column(name, cells, na_value):
-    """The cells {line: text} under that name as an array."""
+    """The cells {line: text} under that name as an array.
+
+    Raises ValueError, naming the line, for a text among numbers.
+    """
     cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
     for line, cell in cells.items():
         try:
@@ -195,28 +212,14 @@ def _then(data, stage, make, length, arrays=None, batches=False):
 class Stream(Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
-    `length` is infinite for one that never ends, and NaN where only a pass can tell. A Dataset of the core finds these
-    methods here; they work on it as well.
+    `length` is infinite for one that never ends, and NaN where only a pass can tell. Where anybody makes a Dataset of the
+    core, this is what is made.
     """
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
         super().__init__(stage, make if arrays is None else lambda: packed(make()), length, arrays, batches, before)
 
-    @classmethod
-    def from_tensor_slices(cls, tensors):
-        """The rows of an array, or of all the arrays of a tuple or dict, words as well."""
-        arrays, count = in_rows(tensors)
-        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
-
-    @classmethod
-    def from_batches(cls, x, y, batches):
-        """The same for batches of different sizes, a list of row numbers each."""
-        arrays, rows = in_rows((x, y))[0], packed(batches)
-        parts = [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]
-        if any(x.ndim != 2 or x.dtype.kind != "i" or not x.size or x.min() < 0 for x in parts):
-            given = reprlib.repr(batches)
-            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), arrays, True)
+    in_rows, packed = staticmethod(in_rows), staticmethod(packed)  # of a tuple or dict of arrays, words as well
 
     @classmethod
     def from_csv(cls, path, label_name=None, na_value=""):
@@ -230,7 +233,10 @@ class Stream(Dataset):
 
     @classmethod
     def from_generator(cls, generator):
-        """What the iterators give that generator() makes, a new one for each pass."""
+        """What the iterators give that generator() makes, a new one for each pass.
+
+        Raises TypeError for what is no such function.
+        """
         if not callable(generator):
             raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
         return cls("from_generator", lambda: (each_array(as_array, element) for element in generator()), math.nan)
@@ -263,14 +269,11 @@ class Stream(Dataset):
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
         n = at_least(1, "shuffle: buffer_size", buffer_size)
-        if self.arrays is not None and n >= self.length:
-            return Dataset.shuffle(self, n, seed, reshuffle_each_iteration)
+        again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
+        if self.arrays is not None and n >= self.length and again:
+            return Dataset.shuffle(self, n, seed)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
-        passes = (
-            itertools.count()
-            if flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
-            else itertools.repeat(0)
-        )
+        passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
             return drawn(self.make(), n, np.random.RandomState(np.random.PCG64([seed, next(passes)])))
@@ -279,10 +282,15 @@ class Stream(Dataset):
 
     def batch(self, batch_size, drop_remainder=False):
         """So many elements as one. The last batch may be shorter, or is dropped."""
-        if self.arrays is not None and not self.batches:
-            return Dataset.batch(self, batch_size, drop_remainder)
         n, drop = at_least(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
+        if self.arrays is not None and not self.batches:
+            full = self.length // n * n
+            if drop and not full:
+                raise ValueError(f"batch: {self.length} elements make no batch of {n}, and the remainder is dropped")
+            if not drop or full == self.length:
+                return Dataset.batch(self, n)
+            return _then(self, f"batch({n})", lambda: self.make()[:full].reshape(-1, n), full // n, self.arrays, True)
         return _then(
             self, f"batch({n})", lambda: stacked(_elements(self), n, drop), count(self.length / n), batches=True
         )

@@ -17,7 +17,8 @@ def moved(x, name):
     y = place.put(x.numpy(), Tensor)
     stands = DOOR.stands
     while isinstance(stands, GradientTape):  # it is no op: no kernel runs, and no program can hold it
-        stands.records.append(("to", [x], {"name": name}, y))
+        if stands.records is not None:
+            stands.records.append(("to", [x], {"name": name}, y))
         stands = stands.below
     return y
 

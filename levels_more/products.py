@@ -251,7 +251,10 @@ def matmul_tiles(program, turned_x, turned_w, out, x, w):
 
 
 def matmul_small(turned_x, turned_w, out, x, w):
-    """out = x @ w, without packing what can be read where it lies; x, w or both may be given transposed (1, else 0)."""
+    """out[m, n] = x[m, k] @ w[k, n], without packing what can be read where it lies.
+
+    x, w or both may be given transposed (1, else 0).
+    """
     if out.shape[1] == 1:
         turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]

@@ -16,7 +16,10 @@ LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(a, b, c, d, low, high):
-    """Philox-4x32 with ten rounds: the counter (a, b, c, d) and the key (low, high) to four words of 32 random bits."""
+    """The counter (a, b, c, d) and the key (low, high) to four words of 32 random bits: Philox-4x32, in ten rounds.
+
+    Salmon et al., 2011: https://doi.org/10.1145/2063384.2063405
+    """
     for _ in range(10):
         p, q = MIX[0] * a, MIX[1] * c
         a, b, c, d = (q >> HIGH) ^ b ^ low, q & LOW, (p >> HIGH) ^ d ^ high, p & LOW
@@ -48,7 +51,10 @@ def cos_sin(turns):
 
 
 def plan_random(op, function, state, shape=(), dtype=np.float32):
-    """`shape` numbers of that dtype, from a state of two int64: key and counter. They use up (count + 1) // 2 counters."""
+    """`shape` numbers of that dtype, from a state of two int64: key and counter. They use up (count + 1) // 2 counters.
+
+    Raises TypeError for another state or dtype.
+    """
     if state.spec is not state.device.spec((2,), np.int64):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
     shape, dtype = sizes(f"{op}: shape", shape), dtype_of(f"{op}: dtype", dtype, "float32 float64")
@@ -63,7 +69,7 @@ def uniform(state, i, steps):
 
 
 def normal(state, i):
-    """Number i of the normal numbers, with mean 0 and standard deviation 1."""
+    """Number i of the normal numbers, with mean 0 and standard deviation 1 (Box and Muller, 1958)."""
     u, v = two_uniform(state, i // 2)
     cos, sin = cos_sin(v)
     return math.sqrt(-2.0 * log(1.0 - u)) * (sin if i % 2 else cos)
@@ -71,12 +77,14 @@ def normal(state, i):
 
 @kernel("random_uniform", planner=plan_random)
 def random_uniform(out, state):
+    """out[i] = number i of the uniform ones in [0, 1) that follow `state`, int64[2]."""
     for i in range(out.size):
         out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
 
 
 @kernel("random_normal", planner=plan_random)
 def random_normal(out, state):
+    """out[i] = number i of the normal ones that follow `state`, int64[2]."""
     for i in range(out.size):
         out[i] = normal(state, i)
 

@@ -4,8 +4,7 @@ import types
 
 from levels.kernels import STANDS, globals_read
 
-# values that say all that they are in a text
-TEXTS = {type(None), bool, int, float, complex, str}
+TEXTS = {type(None), bool, int, float, complex, str}  # kinds of values whose texts say all that they are
 
 
 def of_levels(value):
@@ -49,11 +48,8 @@ def read_by(functions, inside):
 
 
 def changed(places):
-    """Whether another value stands in one of these places. Numbers and texts count by what they say: 0.0 is not -0.0.
-
-    It stands in the way of every call.
-    """
-    for read, key, value in places:
+    """Whether another value stands in one of these places. Numbers and texts count by what they say: 0.0 is not -0.0."""
+    for read, key, value in places:  # this stands in the way of every call
         now = read(key)
         if now is not value and not (type(now) is type(value) and type(now) in TEXTS and repr(now) == repr(value)):
             return True
@@ -76,9 +72,8 @@ def watch(made, function):
         def look_and_run(*arrays):
             if changed(places):
                 made.run = lower_watched()
-                made.run(*arrays)
-            else:
-                run(*arrays)
+                return made.run(*arrays)
+            run(*arrays)
 
         return look_and_run if places else run
 

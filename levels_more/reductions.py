@@ -59,7 +59,10 @@ reduction("reduce_min", math.inf, plan_extreme)(lambda smallest, x: minimum(smal
 
 
 def plan_arg_max(op, function, x, axis=None):
-    """The place of the first largest number along one axis, or in x as one long row (axis=None)."""
+    """The place of the first largest number along one axis, or in x as one long row (axis=None).
+
+    Raises ValueError where there is no number.
+    """
     axes, (before, within, after) = reduced(op, x.shape, axis)
     if within == 0:
         raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
@@ -71,6 +74,7 @@ def plan_arg_max(op, function, x, axis=None):
 
 @kernel("arg_max", planner=plan_arg_max)
 def arg_max(out, x):
+    """out[i, j] = the first k with the largest x[i, k, j]; a NaN is larger than all."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             best = 0
@@ -88,7 +92,10 @@ TRIALS["arg_max"] = [
 
 
 def plan_rows(op, function, *inputs):
-    """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis."""
+    """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis.
+
+    Raises ValueError for inputs of several shapes.
+    """
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
@@ -105,6 +112,7 @@ def on_rows(op, inputs=1):
 
 @on_rows("softmax")
 def softmax(out, x):
+    """out[i, k] = exp(x[i, k] - top) / Σ exp(x[i, …] - top), with the largest of row i as top."""
     for i in range(x.shape[0]):
         top, total = x[i, 0], 0.0
         for k in range(x.shape[1]):
@@ -119,6 +127,7 @@ def softmax(out, x):
 
 @on_rows("softmax_grad", inputs=2)
 def softmax_grad(out, dy, y):
+    """out[i, k] = y[i, k]·(dy[i, k] - Σ dy[i, …]·y[i, …]), where y is the softmax."""
     for i in range(y.shape[0]):
         total = 0.0
         for k in range(y.shape[1]):
@@ -129,6 +138,7 @@ def softmax_grad(out, dy, y):
 
 @on_rows("log_softmax")
 def log_softmax(out, x):
+    """out[i, k] = x[i, k] - top - log Σ exp(x[i, …] - top), with the largest of row i as top."""
     for i in range(x.shape[0]):
         top, total = x[i, 0], 0.0
         for k in range(x.shape[1]):
@@ -144,6 +154,7 @@ def log_softmax(out, x):
 
 @on_rows("log_softmax_grad", inputs=2)
 def log_softmax_grad(out, dy, y):
+    """out[i, k] = dy[i, k] - exp(y[i, k])·Σ dy[i, …], where y is the log of the softmax."""
     for i in range(y.shape[0]):
         total = 0.0
         for k in range(y.shape[1]):

@@ -17,10 +17,7 @@ from levels.mid_level import Made
 from levels_more.reading import TEXTS, changed, of_levels, read_outside
 
 # attributes that change while what a trace reads does not
-PASSING = {
-    *("again", "history", "input_specs", "output_shape"),
-    *("pace", "predictor", "programs", "stop_training", "watch"),
-}
+PASSING = {"again", "history", "input_specs", "output_shape", "pace", "predictor", "programs", "stop_training", "watch"}
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
 _trained = attrgetter("trainable")
 
@@ -31,14 +28,10 @@ def _names_are(place):
     return [*filterfalse(passing.__contains__, entries)] == names
 
 
-def _entries(entries, names):
-    return [(entries.get, name, entries[name]) for name in names]
-
-
-def _ordered(entries, passing=()):
+def _entries(entries, passing=()):
     """The places of a dict: its names, and what stands under each."""
     names = [*filterfalse(passing.__contains__, entries)]
-    return [(_names_are, (entries, names, passing), True), *_entries(entries, names)]
+    return [(_names_are, (entries, names, passing), True), *((entries.get, name, entries[name]) for name in names)]
 
 
 def _members(kind):
@@ -48,7 +41,8 @@ def _members(kind):
         if not name.startswith("__") or name == "__call__":
             within += (part.fget, part.fset) if isinstance(part, property) else [getattr(part, "__func__", part)]
     members = [*map(vars, kinds)]
-    return [place for one in members for place in ((len, one, len(one)), *_entries(one, one))], within
+    places = [(one.get, name, part) for one in members for name, part in one.items()]
+    return [(len, one, len(one)) for one in members] + places, within
 
 
 def _within(value):
@@ -57,11 +51,11 @@ def _within(value):
     if isinstance(value, Variable):
         return [(_trained, value, value.trainable)], []
     if isinstance(value, (Module, Made)):
-        places = [(type, value, type(value)), *_ordered(vars(value), PASSING)]
+        places = [(type, value, type(value)), *_entries(vars(value), PASSING)]
     elif isinstance(value, list):
         places = [(len, value, len(value)), *((value.__getitem__, k, part) for k, part in enumerate(value))]
     elif isinstance(value, dict):
-        places = _ordered(value)
+        places = _entries(value)
     elif isinstance(value, FunctionType) and not of_levels(value) and "random" not in value.__code__.co_names:
         places = [(read, value, read(value)) for read in _OWN] + read_outside(value)
     elif isinstance(value, type):

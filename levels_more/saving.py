@@ -16,17 +16,19 @@ import numpy as np
 import safetensors.numpy
 
 from levels import low_level, mid_level
-from levels.high_level import Model, Sequential
-from levels.low_level import Variable
+from levels.high_level import Model, Sequential, Training
+from levels.low_level import METHODS, Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
 from levels_more import feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
-from levels_more.fitting import Training
 from levels_more.functional import Call, Functional, Input, dry_run
 
 
 def written(value, seen):
-    """What JSON can hold of a value. `seen`: the parts that are written already, {id: what was written}."""
+    """What JSON can hold of a value. `seen`: the parts that are written already, {id: what was written}.
+
+    Raises ValueError for what it cannot hold.
+    """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -49,7 +51,10 @@ CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, 
 
 
 def written_part(part, seen):
-    """A part: its class, and the arguments that it was made with."""
+    """A part: its class, and the arguments that it was made with.
+
+    Raises ValueError for a class of yours that is named like one of ours.
+    """
     made_with = part.again
     kind = type(part) if isinstance(part, Model) else made_with.func
     if CLASSES.get(kind.__name__, kind) is not kind:
@@ -188,6 +193,9 @@ def save(model, path):
     put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
 
 
+METHODS["Model.save"] = save
+
+
 def as_bytes(text):
     """A text as an array of its bytes."""
     return np.frombuffer(text.encode(), "u1")
@@ -236,7 +244,10 @@ def nothing_drawn(most):
 
 
 def stored(folder):
-    """All that was stored in a folder, {name: array}; the file that holds the text; the optimizer's file."""
+    """All that was stored in a folder, {name: array}; the file that holds the text; the optimizer's file.
+
+    Raises ValueError for a file whose checksum is not that of what it holds.
+    """
 
     def read(file):
         with blamed(file):
@@ -266,8 +277,8 @@ MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
 def load_model(path, custom_objects=None):
     """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
 
-    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises OSError or
-    ValueError, naming the file, where the folder is not what `save` made.
+    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises
+    FileNotFoundError where there is no folder, OSError or ValueError, naming the file, where it is not what `save` made.
     """
     custom = {} if custom_objects is None else custom_objects
     expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")
@@ -295,7 +306,7 @@ def load_model(path, custom_objects=None):
 
 
 def fill(part, arrays, file):
-    """Give all variables the numbers that a file holds."""
+    """Give all variables the numbers that a file holds. Raises ValueError where it holds others."""
     with blamed(file):
         names = part.named(Variable)
         if arrays.keys() != names.keys():

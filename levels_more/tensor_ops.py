@@ -1,5 +1,6 @@
 """More functions of tensors: other shapes, other dtypes, choices, and what is largest."""
 
+import itertools
 import math
 import reprlib
 
@@ -90,7 +91,7 @@ def arg_max(x, axis=None):
 
 
 def one_hot(x, depth, dtype=np.float32):
-    """A new last axis of that length: 1 at the place that the integer names, else 0."""
+    """x[…], int64, as […, depth]: 1 at the place that the integer names, else 0."""
     return apply("one_hot", x, depth=sizes("one_hot: depth", depth)[0], dtype=dtype_of("one_hot: dtype", dtype))
 
 
@@ -100,7 +101,7 @@ def softmax(x):
 
 
 def log_softmax(x):
-    """log(softmax(x)), and no overflow on the way."""
+    """log(softmax(x)) along the last axis, and no overflow on the way: a tensor shaped like x."""
     return apply("log_softmax", x)
 
 
@@ -156,6 +157,13 @@ def _part_of_join(k):
     return vjp
 
 
+class _PartsOfJoin:
+    """The rules of `concat`, for any number of inputs."""
+
+    def __iter__(self):
+        return map(_part_of_join, itertools.count())
+
+
 VJPS.update(
     {
         "broadcast_to": (lambda dy, y, x, shape: dy,),
@@ -177,7 +185,7 @@ VJPS.update(
         "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
         "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
         "reshape": (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),),
-        "concat": lambda count: map(_part_of_join, range(count)),
+        "concat": _PartsOfJoin(),
         "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.spec.shape, slices=slices),),
         "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
         "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),

@@ -265,28 +265,6 @@ return apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False) if extr
             "return dx.numpy().sum(axis=0, keepdims=True)": "Tensor, yours float64[1, 4]",
         },
     ),
-    "03-write_down": Answers(
-        right=["records.append((op, inputs, attrs, y))", "records += [(op, inputs, attrs, y)]"],
-        wrong={
-            "records.append(op)": "after add the ops of the records are",
-            "records.append((inputs, op, attrs, y))": "yours",
-            "records.insert(0, (op, inputs, attrs, y))": "after multiply, add, exp",
-            "records = records + [(op, inputs, attrs, y)]": "'add', yours 'none'",
-            "return (op, inputs, attrs, y)": "'add', yours 'none'",
-            "records.append((op, inputs, y))": "a record holds",
-        },
-    ),
-    "03-times_back": Answers(
-        right=["return dy * other", "return other * dy"],
-        wrong={
-            "return dy": "3.0, yours 1.0",
-            "return other": "yours",
-            "return dy + other": "3.0, yours 4.0",
-            "return dy / other": "yours",
-            "return dy * other * other": "3.0, yours 9.0",
-            "dy * other": "None",
-        },
-    ),
     "03-hand_on": Answers(
         right=[
             """

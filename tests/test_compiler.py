@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from course import tasks
 from course.build import ROOT, environment
 from levels import low_level
-from levels.hardware import machine, pool
+from levels.hardware import DEVICES, Device, machine
 from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, scalar, use
 from levels.low_level import (
     BACK_ENDS,
@@ -359,7 +359,10 @@ def check_program(seed, monkeypatch):
 
 @pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
-    """Every program on every back end. Of 50 about 36 become rows and 12 fused, as they are drawn; no back end starves."""
+    """Every program on every back end. Of 50 about 9 become rows and 14 fused, as they are drawn; no back end starves.
+
+    (A program by rows is one loop: most of what is drawn reads a sum over rows in another row, and needs two.)
+    """
     monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
@@ -368,12 +371,19 @@ def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
         found.update(f"by the rule {name}" for name in kinds_of[""])
     print(dict(found))
     assert found["Replay"] == len(seeds), found
-    assert len(seeds) < 50 or found["RowProgram"] >= 20 and found["FusedProgram"] >= 2, found
+    assert len(seeds) < 50 or found["RowProgram"] >= 4 and found["FusedProgram"] >= 2, found
 
 
 # Tracing.
 X, Y = np.arange(12.0).reshape(6, 2) / 10 - 0.5, np.array([[0.5], [-1.0], [2.0], [0.0], [1.0], [-0.5]])
-CPU = pool()["cpu:0"]
+
+
+@pytest.fixture
+def cpu():
+    """A device that counts the memory of one test alone: what others have left, threads and garbage, ends when it likes."""
+    DEVICES.append(Device("cpu:9", None, simulated=True))
+    yield DEVICES[-1]
+    DEVICES.pop()
 
 
 def test_traced_once_for_each_shape_dtype_and_value(capsys):
@@ -566,7 +576,7 @@ FAILS = {
 
 @pytest.mark.parametrize("way", FAILS)
 @pytest.mark.parametrize("over", [False, True])
-def test_an_error_while_tracing_leaves_everything_as_it_was(way, over):
+def test_an_error_while_tracing_leaves_everything_as_it_was(way, over, cpu):
     v, before = Variable(np.ones(2)), np.ones(2)
     x = constant(X)
 
@@ -579,7 +589,7 @@ def test_an_error_while_tracing_leaves_everything_as_it_was(way, over):
     states, value = [], v.value
     for _ in range(4):
         gc.collect()
-        states.append((CPU.used, DOOR.stands, KERNELS.version))
+        states.append((cpu.used, DOOR.stands, KERNELS.version))
         with pytest.raises((TypeError, ValueError, ZeroDivisionError)):
             compiled.over(x, [[0, 1]]) if over else compiled(x)
         DOOR.stands = RUN
@@ -589,7 +599,7 @@ def test_an_error_while_tracing_leaves_everything_as_it_was(way, over):
     assert (v * 2.0).numpy().tolist() == (before * 2).tolist()
 
 
-def test_tracing_changes_nothing():
+def test_tracing_changes_nothing(cpu):
     v, x = Variable(np.ones((2, 1))), constant(X)
 
     def step(x):
@@ -598,10 +608,10 @@ def test_tracing_changes_nothing():
 
     reduce_sum(v) * 0.1  # a number that was used once is kept
     gc.collect()
-    value, used = v.value, CPU.used
+    value, used = v.value, cpu.used
     graph, _, _ = low_level.trace(step, (x.spec,))
     gc.collect()
-    assert v.value is value and used == CPU.used and len(graph.ops) == 5
+    assert v.value is value and 0 < used == cpu.used and len(graph.ops) == 5
     assert [*graph.updates] == [v] and all(line.strip() for line in repr(graph).splitlines())
 
 
@@ -960,7 +970,7 @@ def test_functions_that_share_variables(back_end):
     assert ends[0] == ends[1]
 
 
-def test_memory_stays_as_it_is(back_end):
+def test_memory_stays_as_it_is(back_end, cpu):
     w = Variable(np.ones((2, 3)))
 
     @function
@@ -976,7 +986,7 @@ def test_memory_stays_as_it_is(back_end):
         step.over(x, [[0, 1, 2], [3, 4]])
         if n in (10, 100):
             gc.collect()
-            used.append(CPU.used)
+            used.append(cpu.used)
     assert used[0] == used[1]
 
 

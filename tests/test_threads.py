@@ -22,6 +22,7 @@ from levels.low_level import (
     RowProgram,
     Symbol,
     Tensor,
+    Turns,
     Variable,
     constant,
     eager,
@@ -168,9 +169,11 @@ def test_eight_functions_of_the_same_variables(calls, back_end):
 
 
 def test_an_assignment_is_not_lost(monkeypatch):
-    """One thread copies what a program has written; meanwhile another assigns."""
+    """One thread copies the numbers to where a program may overwrite them; meanwhile another assigns."""
     v, copied = Variable(np.zeros(3)), threading.Event()
-    function(lambda x: v.assign(v * 0.5 + reduce_sum(x)))(X)
+    halve = function(lambda x: v.assign(v * 0.5 + reduce_sum(x)))
+    halve(X)
+    assert v.numpy().shape == (3,)  # somebody has read it: the next call copies
     put, ones = Device.put, constant(np.ones(3))
 
     def slowly(self, *how):
@@ -179,38 +182,57 @@ def test_an_assignment_is_not_lost(monkeypatch):
         time.sleep(0.05)
         return result
 
+    rows = constant(X)
     with monkeypatch.context() as patch:
         patch.setattr(Device, "put", slowly)
-        reader = threading.Thread(target=lambda: v.value)
-        reader.start()
+        caller = threading.Thread(target=lambda: halve(rows))
+        caller.start()
         assert copied.wait(10)
         v.assign(ones)
-        reader.join()
+        caller.join()
     assert v.numpy().tolist() == [1.0] * 3
 
 
 def test_a_home_is_found_once(calls):
     """All programs have the address of one."""
+
+    def finds(v):
+        with Turns([v]):
+            return home_of(v)
+
     for _ in range(max(20, calls // 20)):
         v = Variable(np.zeros(20_000))
-        homes = in_threads(lambda k, v=v: home_of(v))
-        assert {*homes} == {v.home.address}
+        homes = in_threads(lambda k, v=v: finds(v))
+        assert {*homes} == {v.home}
 
 
 def test_who_waited_for_a_turn_looks_again():
-    """Meanwhile a program may have written what is newer than what was assigned."""
-    v = Variable(np.zeros(3))
-    home_of(v)
-    v.assign(np.ones(3))
+    """Meanwhile another tensor may have been assigned."""
+    v, seven = Variable(np.zeros(3)), constant(np.full(3, 7.0))
+
+    def finds():
+        with Turns([v]):
+            home_of(v)
+
     with v.turn:
-        other = threading.Thread(target=home_of, args=(v,))
+        other = threading.Thread(target=finds)
         other.start()
         time.sleep(0.1)  # now it waits
-        v.home.settle()
-        v.home.buffer.data[:] = 7.0
-        v.home.at_home = v.home.writing = v.home.writing + 1
+        v.held = seven
     other.join()
-    assert v.numpy().tolist() == [7.0] * 3
+    assert v.home and v.held is not seven and v.numpy().tolist() == [7.0] * 3
+
+
+def test_who_has_read_a_variable_keeps_what_he_read(back_end):
+    """A program overwrites the numbers of a variable only where nobody has seen them."""
+    v = Variable(np.zeros(3))
+    adds = function(lambda x: v.assign(v + reduce_sum(x)))
+    ones, seen = constant(np.ones(1)), []
+    for n in range(4):
+        seen.append(v.value)
+        adds(ones)
+        adds(ones)
+        assert [x.numpy()[0] for x in seen] == [2.0 * k for k in range(n + 1)]
 
 
 def small_model():

@@ -7,6 +7,7 @@ from html import escape
 
 CONSTANT, VARIABLE, OP = "#D3E6F4", "#FBE0AC", "#F4F4F4"  # fills: tints of the course's blue, orange and grey
 PHASES = {"forward": OP, "backward": "#CBE9DD", "update": "#F3D9E8"}  # and of its green and purple
+PARTS = {"before": OP, "row": CONSTANT, "sum": PHASES["backward"], "after": PHASES["update"]}
 FONT, CHARACTER, LINE, PAD = 12, 7.4, 16, 6  # px: a letter's height, its width or more, a line, the room around lines
 GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and what the boxes of one layer may fill
 
@@ -69,18 +70,19 @@ def tape_drawing(records, names=(), gradients=()):
     return Drawing(boxes, arrows, f"A tape of {len(records)} ops, from {', '.join(leaves)} to {', '.join(ends)}.")
 
 
-def graph_drawing(graph, names=("x", "y")):
+def graph_drawing(graph, names=("x", "y"), parts=None):
     """A traced step as a graph: a box for each node, ops grey going forward, green backward, purple in the update.
 
-    `names` are those of the inputs, in order. A number is drawn beside each op that uses it. Where the nodes lie on more
+    With `parts` {node: a word of PARTS} blue are those with rows, green the sums over rows, purple what comes after. `names` are those of the inputs, in order. A number is drawn beside each op that uses it. Where the nodes lie on more
     than one device, each box names its own."""
-    ways, devices = phases(graph), {node.spec.device.name for node in graph.nodes}
+    ways = {id(node): parts[node] for node in graph.ops} if parts else phases(graph)
+    fills, devices = PARTS if parts else PHASES, {node.spec.device.name for node in graph.nodes}
     new = {id(node): getattr(v, "name", None) or "a variable" for v, node in graph.updates.items()}
     boxes, arrows = {}, []
 
     def add(key, node):
         of = None if node.inputs else node.attrs["of"]
-        lines, fill = [node.op], PHASES.get(ways.get(id(node)))
+        lines, fill = [node.op], fills.get(ways.get(id(node)))
         if node.op == "input":
             lines, fill = [names[of]], CONSTANT
         elif node.op == "variable":
@@ -100,7 +102,7 @@ def graph_drawing(graph, names=("x", "y")):
             arrows.append((key, id(node), shape(x.spec) if x.inputs and x.spec.shape else ""))
         add(id(node), node)
     counts = Counter(ways.values())
-    text = ", ".join(f"{counts[way]} {'in the ' * (way == 'update')}{way}" for way in PHASES if counts[way])
+    text = ", ".join(f"{counts[way]} {'in the ' * (way == 'update')}{way}" for way in fills if counts[way])
     return Drawing(boxes, arrows, f"A graph of {len(graph.ops)} ops: {text}.")
 
 

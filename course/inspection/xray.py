@@ -201,7 +201,7 @@ def defining(kind, known, result):
 
 def by_rows(program):
     """Whether what is launched is one program by rows."""
-    return hasattr(program, "split")
+    return hasattr(program, "parts")
 
 
 def device_and_bytes(known):
@@ -223,9 +223,9 @@ def moved(program, words):
     if not by_rows(program):
         each = sum(x.spec.nbytes for _, taken in program.programs for x in taken if hasattr(x, "op"))
         return words.get("steps", 1) * each
-    inputs = [x.spec for x in program.split.rows if x.op == "input"]
-    row = sum(spec.nbytes // spec.shape[0] for spec in inputs) + 8 * ("batches" in words)
-    return words.get("steps", 1) * words.get("batch", words["rows"]) * row
+    inputs = [x.spec for x, part in program.parts.items() if part == "row" and x.op == "input"]
+    numbers = 8 * inputs[0].shape[0] * ("batches" in words)
+    return words.get("steps", 1) * (sum(spec.nbytes for spec in inputs) + numbers)
 
 
 # The step.
@@ -236,12 +236,18 @@ def opened(model, x, y=None):
 
     With a Dataset for x, the step on its first batch. What Python does takes longer than it would unheard.
     """
-    from levels.low_level import Passing
+    from levels.low_level import DOOR, RUN, Run
 
     listener = Listener(watched(model))
 
-    class Clock(Passing):
-        """Stands at the door. Because it is not the level's own Run, what `function` decorates runs op by op."""
+    class Clock(Run):
+        """Stands at the door. Because it is not the level's own RUN, what `function` decorates runs op by op."""
+
+        def __enter__(self):
+            DOOR.stands = self
+
+        def __exit__(self, *_):
+            DOOR.stands = RUN
 
         def do(self, op, plan, inputs, attrs):
             return super().do(op, listener.timed(op, plan), inputs, attrs)

@@ -65,7 +65,7 @@ class Callback:
 
 
 class Training(Made):
-    """What `compile` chose, and how to go through data with it. In `levels_more` there are metrics, too."""
+    """What `compile` chose, and how to go through data with it."""
 
     def __init__(self, optimizer, loss, metrics=()):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
@@ -75,8 +75,8 @@ class Training(Made):
             raise NotImplementedError("compile: metrics are in levels_more, which is not there")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch, and the penalties of all layers."""
-        return sum(model.losses, self.losses[0](y, predicted))
+        """The loss of a batch."""
+        return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
         """Go through the data with a `function`; a history keeps the losses. Returns {"loss": the mean over all rows}."""

@@ -2,24 +2,13 @@
 
 # Built from 05_high_level.ipynb: edit there, then run its last cell.
 
-import functools
-
 import numpy as np
 
-from levels import more
 from levels.hardware import flag
 from levels.low_level import GradientTape, constant, function
-from levels.mid_level import Dataset, Layer, Loss, at_least, positive
+from levels.mid_level import Dataset, Layer, Loss, at_least, positive, wider
 
 from .loops import Training, run_training
-
-
-def _method(name, own=None):
-    """The method of that name in `levels_more`, which is wider than our `own`. Raises AttributeError where there is none."""
-    module = more("method", f"Model.{name}")
-    if module is None and own is None:
-        raise AttributeError(f"there is no Model.{name}; perhaps it is in levels_more, which is not there")
-    return getattr(module, name, own)
 
 
 class Trainable(Layer):
@@ -29,9 +18,6 @@ class Trainable(Layer):
         super().__init__(name)
         self.built, self.chosen, self.history = True, None, None  # its layers are built, one by one
 
-    def __getattr__(self, name):
-        return functools.partial(_method(name), self)  # such as `save`
-
     def build(self, shape, dtype="float32"):
         """Make all variables, for inputs of this shape [rows, …]: a row of zeros goes through."""
         if not isinstance(shape, (list, tuple)):
@@ -40,36 +26,14 @@ class Trainable(Layer):
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
         """Choose how to train, by names or objects."""
-        self.chosen = _method("Training", Training)(optimizer, loss, metrics)
+        self.chosen = Training(optimizer, loss, metrics)
 
     @property
     def training(self):
-        """What `compile` chose."""
+        """What `compile` chose. Raises RuntimeError where nothing was chosen."""
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
-
-
-def _rows_of(model, x, y):
-    """The rows of arrays x and y as a Dataset, y in the dtype of x. Both go to the device here, once."""
-    first, x = (np.asarray(x)[:32], np.asarray(y)[:32]), constant(x)
-    dtype, loss = x.dtype if x.dtype.kind == "f" else np.float32, model.training.losses[0]
-    y = constant(y, dtype)
-    if isinstance(loss, Loss):
-        loss.check(y, y)
-        loss.check(constant(first[1], dtype), model(first[0].astype(x.dtype)))
-    return Dataset.from_tensor_slices((x, y))
-
-
-def _predict(model, x, batch_size):
-    """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program = function(lambda rows: model(rows))
-    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
-    return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
-
-
-class Model(Trainable):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     def train_step(self, x, y):
         """Forward, loss, backward, update, on one batch. Returns its loss. Override it to train in another way."""
@@ -85,6 +49,20 @@ class Model(Trainable):
         """The loss on one batch, for `evaluate`."""
         return self.training.loss(self, y, self(x))
 
+
+def rows_of(model, x, y):
+    """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
+    x = constant(x)
+    y, loss = constant(y, x.dtype if x.dtype.kind == "f" else np.float32), model.training.losses[0]
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
+    return Dataset.from_tensor_slices((x, y))
+
+
+class Model(Trainable):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+
     def batches(self, x, y=None, batch_size=1024, shuffle=False, seed=None):
         """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
         if isinstance(x, Dataset):
@@ -93,7 +71,7 @@ class Model(Trainable):
         if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
             told = "missing" if y is None else f"a {type(y).__name__}"
             raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-        rows = _method("rows_of", _rows_of)(self, x, y)
+        rows = wider(rows_of)(self, x, y)
         return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
@@ -101,10 +79,10 @@ class Model(Trainable):
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
         flag("fit: shuffle", shuffle), flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
         if positive("fit: validation_split", validation_split, zero=True) and validation_data is None:
-            x, y, validation_data = _method("parted")(self, x, y, validation_split)
-        data, train = self.batches(x, y, batch_size, shuffle, seed), _method("run_training", run_training)
+            x, y, validation_data = self.parted(x, y, validation_split)  # by `levels_more`
+        data = self.batches(x, y, batch_size, shuffle, seed)
         validation = None if validation_data is None else self.batches(validation_data)
-        return train(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
+        return wider(run_training)(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows}"""
@@ -112,7 +90,12 @@ class Model(Trainable):
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        return _method("predict", _predict)(self, x, at_least(1, "predict: batch_size", batch_size))
+        batch_size, wide = at_least(1, "predict: batch_size", batch_size), wider(Model.predict)
+        if wide is not Model.predict:
+            return wide(self, x, batch_size)
+        program = function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
 class Sequential(Model):
@@ -124,7 +107,7 @@ class Sequential(Model):
             raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
         self.layers = [layer for layer in layers if isinstance(layer, Layer)]
         for other in [x for x in layers if not isinstance(x, Layer)]:
-            _method("begin")(self, other)  # an `Input` of `levels_more`
+            self.begin(other)  # an `Input` of `levels_more`
 
     def call(self, x):
         for layer in self.layers:

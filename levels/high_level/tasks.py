@@ -8,7 +8,7 @@ from levels.mid_level import SGD, Dataset, Dense
 from .models import Sequential
 
 
-def train(model, loss, x, y, weights, batches, learning_rate):
+def _train(model, loss, x, y, weights, batches, learning_rate):
     """A model from given starting weights: one step for each batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
@@ -25,11 +25,11 @@ def train(model, loss, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
+    return _train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
-    return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
+    return _train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)

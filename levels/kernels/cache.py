@@ -21,11 +21,14 @@ _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, type
 
 
 @functools.cache
+def _loaded(code):
+    return {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+
+
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    own = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    return own.union(*map(globals_read, inner))
+    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
+    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
 
 
 def described(value):
@@ -50,7 +53,7 @@ def described(value):
 
 
 def specialised(function, dtype, stands, compiled):
-    """A copy of a function for arrays of that dtype: its floats have it, and what it calls is `compiled`, or what `stands` for it."""
+    """A copy of a function for arrays of that dtype: its floats have it; what it calls is what `stands` there, `compiled`."""
 
     def find(value):
         if isinstance(value, tuple):
@@ -88,9 +91,8 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
         made.hash = hashlib.sha256(described([*how, sorted(fastmath), made]).encode()).hexdigest()
     except TypeError:
         made.hash = None  # compiled, but not kept
-    if made.hash in _PROGRAMS:
-        return _PROGRAMS[made.hash]
-    program = numba.njit(error_model="numpy", nogil=True, fastmath=fastmath, boundscheck=boundscheck)(made)
+    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
+    program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
     if made.hash:
         _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
     return program

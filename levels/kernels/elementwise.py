@@ -25,7 +25,7 @@ def merged_axes(shape, shapes):
 
 def nest(places, letters):
     """The lines around the one that computes an element: a loop for each index."""
-    row = [name for name, index in places.items() if len(index) < 2]  # seen as one long row, or as its one number
+    row = [name for name, index in places.items() if "," not in index]  # seen as one long row, or as its one number
     lines = [f"{name} = {name}.ravel()" + "[0]" * (not places[name]) for name in row]
     return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
 
@@ -35,7 +35,7 @@ KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; 
 
 def loop_source(name, owners, numbers=(), around=nest):
     """The text of a nest of loops that calls the scalar function `name` once for each element."""
-    letters = "ijklmnopqrst"[: len(owners)]
+    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(owners)))][: len(owners)]
     places = {"out0": ", ".join(letters)}
     for k, own in enumerate(zip(*owners)):
         places[f"x{k}"] = ", ".join(letter for letter, has in zip(letters, own) if has)
@@ -75,8 +75,6 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     sizes, owners = zip(*merged_axes(common, shapes))
-    if len(sizes) > 12:
-        raise ValueError(f"{op}: {len(sizes)} axes that the inputs own in turns; there are loops for 12")
     views = [sizes, *(tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners))]
     if KINDS[last.device.kind].ravels:  # then only what has several axes in the loop must have just these
         views = [s if len(view) < 2 else view for s, view in zip([common, *shapes], views)]
@@ -108,7 +106,11 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+
+
+@scalar("sgd", updates=True, rate=0.1)
+def _sgd(w, dw, rate):
+    return w - rate * dw
 
 
 def _in_halves(x, n):
@@ -146,6 +148,8 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-scalar("clip_grad", low=-0.5, high=0.5)(
-    lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
-)
+
+
+@scalar("clip_grad", low=-0.5, high=0.5)
+def _clip_grad(dy, x, low, high):
+    return select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0

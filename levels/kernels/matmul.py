@@ -4,7 +4,7 @@
 
 from levels.hardware import flag
 
-from .registry import kernel, lowered, make, same_dtype
+from .registry import PLANNERS, kernel, lowered, make, same_dtype
 
 
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -34,4 +34,5 @@ def matmul_ikj(out, x, w):
                 out[i, j] += x[i, k] * w[k, j]
 
 
-kernel("matmul", planner=_plan_matmul)(matmul_ikj)
+kernel("matmul")(matmul_ikj)
+PLANNERS["matmul"] = _plan_matmul

@@ -39,9 +39,8 @@ def reduce_columns(out, x):
                 out[i, j] = combine(out[i, j], x[i, k, j])
 
 
-_LONG = 1024  # numbers in a row, from which on a float32 sum is split
-REDUCTIONS = {}  # op -> the number that its loops start at
 KINDS["cpu"].loops = reduce_rows, reduce_columns
+REDUCTIONS = {}  # op -> the number that its loops start at
 
 
 def reduced(op, shape, axis):
@@ -68,7 +67,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     loop, views = by_columns, [(before, after), (before, within, after)]
     if after == 1:
         loop, views = by_rows, [(before,), (before, within)]
-    fast = ("reassoc",) if after == 1 and within >= _LONG and dtype == np.float32 else ()
+    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}

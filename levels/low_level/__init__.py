@@ -6,32 +6,27 @@
 
 from levels import plugged
 
-from .autodiff import VJPS, GradientTape, hand_on, size, spread_back, times_back, unbroadcast, walk_back, write_down
-from .forms import FORMS, NoProgram, each, form_of, never, sum_keeps, sum_values
-from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function, program_of, row_numbers
-from .graph import Graph, Node, Symbol, Trace, dce, needed_by, results_of, trace
+from .autodiff import VJPS, GradientTape, hand_on, unbroadcast, walk_back
+from .forms import FORMS, NoProgram
+from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function
+from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid
-from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt, whole
-from .replay import Replay, check_results, stacked
-from .row_program import (
-    LIMIT, Home, RowProgram, Split, Writer, address, check_fits, check_rows, home_of, written_at_home
-)
+from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt
+from .replay import Replay
+from .row_program import RowProgram, Turns, check_fits, home_of, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    BIRTHS, DOOR, DTYPES, METHODS, RUN, Extended, Operators, Passing, Run, Tensor, Variable, apply, as_tensor,
-    as_tensors, constant, renamed, tensor
+    DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Variable, apply, as_tensor, constant, tensor
 )
 
 __all__ = [
-    "BACK_ENDS", "BIRTHS", "DOOR", "DTYPES", "FORMS", "GUARDS", "LIMIT", "METHODS", "PASSES", "RUN", "VJPS",
-    "Extended", "Function", "GradientTape", "Graph", "Home", "Module", "Node", "NoProgram", "Operators", "Passing",
-    "Replay", "RowProgram", "Run", "Split", "Symbol", "Tensor", "Trace", "Variable", "Writer", "address", "apply",
-    "as_tensor", "as_tensors", "check_fits", "check_results", "check_rows", "clip", "constant", "dce", "dnn",
-    "dnn_classifier", "each", "eager", "exp", "form_of", "function", "gather", "hand_on", "home_of",
-    "linear_regression", "log", "matmul", "needed_by", "never", "program_of", "reduce_mean", "reduce_sum", "relu",
-    "renamed", "results_of", "row_numbers", "sigmoid", "size", "spread_back", "sqrt", "stacked", "sum_keeps",
-    "sum_values", "tensor", "times_back", "trace", "unbroadcast", "walk_back", "whole", "write_down", "written_at_home"
+    "BACK_ENDS", "DOOR", "DTYPES", "FORMS", "GUARDS", "METHODS", "PASSES", "RUN", "VJPS", "Extended", "Function",
+    "GradientTape", "Graph", "Module", "Node", "NoProgram", "Operators", "Replay", "RowProgram", "Run", "Symbol",
+    "Tensor", "Trace", "Turns", "Variable", "apply", "as_tensor", "check_fits", "clip", "constant", "dce", "dnn",
+    "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression", "log", "matmul",
+    "needed_by", "reduce_mean", "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "tensor", "trace", "unbroadcast",
+    "walk_back"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

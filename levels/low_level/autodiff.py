@@ -2,57 +2,48 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import math
-
 from levels import more
 from levels.hardware import flag
 
 from .ops import reduce_sum
-from .tensors import Passing, apply, as_tensor
+from .tensors import DOOR, Run, Variable, apply, as_tensor
 
 
-def size(spec):
-    """How many numbers a tensor of this Spec has."""
-    return math.prod(spec.shape)
-
-
-def write_down(records, op, inputs, attrs, y):
-    """Add one op to the list of a tape's records."""
-    records.append((op, inputs, attrs, y))
-
-
-class _Tape(Passing):
-    """Writes down every op while it is open."""
+class _Tape(Run):
+    """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
     def __init__(self, persistent=False):
-        self.persistent, self.listens = flag("persistent", persistent), True
-        self.records, self.variables, self.assigned = [], {}, []  # (op, inputs, attrs, result); {tensor: variable}
+        self.persistent, self.below = flag("persistent", persistent), None
+        self.records, self.variables = [], {}  # (op, inputs, attrs, result); {variable: the tensor it named first}
+
+    def __enter__(self):
+        if self.below:
+            raise RuntimeError("this tape was open before; make another one")
+        self.below, DOOR.stands = DOOR.stands, self
+        return self
+
+    def __exit__(self, *_):
+        DOOR.stands = self.below
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
-        if self.listens:
-            write_down(self.records, op, inputs, attrs, y)
+        if self.records is not None:  # None: it was read
+            self.records.append((op, inputs, attrs, y))
         return y
 
     def read(self, variable):
         x = self.below.read(variable)
-        self.variables[x] = variable
+        self.variables.setdefault(variable, x)
         return x
 
     def assign(self, variable, value):
-        self.assigned.append(variable)
         self.below.assign(variable, value)
-
-
-def times_back(dy, other):
-    """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
-    return dy * other
 
 
 VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
-    "multiply": (lambda dy, y, a, b: times_back(dy, b), lambda dy, y, a, b: times_back(dy, a)),
+    "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
     "divide": (lambda dy, y, a, b: dy / b, lambda dy, y, a, b: -dy * y / b),
     "negative": (lambda dy, y, x: -dy,),
     "exp": (lambda dy, y, x: dy * y,),
@@ -60,8 +51,6 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
     "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
-    "reduce_sum": (lambda dy, y, x, **how: spread_back(dy, x, **how),),
-    "reduce_mean": (lambda dy, y, x, **how: spread_back(dy, x, **how, count=size(x.spec) / size(y.spec)),),
 }
 
 
@@ -81,8 +70,8 @@ def unbroadcast(dx, shape):
     return dx
 
 
-def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
-    """The reverse of reducing x to `dy`: every number of x gets the dy that it went into, divided by a count."""
+def _spread_back(dy, y, x, axis=None, keepdims=False, count=1.0):
+    """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:
         shape = list(x.spec.shape)
         for a in axis if isinstance(axis, tuple) else (axis,):
@@ -91,31 +80,37 @@ def spread_back(dy, x, axis=None, keepdims=False, count=1.0):
     return apply("spread", dy, x, count=count)
 
 
-def _matmul_vjp_x(dy, y, x, w, transpose_x=False, transpose_w=False):
+def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
     return apply("matmul", dy, w, transpose_w=not transpose_w)
 
 
-def _matmul_vjp_w(dy, y, x, w, transpose_x=False, transpose_w=False):
+def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_w:
         return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
     return apply("matmul", x, dy, transpose_x=not transpose_x)
 
 
-VJPS["matmul"] = _matmul_vjp_x, _matmul_vjp_w
+VJPS["reduce_sum"] = (_spread_back,)
+VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
+VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
 def walk_back(records, target, sources):
     """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
-    useful, needed = _useful(records, sources)
+    needed = set(sources)  # these, and all that was computed from them
+    for _, inputs, _, y in records:
+        if not needed.isdisjoint(inputs):
+            needed.add(y)
     one = as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
-    for op, inputs, attrs, y in reversed(useful):
-        if y not in gradients:  # it does not lead to the target
+    for op, inputs, attrs, y in reversed(records):
+        if y not in gradients or needed.isdisjoint(inputs):
             continue
-        rules = _rules(op, len(inputs))
-        for x, vjp in zip(inputs, rules):
+        if op not in VJPS and not more("rule", op):
+            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
+        for x, vjp in zip(inputs, VJPS[op]):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
                 hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
@@ -125,31 +120,8 @@ def walk_back(records, target, sources):
     return [gradients[source] for source in sources]
 
 
-def _useful(records, sources):
-    """The records of ops that depend on a source, and all tensors that do."""
-    needed, useful = set(sources), []
-    for record in records:
-        _, inputs, _, y = record
-        if not needed.isdisjoint(inputs):
-            needed.add(y)
-            useful.append(record)
-    return useful, needed
-
-
-def _rules(op, count):
-    """The rules of an op that has so many inputs. Raises LookupError where there are none."""
-    if op not in VJPS and not more("rule", op):
-        raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
-    return VJPS[op] if type(VJPS[op]) is tuple else VJPS[op](count)
-
-
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
-
-    def __enter__(self):
-        if self.records is None or hasattr(self, "below"):
-            raise RuntimeError("this tape was open before; make another one")
-        return super().__enter__()
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
@@ -161,28 +133,18 @@ class GradientTape(_Tape):
             raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        for k, source in enumerate(sources):
-            if any(source is variable for variable in self.assigned):
-                told = f"gradient: source {k} was assigned while the tape was open; assign after the gradient"
-                raise ValueError(told)
-        target, sources = as_tensor(target), [as_tensor(source) for source in sources]
-        for k, x in enumerate([target, *sources]):
+        tensors = [as_tensor(each) for each in (target, *sources)]
+        for k, (given, x) in enumerate(zip((target, *sources), tensors)):
+            name = f"source {k - 1}" if k else "the target"
             if x.spec.dtype.kind != "f":
-                name = f"source {k - 1}" if k else "the target"
                 raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
-        self.listens = False
+            if isinstance(given, Variable) and self.variables.get(given, x) is not x:
+                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
+        records, self.records = self.records, None  # what the walk computes is not written down here
         try:
-            return walk_back(self.records, target, sources)
+            return walk_back(records, tensors[0], tensors[1:])
         finally:
-            self.listens, self.records = self.persistent, self.records if self.persistent else None
+            self.records = records if self.persistent else None
 
     def __reduce__(self):
         raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard of")
-
-    def __repr__(self):
-        names, lines = {}, []
-        for i, (op, inputs, attrs, y) in enumerate(self.records or ()):
-            *given, result = (names.setdefault(id(t), f"t{len(names)}") for t in (*inputs, y))
-            call = ", ".join([*given, *(f"{name}={value}" for name, value in attrs.items())])
-            lines.append(f"{i:3}  {result} = {op}({call})".ljust(56) + f" {y.shape}")
-        return "GradientTape, read" if self.records is None else "\n".join(lines)

@@ -3,6 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
+import math
 import reprlib
 import threading
 import warnings
@@ -13,38 +14,27 @@ from levels import more
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 
-from .graph import Symbol, dce, results_of, trace
+from .autodiff import GradientTape
+from .graph import Symbol, _results_of, dce, trace
 from .ops import gather
-from .replay import Replay, stacked
+from .replay import Replay, _stacked
 from .row_program import RowProgram
-from .tensors import DOOR, RUN, Passing, Tensor, Variable, as_tensor, constant
+from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program of a graph, its rank there): the least one first
 GUARDS = []  # functions (python, graph) -> a function that says whether what Python read there has changed since
 
 
-def program_of(graph, batch, over):
+def _program_of(graph, batch, over):
     """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
-    more("back end", "all")
     reasons = []
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
         except Exception as why:  # whatever one cannot build is the next one's
             reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
-    program = Replay(graph)
-    program.why = "; ".join(reasons)
-    return program
-
-
-class _Eager(Passing):
-    """Because somebody else than Run stands at the door, what `function` decorates runs undecorated."""
-
-
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    return _Eager()
+    return Replay(graph, "; ".join(reasons))
 
 
 def _cache_key(x):
@@ -52,106 +42,11 @@ def _cache_key(x):
     return type(x), repr(x) if isinstance(x, (float, complex)) else x
 
 
-class _Compiled:
-    """A function that is traced once for each cache key."""
-
-    def __init__(self, python):
-        if not callable(python):
-            raise TypeError(f"function: {python!r:.60} is no function")
-        functools.update_wrapper(self, python)
-        self.python, self.programs, self.lock = python, {}, threading.RLock()
-        self.traces, self.version, self.stale = 0, KERNELS.version, []
-
-    def compiled(self, args, key, over):
-        """The program for arguments like these, and what puts its results together."""
-        for stale in self.stale:
-            if stale():
-                self.version = None
-        if self.version != KERNELS.version:
-            self.programs, self.version, self.stale = {}, KERNELS.version, []
-        found = self.programs.get((key, over))
-        if found is None:
-            with self.lock:
-                found = self.programs.get((key, over)) or self.compile(args, over)
-                self.programs[key, over] = found
-        return found
-
-    def compile(self, args, over):
-        """Trace, make smaller, choose a back end."""
-        self.traces += 1
-        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
-        graph, result = self.traced(signature)
-        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        more("pass", "all")
-        for one_pass in PASSES:
-            graph = one_pass(graph)
-        more("guard", "all")
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
-        return program_of(graph, batch, over), _packed_like(result)
-
-
-class Function(_Compiled):
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread."""
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
-        program, pack = self.compiled(args, key, False)
-        return pack(program.run(args))
-
-    def over(self, *args):
-        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
-
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
-        """
-        *args, batches = args or [None]
-        args = [constant(x) if isinstance(x, list) else as_tensor(_argument(x)) for x in args]
-        rows = {x.spec.shape[:1] for x in args}
-        if len(rows) != 1 or () in rows:
-            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
-        parts = row_numbers(batches, *rows.pop())
-        if DOOR.stands is not RUN:
-            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed_like(results[-1])(stacked(map(results_of, results)))
-        outs = []
-        for part in parts:
-            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
-            program, pack = self.compiled(signature, signature, True)
-            outs.append(program.over(args, part))
-        if len(outs) > 1:  # the last batch is shorter
-            outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
-        return pack(outs[0])
-
-    def traced(self, signature):
-        """The graph of the function, and what it returned. Raises ValueError where each call makes a variable."""
-        if self.traces % 10 == 0:
-            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces} times, {why}", stacklevel=6)
-        graph, result, made = trace(self.python, signature)
-        if made:  # once is enough: a layer builds itself on its first call
-            graph, result, made = trace(self.python, signature)
-        if made:
-            raise ValueError("a variable is made in every call of this function; make it once, outside")
-        return graph, result
-
-    def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
-
-
-function = Function
-
-
-def _packed_like(result):
-    """A function that makes of a list of tensors what the traced function returned."""
-    if result is None:
-        return lambda outs: None
-    return type(result) if type(result) in (list, tuple) else lambda outs: outs[0]
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    tape = GradientTape()
+    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    return tape
 
 
 def _argument(x):
@@ -165,20 +60,121 @@ def _argument(x):
     return x
 
 
-def row_numbers(batches, rows):
+def _packed(outs, result):
+    """A list of tensors as what the traced function returned."""
+    return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
+def _row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
-    parts = [batches]
     try:
-        if not isinstance(batches, np.ndarray) and len({len(batch) for batch in batches}) > 1:
-            parts = [batches[:-1], batches[-1:]]
-        parts = [np.asarray(part) for part in parts]
+        whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
+        parts = [np.asarray(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
     except (TypeError, ValueError):
-        expected = "expected row numbers [steps, batch], the last batch perhaps shorter"
-        raise ValueError(f"over: batches are {reprlib.repr(batches)}; {expected}") from None
+        parts = [np.zeros(0)]
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            raise ValueError(f"over: batches are {part.dtype}{part.shape}; expected whole numbers [steps, batch]")
+            expected = "expected whole numbers [steps, batch], the last batch perhaps shorter"
+            raise ValueError(f"over: batches are {reprlib.repr(batches)}; {expected}")
         if part.min() < 0 or part.max() >= rows:
             wrong = part.min() if part.min() < 0 else part.max()
             raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
     return [np.ascontiguousarray(part, np.int64) for part in parts]
+
+
+class _Programs:
+    """The programs of a function, one for each cache key; and `over`."""
+
+    def __init__(self, python):
+        if not callable(python):
+            raise TypeError(f"function: {python!r:.60} is no function")
+        functools.update_wrapper(self, python)
+        self.python, self.programs, self.lock = python, {}, threading.RLock()
+        self.traces, self.version, self.stale = 0, KERNELS.version, []
+
+    def program(self, args, key, over):
+        """The program for arguments like these, and what its trace returned."""
+        if self.version != KERNELS.version or any([stale() for stale in self.stale]):
+            self.programs, self.version, self.stale = {}, KERNELS.version, []
+        found = self.programs.get((key, over))
+        if found is None:
+            with self.lock:
+                found = self.programs.get((key, over)) or self.compile(args, over)
+                self.programs[key, over] = found
+        return found
+
+    def traced(self, signature, over):
+        """The graph of the function, and what it returned.
+
+        Raises ValueError where each call makes a variable, and for results of an `over` that are not one number.
+        """
+        if self.traces % 10 == 9:
+            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
+            warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)
+        graph, result, made = trace(self.python, signature)
+        if made:  # once is enough: a layer builds itself on its first call
+            graph, result, made = trace(self.python, signature)
+        if made:
+            raise ValueError("a variable is made in every call of this function; make it once, outside")
+        for node in graph.outputs if over else ():
+            if math.prod(node.spec.shape) != 1:
+                raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
+        return graph, result
+
+    def over(self, *args):
+        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
+
+        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
+        """
+        *args, batches = args or [None]
+        args = [constant(x) if isinstance(x, list) else as_tensor(_argument(x)) for x in args]
+        rows = {x.spec.shape[:1] for x in args}
+        if len(rows) != 1 or () in rows:
+            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
+        parts = _row_numbers(batches, *rows.pop())
+        if DOOR.stands is not RUN:
+            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            return _packed(_stacked(map(_results_of, results)), results[-1])
+        outs = []
+        for part in parts:
+            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
+            program, result = self.program(signature, signature, True)
+            outs.append(program.over(args, part))
+        if len(outs) > 1:  # the last batch is shorter
+            outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
+        return _packed(outs[0], result)
+
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed."""
+        self.programs, self.traces = {}, 0
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
+
+
+class Function(_Programs):
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread."""
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
+
+    def compile(self, args, over):
+        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
+        self.traces += 1
+        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
+        graph, result = self.traced(signature, over)
+        for table in ("back end", "pass", "guard"):
+            more(table, "all")
+        for one_pass in PASSES:
+            graph = one_pass(graph)
+        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
+        return _program_of(graph, batch, over), result
+
+
+function = Function

@@ -4,35 +4,35 @@
 
 from levels.hardware import Spec
 
-from .tensors import BIRTHS, DOOR, Run, Tensor, as_tensor
+from .tensors import _BIRTHS, DOOR, Run, Tensor, as_tensor
 
 
 class Node:
     """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
 
-    __slots__ = ("op", "inputs", "attrs", "spec")
-
     def __init__(self, op, inputs, attrs, spec):
-        self.op, self.inputs, self.attrs, self.spec = op, tuple(inputs), attrs, spec
+        self.op, self.inputs, self.attrs, self.spec = op, inputs, attrs, spec
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
 
 class Symbol(Tensor):
-    """A tensor whose numbers are not known yet; its `data` is the node that will compute them."""
+    """A tensor whose numbers are not known yet; its `node` will compute them."""
 
-    __slots__ = ("trace",)
+    __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.data, self.trace = node.spec, node, trace
+        self.spec, self.trace, self.node = node.spec, trace, node
+
+    def __getattr__(self, name):
+        if name == "data":
+            cure = "`if` becomes where(mask, x, y); return what you need from the function"
+            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+        return super().__getattr__(name)
 
     def __del__(self):
         """It has no memory to give back."""
-
-    def numpy(self):
-        what = "are not known while a function is traced; `if` becomes where(mask, x, y)"
-        raise TypeError(f"{self!r}: its numbers {what if self.data else 'were never known, and its trace has ended'}")
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -42,38 +42,33 @@ class Trace(Run):
     """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
     def __init__(self):
-        self.nodes, self.symbols, self.constants = [], [], {}
-        self.values = {}  # variable -> the symbol that it names now
+        self.nodes, self.constants, self.values = [], {}, {}  # values: what variables name here
 
     def do(self, op, plan, inputs, attrs):
-        return self.symbol(self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec))
+        return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
         if variable not in self.values:
-            self.values[variable] = self.symbol(self.noted("variable", (), {"of": variable}, variable.spec))
+            self.values[variable] = self.noted("variable", [], {"of": variable}, variable.spec)
         return self.values[variable]
 
     def assign(self, variable, value):
-        self.read(variable)
-        self.values[variable] = self.symbol(self.node(value))
+        self.values[variable] = value
 
     def noted(self, op, inputs, attrs, spec):
-        """A new node."""
+        """A new node, as the symbol that stands for it."""
         self.nodes.append(Node(op, inputs, attrs, spec))
-        return self.nodes[-1]
-
-    def symbol(self, node):
-        """A tensor that stands for this node."""
-        self.symbols.append(Symbol(self, node))
-        return self.symbols[-1]
+        return Symbol(self, self.nodes[-1])
 
     def node(self, x):
         """The node of a symbol. A tensor that has numbers is a constant."""
-        if type(x) is Symbol and x.trace is not self:
+        if type(x) is not Symbol:
+            if x not in self.constants:
+                self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)
+            x = self.constants[x]
+        if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
-        if type(x) is not Symbol and x not in self.constants:
-            self.constants[x] = self.noted("constant", (), {"of": x}, x.spec)
-        return x.data if type(x) is Symbol else self.constants[x]
+        return x.node
 
 
 class Graph:
@@ -97,18 +92,14 @@ class Graph:
 def _leaf_name(node):
     """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
     of = node.attrs.get("of")
-    if node.op == "variable":
-        return of.name
-    if node.op == "input":
-        return f"x{of}"
+    if node.op in ("variable", "input"):
+        return of.name if node.op == "variable" else f"x{of}"
     return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
-def results_of(result):
+def _results_of(result):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
-    if result is None:
-        return []
-    results = list(result) if type(result) in (list, tuple) else [result]
+    results = list(result) if type(result) in (list, tuple) else [result] * (result is not None)
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
             raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
@@ -120,19 +111,17 @@ def trace(python, signature):
 
     Returns its Graph, what it returned, and the variables that it made.
     """
-    here, before, begun = Trace(), DOOR.stands, next(BIRTHS)
+    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
+    args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
     try:
-        args = [x if type(x) is not Spec else here.noted("input", (), {"of": k}, x) for k, x in enumerate(signature)]
-        result = python(*[here.symbol(x) if type(x) is Node else x for x in args])
-        outputs = [here.node(as_tensor(x)) for x in results_of(result)]
-        values = {variable: symbol.data for variable, symbol in here.values.items()}
+        result = python(*args)
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
         DOOR.stands = before
-        for symbol in here.symbols:
-            symbol.data = None
-    updates = {variable: node for variable, node in values.items() if node.attrs.get("of") is not variable}
-    return Graph(here.nodes, outputs, updates), result, [v for v in values if v.born > begun]
+    new = {variable: here.node(value) for variable, value in here.values.items()}
+    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
+    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 
 
 def needed_by(nodes, wanted):
@@ -145,8 +134,5 @@ def needed_by(nodes, wanted):
 
 
 def dce(graph):
-    """Dead code elimination: only what a result or a new value needs, and the variables that get one."""
-    # a variable that is written is kept, though nobody may read its old value: it says where the new one goes
-    updated = [node for node in graph.nodes if node.op == "variable" and node.attrs["of"] in graph.updates]
-    wanted = [*graph.outputs, *graph.updates.values(), *updated]
-    return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)
+    """Dead code elimination: the graph with those nodes only that a result or a new value needs."""
+    return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)

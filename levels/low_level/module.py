@@ -4,16 +4,15 @@
 
 import copy
 import math
-import reprlib
 
 from .tensors import Extended, Variable, as_tensor
 
 
 def _parts(value):
-    """[(name, part), …] of a module, a dict, a list or a tuple; of anything else none."""
-    if isinstance(value, (Module, dict)):
-        return [*(vars(value) if isinstance(value, Module) else value).items()]
-    return [*enumerate(value)] if isinstance(value, (list, tuple)) else []
+    """{name: part} of a module, a dict, a list or a tuple; of anything else none."""
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
 
 
 class Module(Extended):
@@ -28,10 +27,11 @@ class Module(Extended):
                 continue
             seen.add(id(value))
             if isinstance(value, kind) and path in found:
-                raise ValueError(f"two parts have the name {reprlib.repr(path)}")
+                raise ValueError(f"two parts have the name {path[:50]!r}")
             if isinstance(value, kind):
                 found[path] = value
-            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in reversed(_parts(value))]
+            parts = reversed(_parts(value).items())
+            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in parts]
         return found
 
     variables = property(lambda self: list(self.named(Variable).values()))
@@ -47,14 +47,14 @@ class Module(Extended):
 
     def set_weights(self, weights):
         """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
-        variables, weights = self.variables, list(weights) if isinstance(weights, (list, tuple)) else [weights]
-        if len(weights) != len(variables):
-            raise ValueError(f"{len(weights)} weights for {len(variables)} variables; are all parts built?")
-        values = [as_tensor(value, variable) for variable, value in zip(variables, weights)]
-        for (name, variable), value in zip(self.named(Variable).items(), values):
+        named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
+        if len(weights) != len(named):
+            raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
+        values = [as_tensor(value, variable) for variable, value in zip(named.values(), weights)]
+        for (name, variable), value in zip(named.items(), values):
             if value.spec is not variable.spec:
                 raise ValueError(f"{name} is {variable.spec}, the weight {value.spec}")
-        for variable, value in zip(variables, values):
+        for variable, value in zip(named.values(), values):
             variable.assign(value)
 
     def count(self):

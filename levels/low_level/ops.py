@@ -2,8 +2,6 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import reprlib
-
 import numpy as np
 
 from levels.hardware import unmasked
@@ -51,18 +49,18 @@ def clip(x, low, high):
 
 def reduce_sum(x, axis=None, keepdims=False):
     """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
-    return apply("reduce_sum", x, axis=whole(axis), keepdims=keepdims)
+    return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
     """The sum divided by the count."""
-    return apply("reduce_mean", x, axis=whole(axis), keepdims=keepdims)
+    return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
 
 
-def whole(axis):
+def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
-        return tuple(map(whole, axis))
+        return tuple(map(_whole, axis))
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer, type(None))):
-        raise TypeError(f"axis {reprlib.repr(axis)}: expected a whole number")
+        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
     return axis if axis is None else int(axis)

@@ -16,6 +16,11 @@ from levels.kernels import planned
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
 
 
+def _sides(op):
+    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
+    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
+
+
 class Extended:
     """Looks up in METHODS what a class of ours lacks."""
 
@@ -29,34 +34,23 @@ class Extended:
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
 
 
-def _method(op):
-    """The method that hands this op, a tensor and what stands right of it to the door."""
-    return lambda self, other: apply(op, self, other)
-
-
-def _swapped(op):
-    """The same for `1.0 - x`: Python asks the number first, which does not know, and then the tensor."""
-    return lambda self, other: apply(op, other, self)
-
-
 class Operators(Extended):
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    __add__, __radd__ = _sides("add")
+    __sub__, __rsub__ = _sides("subtract")
+    __mul__, __rmul__ = _sides("multiply")
+    __truediv__, __rtruediv__ = _sides("divide")
+    __matmul__, __rmatmul__ = _sides("matmul")
+    __lt__, __gt__ = _sides("less")
+    __le__, __ge__ = _sides("less_equal")
+    _power, __rpow__ = _sides("power")
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
-    __add__, __radd__ = _method("add"), _swapped("add")
-    __sub__, __rsub__ = _method("subtract"), _swapped("subtract")
-    __mul__, __rmul__ = _method("multiply"), _swapped("multiply")
-    __truediv__, __rtruediv__ = _method("divide"), _swapped("divide")
-    __matmul__, __rmatmul__ = _method("matmul"), _swapped("matmul")
-    __lt__, __gt__ = _method("less"), _swapped("less")
-    __le__, __ge__ = _method("less_equal"), _swapped("less_equal")
-    __rpow__ = _swapped("power")
-
     def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else apply("power", self, other)
+        return self * self if type(other) is int and other == 2 else self._power(other)
 
     def __neg__(self):
         return apply("negative", self)
@@ -109,14 +103,10 @@ class Run:
         """One op, into new memory."""
         y = plan.spec.device.new(plan.spec, kind=Tensor)
         plan.launches += 1
-        try:
-            if not plan.numbers:
-                plan.run(y.data, *[x.data for x in inputs])
-            else:
-                plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        except (TypeError, AttributeError):
-            _check_live(op, inputs)
-            raise
+        given = [x.data for x in inputs]
+        if plan.numbers:  # such as a rate
+            given += map(attrs.get, plan.numbers)
+        plan.run(y.data, *given)
         return y
 
     def read(self, variable):
@@ -125,7 +115,6 @@ class Run:
 
     def assign(self, variable, value):
         """Let the variable name another tensor."""
-        _check_live("assign", [value])
         variable.replace(value)
 
 
@@ -141,83 +130,53 @@ def apply(op, *inputs, **attrs):
     """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
     for x in inputs:
         if type(x) is not Tensor:
-            inputs = as_tensors(inputs)
+            inputs = _as_tensors(inputs)
             break
     return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
-class Passing(Run):
-    """Stands at the door in a `with` block, and passes everything on to who stood there before."""
-
-    def __enter__(self):
-        self.below, DOOR.stands = DOOR.stands, self
-        return self
-
-    def __exit__(self, *_):
-        DOOR.stands = self.below
-
-    def do(self, op, plan, inputs, attrs):
-        return self.below.do(op, plan, inputs, attrs)
-
-    def read(self, variable):
-        return self.below.read(variable)
-
-    def assign(self, variable, value):
-        self.below.assign(variable, value)
+_BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
 
 
-BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-
-
-def _of_spec(name):
-    return property(lambda self: getattr(self.spec, name))
-
-
-DTYPES = dict.fromkeys(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
+def _placed(array, dtype, device):
+    """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
+    if dtype not in DTYPES or array.dtype.kind not in "fib" or (array.dtype.kind == "f" and dtype.kind != "f"):
+        raise TypeError(
+            f"constant: {array.dtype} to {dtype} has no kernels, or would lose digits; cast it in NumPy first"
+        )
+    try:
+        with np.errstate(over="raise"):
+            return device.put(array.astype(dtype, copy=False), Tensor)
+    except FloatingPointError:
+        raise OverflowError(f"a number is too large for {dtype}") from None
 
 
 def constant(values, dtype=None):
-    """A tensor of the given numbers. Python floats and lists of them become float32, arrays keep their dtype.
-
-    Raises TypeError for a dtype without kernels, OverflowError for a number too large for its dtype.
-    """
+    """A tensor of numbers: Python floats and lists of them become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
     while isinstance(leaf, (list, tuple)) and len(leaf):
         leaf = leaf[0]
-    if dtype is None and array.dtype == np.float64 and not isinstance(leaf, (np.ndarray, np.generic, Operators)):
-        dtype = np.float32
-    to = array.dtype if dtype is None else np.dtype(dtype)
-    if to not in DTYPES or array.dtype.kind not in "fib":
-        raise TypeError(f"constant: {array.dtype} to {to} has no kernels; use {', '.join(map(str, DTYPES))}")
-    if array.dtype.kind == "f" and to.kind != "f":
-        raise TypeError(f"constant: {array.dtype} numbers do not become {to} in silence; round them first")
-    return DEVICES[-1].put(array if array.dtype == to else _in_range(array, to), Tensor)
+    if dtype is None:
+        dtype = np.float32 if array.dtype == np.float64 and not hasattr(leaf, "dtype") else array.dtype
+    return _placed(array, np.dtype(dtype), DEVICES[-1])
 
 
 tensor = constant  # PyTorch's name
 
 
-def _in_range(array, dtype):
-    """The array in that dtype. Raises OverflowError where a finite number would become infinite."""
-    with np.errstate(over="ignore"):
-        result = array.astype(dtype)
-    if dtype.kind == "f" and (np.isinf(result) & (array != np.inf) & (array != -np.inf)).any():
-        raise OverflowError(f"a number is too large for {dtype}")
-    return result
-
-
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if like is not None and type(value) in (float, int, bool):
-        return _number(value, type(value), value or str(value), like.spec)
+        return _number(value, value or str(value), like.spec)
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
     return value if isinstance(value, Tensor) else constant(value)
 
 
-def as_tensors(values):
+def _as_tensors(values):
     """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
     for like in values:
         if isinstance(like, Operators):
@@ -225,22 +184,12 @@ def as_tensors(values):
     return [*map(as_tensor, values)]
 
 
-@functools.lru_cache(maxsize=1024)
-def _number(value, kind, name, spec):
-    """A single number as a tensor of that Spec's dtype and device. Tensors never change, so one serves every use.
-
-    (0.0, -0.0, 0 and False are equal, so the kind and the name of a zero tell them apart.)
-    """
-    if (kind is bool) != (spec.dtype == np.bool_) or (kind is float and spec.dtype.kind != "f"):
+@functools.lru_cache(maxsize=1024, typed=True)
+def _number(value, name, spec):
+    """A single number as a tensor of that Spec's dtype. One serves every use; the name tells 0.0 and -0.0 apart."""
+    if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
-    return spec.device.put(_in_range(np.asarray(value), spec.dtype), Tensor)
-
-
-def _check_live(op, inputs):
-    """Raise TypeError if one of these has no numbers: a symbol that was carried out of its function."""
-    for x in inputs:
-        if x.device.kind == "cpu" and not isinstance(x.data, np.ndarray):
-            raise TypeError(f"{op}: {x!r} has no numbers; return what you need from the function")
+    return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
 class Variable(Operators):
@@ -248,12 +197,11 @@ class Variable(Operators):
 
     def __init__(self, value, name=None, trainable=True):
         tensor = as_tensor(value)
-        _check_live("Variable", [tensor])
-        self.spec, self.name, self.grad, self.trainable = tensor.spec, name, None, flag("trainable", trainable)
-        self.held, self.home = renamed(tensor), None
-        self.born, self.turn = next(BIRTHS), threading.Lock()  # threads take turns where its numbers move
+        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, flag("trainable", trainable), None
+        self.held, self.home = _renamed(tensor), None
+        self.born, self.turn = next(_BIRTHS), threading.Lock()  # threads take turns where its numbers move
 
-    shape, dtype, device = map(_of_spec, ("shape", "dtype", "device"))
+    shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
@@ -270,34 +218,28 @@ class Variable(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            if self.home is None:
-                self.held = renamed(tensor)
-            else:
-                self.home.replace(renamed(tensor))
+            self.held, self.home = _renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
-        if self.home is None:
-            return self.held
-        with self.turn:
-            return self.home.newest()
+        held = self.held
+        if self.home is not None:  # where a program overwrites its numbers: from now on somebody knows them
+            with self.turn:
+                held, self.home = self.held, None
+        return held
 
 
-def renamed(x):
+def _renamed(x):
     """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
     x.device.used += x.spec.nbytes
     return type(x)(x.spec, x.data)
 
 
-def _placed(array, name):
-    """A tensor of these numbers on the device of that name, or here where there is none."""
+def _copied(kind, array, name, *more):
+    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
     place = next((device for device in DEVICES if device.name == name), DEVICES[0])
-    return place.put(array, Tensor)
+    return kind(place.put(array, Tensor), *more)
 
 
-def _variable(array, device, name, trainable):
-    return Variable(_placed(array, device), name, trainable)
-
-
-copyreg.pickle(Tensor, lambda x: (_placed, (x.numpy(), x.device.name)))  # how Python copies and pickles them
-copyreg.pickle(Variable, lambda v: (_variable, (v.numpy(), v.device.name, v.name, v.trainable)))
+copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))  # how Python copies and pickles them
+copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))

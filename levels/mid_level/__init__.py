@@ -6,22 +6,22 @@
 
 from levels import plugged
 
-from .data import Dataset, batched
+from .data import Dataset
 from .layers import (
-    ACTIVATIONS, INITIALIZERS, RANDOM, TRAINING, WIDER, Dense, Layer, Made, Part, affine, at_least, glorot_uniform,
-    known, positive, wider
+    ACTIVATIONS, INITIALIZERS, RANDOM, TRAINING, WIDER, Dense, Layer, Made, affine, at_least, glorot_uniform, known,
+    positive, wider
 )
 from .losses import (
-    LOSSES, BinaryCrossentropy, Checked, Loss, MeanSquaredError, check_probabilities, cross_entropy, squared_error
+    LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, check_probabilities, cross_entropy, squared_error
 )
 from .optimizers import OPTIMIZERS, SGD, Adam, Optimizer, descend
-from .tasks import dnn_classifier, linear_regression, train
+from .tasks import dnn_classifier, linear_regression
 
 __all__ = [
     "ACTIVATIONS", "INITIALIZERS", "LOSSES", "OPTIMIZERS", "RANDOM", "SGD", "TRAINING", "WIDER", "Adam",
-    "BinaryCrossentropy", "Checked", "Dataset", "Dense", "Layer", "Loss", "Made", "MeanSquaredError", "Optimizer",
-    "Part", "affine", "at_least", "batched", "check_probabilities", "cross_entropy", "descend", "dnn_classifier",
-    "glorot_uniform", "known", "linear_regression", "positive", "squared_error", "train", "wider"
+    "BinaryCrossentropy", "Dataset", "Dense", "Layer", "Loss", "Made", "MeanSquaredError", "Optimizer", "affine",
+    "at_least", "check_probabilities", "cross_entropy", "descend", "dnn_classifier", "glorot_uniform", "known",
+    "linear_regression", "positive", "squared_error", "wider"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -4,7 +4,6 @@
 
 import difflib
 import functools
-import inspect
 import math
 import random
 
@@ -60,29 +59,20 @@ def positive(name, value, below=math.inf, zero=False):
     return value
 
 
-WIDER = {}  # a class of the core -> the class of `levels_more` that stands in for it where more is asked
+WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it
 
 
-def wider(kind, reason):
-    """The class that stands in for this one. Raises TypeError, with the reason, where `levels_more` has none."""
-    if kind not in WIDER:
-        more("class", kind.__name__)
-    if kind not in WIDER:
-        raise TypeError(f"{kind.__name__}: {reason}")
-    return WIDER[kind]
+def wider(own):
+    """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
+    more("wider", own.__name__)
+    return WIDER.get(own, own)
 
 
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
     def __new__(cls, *args, **options):
-        kind = cls
-        if args or options:
-            try:
-                inspect.signature(cls.__init__).bind(None, *args, **options)
-            except TypeError as error:  # an argument that the core does not know
-                kind = wider(cls, error)
-        part = super().__new__(kind)
+        part = super().__new__(wider(cls))
         part.again = functools.partial(cls, *args, **options)
         return part
 
@@ -91,26 +81,16 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class Part(Made, Module):
+class _Part(Made, Module):
     """Makes its own variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        self.width = self.input_specs = self.output_shape = None
-        self.penalties = []  # functions without arguments, to be added to the loss
+        self.input_specs = self.output_shape = None  # of the last call
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
-
-    def prepare(self, x, shape):
-        """`build`, once. Raises ValueError for an x of another width than the first."""
-        if not self.built:
-            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
-            self.build(shape)
-            self.built = True
-        if self.width not in (None, *x.spec.shape[-1:]):
-            raise ValueError(f"{self.name}: built for {self.width} inputs, got {x.spec}")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
@@ -127,34 +107,30 @@ class Part(Made, Module):
 TRAINING = [False]  # the last one says whether layers are called in order to be trained
 
 
-class Layer(Part):
+class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __call__(self, x, training=None):
         """Build on the first call, then `call`. `training` None leaves it as it is around."""
-        if not isinstance(x, (Operators, np.ndarray)):
-            reason = f"expected an array or a tensor, got {x!r}"
-            return wider(Layer, reason).__call__(self, x, training)
-        x = as_tensor(x)
-        self.prepare(x, x.spec.shape)
-        y = self.run(x, training)
-        self.input_specs = [x.spec]
-        return y
+        if not isinstance(x, (Operators, np.ndarray)) and wider(Layer) is not Layer:
+            return wider(Layer).__call__(self, x, training)  # several inputs, or places for some
+        return self.run(as_tensor(x), training)
 
     def run(self, x, training):
-        """`call`, as part of a training or not."""
+        """`call`, built for what is like x, a tensor or a list of them, as part of a training or not."""
+        specs = [part.spec for part in (x if isinstance(x, list) else [x])]
+        if not self.built:
+            dtype, shapes = specs[0].dtype, [spec.shape for spec in specs]
+            self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+            self.build(shapes if isinstance(x, list) else shapes[0])
+            self.built = True
         TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
         try:
             y = self.call(x)
         finally:
             TRAINING.pop()
-        self.output_shape = y.spec.shape if isinstance(y, Operators) else None
+        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
         return y
-
-    @property
-    def losses(self):
-        """What this layer and those inside want added to the loss."""
-        return [penalty() for layer in self.named(Layer).values() for penalty in layer.penalties]
 
 
 class Dense(Layer):
@@ -168,8 +144,7 @@ class Dense(Layer):
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):
-        self.width = shape[-1]
-        self.kernel = self.add_weight((self.width, self.units), self.initializers[0])
+        self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
         self.bias = self.add_weight((1, self.units), self.initializers[1])
 
     def call(self, x):

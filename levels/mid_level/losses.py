@@ -21,37 +21,25 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-class Checked(Made):
-    """Takes y_true and y_pred, and checks that they belong together."""
+def _check(loss, y_true, y_pred):
+    """Raise ValueError where the two do not belong together."""
+    if y_true.spec.shape != y_pred.spec.shape:
+        cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
+        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
+    if loss.probabilities:
+        check_probabilities(loss, "y_true", y_true)
+        check_probabilities(loss, "y_pred", y_pred)
+
+
+class Loss(Made):
+    """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
-
-    def check(self, y_true, y_pred):
-        """Raise ValueError where the two do not belong together."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
-
-    def __repr__(self):
-        return type(self).__name__
-
-
-class Loss(Checked):
-    """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        if sample_weight is not None:
-            weighted = wider(Loss, "sample_weight is not known here")
-            return weighted.__call__(self, y_true, y_pred, sample_weight)
-        return reduce_mean(self.each(y_true, y_pred))
+    check = _check
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""
@@ -61,6 +49,14 @@ class Loss(Checked):
         if y_true.dtype.kind != "f" and not self.classes:
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
         return self.call(y_true, y_pred)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
+        each = self.each(y_true, y_pred)
+        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+
+    def __repr__(self):
+        return type(self).__name__
 
 
 class MeanSquaredError(Loss):

@@ -38,12 +38,6 @@ class _Rated(Made, Module):
         else:
             self.rate = value
 
-    def check_owners(self, variables):
-        """Raise ValueError where these are not the variables it was built for."""
-        if [*map(id, self.owners)] != [*map(id, variables)]:
-            kind = type(self).__name__
-            raise ValueError(f"{kind}: built for other variables, or another order; make a new one")
-
 
 class Optimizer(_Rated):
     """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
@@ -67,7 +61,8 @@ class Optimizer(_Rated):
         gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
-        self.check_owners(variables)
+        if [*map(id, self.owners)] != [*map(id, variables)]:
+            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):

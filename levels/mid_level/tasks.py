@@ -11,7 +11,7 @@ from .losses import BinaryCrossentropy, MeanSquaredError
 from .optimizers import SGD
 
 
-def train(layers, loss_of, x, y, weights, batches, learning_rate):
+def _train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
     sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
 
@@ -47,11 +47,11 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
+    return _train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
-    return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
+    return _train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)

@@ -4,8 +4,8 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. Four kinds of part come one after the
-# other, each first in a few lines. Then both tasks are put together from them. What more there is of each kind stands in notebooks
-# of its own, listed at the end.
+# other, each first in a few lines. Then both tasks are put together from them. Notebooks in `more` branch off from here:
+# `04_layers`, `04_losses`, `04_optimizers`, `04_pipeline`, `04_columns` and `04_metrics`.
 
 # %%
 from course import build, figures, tasks
@@ -65,7 +65,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
 # inside it; `x.spec` is all that is known of x without its numbers.
 #
-# ## A part owns its variables (22 min)
+# ## A part owns its variables (21 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -76,6 +76,9 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # %%
 #| export layers
 """A part owns its variables: layers."""
+
+import math
+import random
 
 
 # %%
@@ -150,9 +153,6 @@ print(hidden.kernel.numpy().round(4))
 
 # %%
 #| export layers
-import math
-import random
-
 from levels.low_level import nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
@@ -174,12 +174,15 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is the
 # function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded. It holds what looks names up in such a table, and what checks numbers, so that a mistake is told where it
-# is made. `more` asks whether `levels_more`, the course's second package, has the name.
+# The next cell is folded, for it has nothing to do with learning. `known` looks names up in such a table, `at_least` and `positive`
+# check numbers, so that a mistake is told where it is made. `Made` is the base of all parts: a part remembers how it was made, so
+# that level 5 can write it to a file and make it again. And what `levels_more`, the course's second package, can do better, it does:
+# where it has a name, or a wider class (`wider`), that is taken.
 
 # %% tags=["hide-input"]
 #| export layers
 import difflib
+import functools
 
 from levels import more
 
@@ -211,38 +214,20 @@ def positive(name, value, below=math.inf, zero=False):
     return value
 
 
-# %% [markdown]
-# The second folded cell is the base of all parts, `Made`. A part remembers how it was made, so that level 5 can write it to a file
-# and make it again; and where it is given an argument that the core does not know, it asks `levels_more` for a class that does.
-
-# %% tags=["hide-input"]
-#| export layers
-import functools
-import inspect
-
-WIDER = {}  # a class of the core -> the class of `levels_more` that stands in for it where more is asked
+WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it
 
 
-def wider(kind, reason):
-    """The class that stands in for this one. Raises TypeError, with the reason, where `levels_more` has none."""
-    if kind not in WIDER:
-        more("class", kind.__name__)
-    if kind not in WIDER:
-        raise TypeError(f"{kind.__name__}: {reason}")
-    return WIDER[kind]
+def wider(own):
+    """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
+    more("wider", own.__name__)
+    return WIDER.get(own, own)
 
 
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
     def __new__(cls, *args, **options):
-        kind = cls
-        if args or options:
-            try:
-                inspect.signature(cls.__init__).bind(None, *args, **options)
-            except TypeError as error:  # an argument that the core does not know
-                kind = wider(cls, error)
-        part = super().__new__(kind)
+        part = super().__new__(wider(cls))
         part.again = functools.partial(cls, *args, **options)
         return part
 
@@ -252,9 +237,8 @@ class Made:
 
 
 # %% [markdown]
-# Now the second version of a layer, in three classes. The first makes variables. Read `add_weight`, which takes numbers of an
-# initializer and makes a variable of them, and `prepare`, which is the `if not self.built` from above. `width` is the number of
-# inputs that a part is built for, where that matters.
+# Now the second version of a layer, in three classes. The first has a name and a dtype, and makes variables: `add_weight` takes
+# the numbers of an initializer and makes a variable of them. What a layer of its own kind has to add is `build`.
 
 
 # %%
@@ -263,26 +247,16 @@ from levels.hardware import DEVICES, flag
 from levels.low_level import Module
 
 
-class Part(Made, Module):
+class _Part(Made, Module):
     """Makes its own variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        self.width = self.input_specs = self.output_shape = None
-        self.penalties = []  # functions without arguments, to be added to the loss
+        self.input_specs = self.output_shape = None  # of the last call
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
-
-    def prepare(self, x, shape):
-        """`build`, once. Raises ValueError for an x of another width than the first."""
-        if not self.built:
-            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
-            self.build(shape)
-            self.built = True
-        if self.width not in (None, *x.spec.shape[-1:]):
-            raise ValueError(f"{self.name}: built for {self.width} inputs, got {x.spec}")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
@@ -297,9 +271,9 @@ class Part(Made, Module):
 
 
 # %% [markdown]
-# The second class adds the call. Some layers do another thing while a model is trained (one of them forgets some of its numbers).
-# So a call may say that it is part of a training. The last entry of `TRAINING` keeps that for the layers inside, and is taken off
-# again whatever happens.
+# The second class adds the call, with the `if not self.built` from above. Some layers do another thing while a model is trained
+# (one of them forgets some of its numbers). So a call may say that it is part of a training: `TRAINING` keeps that for the layers
+# inside, until the call ends, whatever happens.
 
 
 # %%
@@ -309,34 +283,30 @@ from levels.low_level import Operators, as_tensor
 TRAINING = [False]  # the last one says whether layers are called in order to be trained
 
 
-class Layer(Part):
+class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __call__(self, x, training=None):
         """Build on the first call, then `call`. `training` None leaves it as it is around."""
-        if not isinstance(x, (Operators, np.ndarray)):
-            reason = f"expected an array or a tensor, got {x!r}"
-            return wider(Layer, reason).__call__(self, x, training)
-        x = as_tensor(x)
-        self.prepare(x, x.spec.shape)
-        y = self.run(x, training)
-        self.input_specs = [x.spec]
-        return y
+        if not isinstance(x, (Operators, np.ndarray)) and wider(Layer) is not Layer:
+            return wider(Layer).__call__(self, x, training)  # several inputs, or places for some
+        return self.run(as_tensor(x), training)
 
     def run(self, x, training):
-        """`call`, as part of a training or not."""
+        """`call`, built for what is like x, a tensor or a list of them, as part of a training or not."""
+        specs = [part.spec for part in (x if isinstance(x, list) else [x])]
+        if not self.built:
+            dtype, shapes = specs[0].dtype, [spec.shape for spec in specs]
+            self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+            self.build(shapes if isinstance(x, list) else shapes[0])
+            self.built = True
         TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
         try:
             y = self.call(x)
         finally:
             TRAINING.pop()
-        self.output_shape = y.spec.shape if isinstance(y, Operators) else None
+        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
         return y
-
-    @property
-    def losses(self):
-        """What this layer and those inside want added to the loss."""
-        return [penalty() for layer in self.named(Layer).values() for penalty in layer.penalties]
 
 
 # %% [markdown]
@@ -356,8 +326,7 @@ class Dense(Layer):
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):
-        self.width = shape[-1]
-        self.kernel = self.add_weight((self.width, self.units), self.initializers[0])
+        self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
         self.bias = self.add_weight((1, self.units), self.initializers[1])
 
     def call(self, x):
@@ -371,7 +340,7 @@ print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 
 # %% [markdown]
 # Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. From now on it
-# takes rows of four, and says so:
+# takes rows of four. The product, on level 2, says so:
 
 # %%
 try:
@@ -403,7 +372,9 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
 #
-# ## What is wrong: losses (14 min)
+# **A good place to stop.** A layer makes its own weights, and a layer of layers finds them all.
+#
+# ## What is wrong: losses (15 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -411,6 +382,8 @@ twice
 # %%
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
+
+from levels.low_level import log  # noqa: F401 (for the blank below)
 
 
 # %%
@@ -422,8 +395,8 @@ def squared_error(y_true, y_pred):
 
 # %% [markdown]
 # <details><summary>Hint</summary>First the difference, number by number.</details>
-# <details><summary>Second hint</summary>Times itself. (<code>error * error</code> is an op of level 3; a power is
-# not.)</details>
+# <details><summary>Second hint</summary>Times itself. <code>error ** 2</code> is the
+# same.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -452,7 +425,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% tags=["hide-input"]
 #| export losses
-from levels.low_level import Tensor
+from levels.low_level import Tensor, apply, reduce_mean
 
 
 def check_probabilities(loss, name, x):
@@ -462,47 +435,32 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-class Checked(Made):
-    """Takes y_true and y_pred, and checks that they belong together."""
-
-    probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
-
-    def check(self, y_true, y_pred):
-        """Raise ValueError where the two do not belong together."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
-
-    def __repr__(self):
-        return type(self).__name__
+def _check(loss, y_true, y_pred):
+    """Raise ValueError where the two do not belong together."""
+    if y_true.spec.shape != y_pred.spec.shape:
+        cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
+        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
+    if loss.probabilities:
+        check_probabilities(loss, "y_true", y_true)
+        check_probabilities(loss, "y_pred", y_pred)
 
 
 # %% [markdown]
-# Between beginning and end stands `call`, which each loss writes for itself. (Labels may be whole numbers, 1 and 0 for yes and no:
-# the op "cast", of `levels_more`, makes floats of them.)
+# Between beginning and end stands `call`, which each loss writes for itself. `probabilities` and `classes` say what its numbers
+# are. (Labels may be whole numbers, 1 and 0 for yes and no: the op "cast", of `levels_more`, makes floats of them.)
 
 
 # %%
 #| export losses
-from levels.low_level import apply, reduce_mean
-
-
-class Loss(Checked):
+class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
+
+    probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
 
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        if sample_weight is not None:
-            weighted = wider(Loss, "sample_weight is not known here")
-            return weighted.__call__(self, y_true, y_pred, sample_weight)
-        return reduce_mean(self.each(y_true, y_pred))
+    check = _check
 
     def each(self, y_true, y_pred):
         """`call`, of two that belong together."""
@@ -512,6 +470,14 @@ class Loss(Checked):
         if y_true.dtype.kind != "f" and not self.classes:
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
         return self.call(y_true, y_pred)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
+        each = self.each(y_true, y_pred)
+        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+
+    def __repr__(self):
+        return type(self).__name__
 
 
 class MeanSquaredError(Loss):
@@ -532,9 +498,6 @@ except ValueError as error:
 # %% [markdown]
 # The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what turned out
 # to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
-
-# %%
-from levels.low_level import log  # noqa: F401 (for the blank)
 
 
 # %%
@@ -602,7 +565,9 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
 # There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
-# ## What to do about it: optimizers (16 min)
+# **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
+#
+# ## What to do about it: optimizers (17 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -610,6 +575,8 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # %%
 #| export optimizers
 """Optimizers: how a variable changes, given its gradient."""
+
+import math
 
 
 # %%
@@ -696,12 +663,6 @@ class _Rated(Made, Module):
         else:
             self.rate = value
 
-    def check_owners(self, variables):
-        """Raise ValueError where these are not the variables it was built for."""
-        if [*map(id, self.owners)] != [*map(id, variables)]:
-            kind = type(self).__name__
-            raise ValueError(f"{kind}: built for other variables, or another order; make a new one")
-
 
 # %% [markdown]
 # What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`.
@@ -732,7 +693,8 @@ class Optimizer(_Rated):
         gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
-        self.check_owners(variables)
+        if [*map(id, self.owners)] != [*map(id, variables)]:
+            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):
@@ -941,9 +903,11 @@ for name, x in inputs.items():
         print(f"{name:12}  {racer.__name__:5} {updates:>8} {rate:>8}")
 
 # %% [markdown]
-# On raw millimetres Adam saves SGD, which would need some 48,000 updates, nearly all of them. Standardising, a single line, saves all but one. **Scaling was the cure, not
-# Adam.** That is why the penguins of `tasks.penguins_mass()` come standardised. But inside a deep net nobody can scale a layer's
+# On raw millimetres Adam needs 328 updates. SGD is not there after 1,000 (we counted on: some 48,000). Standardising, a single line,
+# saves all but one. **Scaling was the cure, not Adam.** That is why the penguins of `tasks.penguins_mass()` come standardised. But inside a deep net nobody can scale a layer's
 # inputs beforehand, and there Adam helps. (Momentum, the third racer, and valleys in more directions stand in `more/04_optimizers`.)
+#
+# **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
 # ## Data that arrives in batches (9 min)
 #
@@ -986,31 +950,19 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 """Data that arrives in batches: in memory, a dataset is a recipe for row numbers."""
 
 
-def batched(rows, size, drop_remainder=False):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter and is not dropped."""
+def _batched(rows, size):
+    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
     full = len(rows) // size * size
     batches = rows[:full].reshape(-1, size)
-    return batches if drop_remainder or full == len(rows) else [*batches, rows[full:]]
+    return batches if full == len(rows) else [*batches, rows[full:]]
 
 
 # %%
-print(batched(np.arange(6), 3).tolist(), batched(np.arange(7), 3))
+print(_batched(np.arange(6), 3).tolist(), _batched(np.arange(7), 3))
 
 # %% [markdown]
 # The second version of the recipe keeps the arrays beside it, and walks through them: for each batch of row numbers one `gather`.
-# `rows` is for a compiled function, which takes a whole pass at once. (The folded part looks up in `levels_more` what a dataset
-# lacks here, such as `map`.)
-
-
-# %% tags=["hide-input"]
-#| export data
-class _Plugged(type):
-    """The type of a class that looks up what it lacks, such as `Dataset.from_csv`."""
-
-    def __getattr__(cls, name):
-        if name.startswith("_") or more("method", f"Dataset.{name}") is None:
-            raise AttributeError(f"Dataset has no attribute {name!r}")
-        return getattr(WIDER[Dataset], name)
+# `rows` is for a compiled function, which takes a whole pass at once.
 
 
 # %%
@@ -1018,8 +970,8 @@ class _Plugged(type):
 from levels.low_level import constant, gather
 
 
-class _Rows(metaclass=_Plugged):
-    """Rows of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
+class _Rows(Made):
+    """Rows of a tuple of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
 
     They are an array [rows] or, in `batches`, [steps, batch], or a list of arrays.
     """
@@ -1029,25 +981,17 @@ class _Rows(metaclass=_Plugged):
         self.arrays, self.batches = arrays, batches
         self.stages = [*before, self]  # the way from the source to here
 
-    def __getattr__(self, name):
-        return functools.partial(_Plugged.__getattr__(Dataset, name), self)  # such as `map`
-
     def __len__(self):
         return self.length
 
     def __iter__(self):
         for rows in self.make():
-            rows = constant(rows, np.int64)
-            several = isinstance(self.arrays, tuple)
-            yield tuple(gather(x, rows) for x in self.arrays) if several else gather(self.arrays, rows)
-
-    in_memory = property(lambda self: self.batches)  # whether there are `rows`
+            yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
-        if not self.in_memory:
-            reason = "gives no batches of row numbers; go through the dataset in a loop"
-            raise TypeError(f"rows: {self.stage} {reason}")
+        if not self.batches or self.arrays is None:
+            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
 
     def __repr__(self):
@@ -1055,8 +999,8 @@ class _Rows(metaclass=_Plugged):
 
 
 # %% [markdown]
-# The other half is folded too. It says where rows come from: `from_tensor_slices` takes arrays, `from_batches` arrays and the very
-# batches to go through, which is what our tasks have. Most of its lines are checks.
+# The other half is folded. It says where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays and
+# the very batches to go through, which is what our tasks have. Much of it are checks.
 #
 # And it holds the stages, each a recipe around a recipe, as above. The orders of a `shuffle` are those of its seed and of the pass's
 # number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
@@ -1067,62 +1011,66 @@ class _Rows(metaclass=_Plugged):
 import itertools
 import reprlib
 
-from levels.low_level import DTYPES
+
+class _Plugged(type):
+    """The type of a class that looks up in `levels_more` what it lacks, such as `Dataset.from_csv`."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_") or more("method", f"{cls.__name__}.{name}") is None:
+            raise AttributeError(f"{cls.__name__} has no attribute {name!r}")
+        return getattr(wider(cls), name)
 
 
-class Dataset(_Rows):
+class Dataset(_Rows, metaclass=_Plugged):
     """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
-    @classmethod
-    def from_tensor_slices(cls, tensors):
-        """The rows of an array, or of all the arrays of a tuple. Raises ValueError unless all have as many."""
-        parts = tensors if isinstance(tensors, tuple) else (tensors,)
-        if not all(isinstance(x, (Operators, np.ndarray)) and x.dtype in DTYPES for x in parts):
-            return wider(cls, "expected an array of numbers, or a tuple of arrays").from_tensor_slices(tensors)
-        counts = [x.shape[0] if x.shape else 0 for x in parts]
+    packed = staticmethod(np.asarray)  # batches of row numbers as one array
+
+    @staticmethod
+    def in_rows(arrays):
+        """These arrays as tensors, and how many rows each has. Raises TypeError for no tuple, ValueError for unequal ones."""
+        if not isinstance(arrays, tuple):
+            raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
+        counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
         if len({*counts}) != 1 or not counts[0]:
             raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
-        arrays = tuple(map(constant, parts)) if parts is tensors else constant(tensors)
-        return cls("from_tensor_slices", lambda: np.arange(counts[0]), counts[0], arrays)
+        return tuple(map(constant, arrays)), counts[0]
+
+    @classmethod
+    def from_tensor_slices(cls, arrays):
+        """The rows of all the arrays of a tuple; for what is raised see `in_rows`."""
+        arrays, count = wider(cls).in_rows(arrays)
+        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
 
     @classmethod
     def from_batches(cls, x, y, batches):
         """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        try:
-            rows = np.asarray(batches)
-        except ValueError:
-            return wider(cls, "expected batches of one size").from_batches(x, y, batches)
-        if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
-            given = reprlib.repr(batches)
-            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
+        rows = wider(cls).packed(batches)
+        for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
+            if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
+                given = reprlib.repr(batches)
+                raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        return cls("from_batches", lambda: rows, len(rows), wider(cls).in_rows((x, y))[0], True)
 
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
-        """In random order, another one in each pass; a seed repeats them, pass by pass."""
-        n = at_least(1, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
-        if n < len(self):
-            reason = f"{len(self)} rows do not fit into a buffer of {n}"
-            return wider(Dataset, reason).shuffle(self, n, seed, reshuffle_each_iteration)
-        again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
-        passes = itertools.count() if again else itertools.repeat(0)
+    def shuffle(self, buffer_size, seed=None):
+        """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
+        n = at_least(self.length, "shuffle: buffer_size", buffer_size)
+        seed, passes = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed), itertools.count()
 
         def make():
             rows, number = self.make(), next(passes)
             order = np.random.RandomState(np.random.PCG64([seed, number])).permutation(len(rows))
             return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
 
-        return type(self)(f"shuffle({n})", make, len(self), self.arrays, self.batches, self.stages)
+        return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
-    def batch(self, batch_size, drop_remainder=False):
-        """So many rows at a time. The last batch may be shorter, or is dropped. Raises ValueError where none is left."""
-        n, drop = at_least(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
+    def batch(self, batch_size):
+        """So many rows at a time; the last batch may be shorter. Raises ValueError where these are batches already."""
+        n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
-            return wider(Dataset, "these are batches already").batch(self, n, drop)
-        if drop and len(self) < n:
-            raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
-        length = len(self) // n if drop else -(-len(self) // n)
-        return type(self)(f"batch({n})", lambda: batched(self.make(), n, drop), length, self.arrays, True, self.stages)
+            raise ValueError(f"batch: {self.length} batches make no batch of {n}")
+        count = -(-self.length // n)
+        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
 
 
 # %% [markdown]
@@ -1236,7 +1184,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
-def train(layers, loss_of, x, y, weights, batches, learning_rate):
+def _train(layers, loss_of, x, y, weights, batches, learning_rate):
     """Layers in a row from given starting weights: one step for each batch."""
     sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
 
@@ -1278,7 +1226,7 @@ def train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
+    return _train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
 
 
 # %%
@@ -1317,7 +1265,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
-    return train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
+    return _train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
 
 
 # %%
@@ -1354,7 +1302,7 @@ short = task._replace(batches=task.batches[:1000])
 trainers = {"3": low_level.tasks.linear_regression, "4": linear_regression}
 print("level   lines   launches a step   bytes a step")
 for level, train_it in trainers.items():
-    functions = [train_it] if level == "3" else [train, train_it]
+    functions = [train_it] if level == "3" else [_train, train_it]
     with eager():
         launches, nbytes = (total / 1000 for total in counted(partial(train_it, short.x, short.y, *short[4:7])))
     print(f"{level:5} {compare.lines(*functions):7} {launches:17.0f} {nbytes:14,.0f}")
@@ -1368,7 +1316,7 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Nine lines more, but most of them are `train`, which serves both tasks. The net takes only four of its own.
+# Nine lines more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
 #
 # One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
 # are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.
@@ -1403,7 +1351,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 
 # %% [markdown]
 # On level 3 the two tasks differ in every band. Here they differ in one, `model`: its layers and its loss. All the rest is
-# `train`, and it is the same for both.
+# `_train`, and it is the same for both.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
@@ -1413,10 +1361,8 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # | its variables | `layer.trainable_variables` | `layer.parameters()` | `layer.trainable_variables` |
 # | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
 # | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
-# | of a logit | `BinaryCrossentropy(from_logits=True)` | `BCEWithLogitsLoss()` | `BinaryCrossentropy(from_logits=True)` |
 # | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
 # | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.get_weights()` |
-# | a metric | `tf.keras.metrics.Precision()` | (a library) | `Precision()` |
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | `Dataset.shuffle(n).batch(32)` |
 #
 # ## An exercise (4 min, optional)
@@ -1474,7 +1420,7 @@ exercises.check("04-5", standardised)
 #
 # - Somebody meets an Emperor, which is none of the three species. What does its row of indicators hold, and what will the model say?
 #   Give it a fourth number, 1 for "unknown". What is its weight after the training, and why?
-# - In `train`, after the weights are set, make the `trainable` of the first layer's kernel False. Which numbers move now, and how
+# - In `_train`, after the weights are set, make the `trainable` of the first layer's kernel False. Which numbers move now, and how
 #   good is the net?
 #
 # ## Where to go from here

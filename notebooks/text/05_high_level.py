@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. What branches off from here stands at
-# the end.
+# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. Notebooks in `more` branch off from here:
+# `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_scikit_learn`, `05_float32` and `05_cost`.
 
 # %%
 from course import build, compare, figures, tasks
@@ -101,7 +101,7 @@ print(f"fit                last loss {float(loss).hex()}")
 #
 # ## The loop, taken apart (29 min)
 #
-# ### A pass is one call
+# ### 1 · Speed: a pass is one call
 #
 # `fit` above asks Python for each op of each step. Level 3 has a cure: make a `function` of the step, and let its `.over` run any
 # number of steps in one call. It wants all rows, and the row numbers of each batch. A dataset of level 4 gives just these: `rows()`.
@@ -126,20 +126,23 @@ arrays, batches = Dataset.from_batches(task.x, task.y, task.batches).rows()
 losses = function(step).over(*arrays, batches).numpy()
 print(f"the last of {len(losses):,} losses: {float(losses[-1]).hex()}")
 
+
 # %% tags=["nbval-ignore-output"]
-for name, work in (
-    ("a program", lambda: function(step).over(*arrays, batches)),
-    ("op by op", lambda: model.fit(Dataset.from_batches(task.x, task.y, task.batches[:800]))),
-):
+def seconds(work):
     began = time.perf_counter()
     work()
-    print(f"{name:10} {time.perf_counter() - began:.2f} s", "for a tenth of the steps" * (name == "op by op"))
+    return time.perf_counter() - began
+
+
+few = Dataset.from_batches(task.x, task.y, task.batches[:800])
+print(f"a program, 8,000 steps: {seconds(lambda: function(step).over(*arrays, batches)):.4f} s")
+print(f"op by op,    800 steps: {seconds(lambda: model.fit(few)):.4f} s")
 
 # %% [markdown]
 # The same bits, all losses in one array, and hardly any time.
 
 # %% [markdown]
-# ### A memory
+# ### 2 · A memory
 #
 # A `History` keeps what happened: the loss of every step, and the numbers of each epoch. The marker in the first line says that the
 # cell goes into the file `loops.py` of this level.
@@ -179,7 +182,7 @@ print(kept)
 print(kept.history)
 
 # %% [markdown]
-# ### What an epoch comes to
+# ### 3 · Epochs: what one comes to
 #
 # An **epoch** shows the model every row once. Its loss is the mean over all rows. Each step gives the mean over its own rows, and
 # the last batch may be shorter than the others.
@@ -217,7 +220,7 @@ def epoch_loss(losses, rows):
 print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 
 # %% [markdown]
-# ### Epochs, one after the other
+# ### 3 · Epochs, one after the other
 #
 # Now the loop that gave this level its idea. Up to so many epochs, and for each of them: tell that it begins, go through the data
 # once, tell that it ends and with which numbers, and stop if that was enough. Who is told, how the data is gone through and what
@@ -260,11 +263,13 @@ def run_epochs(epochs, tell, one_pass, ended):
 run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 
 # %% [markdown]
-# ### When to stop
+# **A good place to stop.** A pass is one call, and your loop goes through epochs and tells what happens.
 #
-# Somebody who listens may set `model.stop_training`. And there is an end that nobody wants: a loss that is infinite or no number
-# (NaN). The weights are lost then, so we raise an error that names the cure. Unless somebody has stopped the training already:
-# then he knows.
+# ### 3 · Epochs: when to stop
+#
+# Somebody who listens may set `model.stop_training`: then this epoch was the last. And there is an end that nobody wants, a loss
+# that is infinite or no number (NaN). The weights are lost then, so we raise an error that names the cure. But not where
+# `stop_training` is set already: whoever set it has seen the loss.
 
 
 # %%
@@ -302,7 +307,7 @@ except FloatingPointError as error:
     print(error)
 
 # %% [markdown]
-# ### Who listens
+# ### 4 · Company: who listens
 #
 # A listener is a **callback**. This one hears everything and does nothing; others are made from it. (Python's `...` is a body
 # that does nothing.)
@@ -323,11 +328,11 @@ class Callback:
 
 
 # %% [markdown]
-# ### What was chosen
+# ### 5 · Ease: what was chosen
 #
 # `compile` chooses an optimizer and a loss, by name or as an object. Level 4's `known` looks a name up in a table, and finds a
 # class there. What was chosen can be asked for the loss of a batch, and can go through data once: our one call of `.over`, and
-# the number that an epoch comes to. (`model.losses` are penalties that layers may want added; ours want none.)
+# the number that an epoch comes to.
 
 
 # %%
@@ -336,7 +341,7 @@ from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
 
 
 class Training(Made):
-    """What `compile` chose, and how to go through data with it. In `levels_more` there are metrics, too."""
+    """What `compile` chose, and how to go through data with it."""
 
     def __init__(self, optimizer, loss, metrics=()):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
@@ -346,8 +351,8 @@ class Training(Made):
             raise NotImplementedError("compile: metrics are in levels_more, which is not there")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch, and the penalties of all layers."""
-        return sum(model.losses, self.losses[0](y, predicted))
+        """The loss of a batch."""
+        return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
         """Go through the data with a `function`; a history keeps the losses. Returns {"loss": the mean over all rows}."""
@@ -420,48 +425,20 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # 200 times the same 40 batches: 8,000 steps, but not those of the task, whose order is new in each epoch. So this is another
 # number.
 #
-# ## A model (22 min)
+# **A good place to stop.** The loop is whole: it trains anything that has a step. *What runs when an epoch ends?* The place that
+# answers is `run_epochs`, which you wrote.
+#
+# ## A model (21 min)
 # What is left is ease. A **model** is a layer, so it has variables and a name, and can be called. It also knows how it is to be
 # trained.
 #
-# The core of this course is small, and a second package, `levels_more`, adds to it: metrics, a bar, saving. So where a model lacks
-# a method, or where `levels_more` has one that can do more, it is looked up there. Here, in the notebook of the core, there is
-# only our own:
+# Now its first half. Its variables are made when a row of zeros goes through it, and `compile` makes a `Training`. `train_step` is
+# level 4's loop body, written once for all models.
 
 
 # %%
 #| export models
 """Models that own their training loop."""
-
-from levels import more
-
-
-def _method(name, own=None):
-    """The method of that name in `levels_more`, which is wider than our `own`. Raises AttributeError where there is none."""
-    module = more("method", f"Model.{name}")
-    if module is None and own is None:
-        raise AttributeError(f"there is no Model.{name}; perhaps it is in levels_more, which is not there")
-    return getattr(module, name, own)
-
-
-# %%
-def twice(model):
-    return 2
-
-
-print(_method("twice", twice) is twice)
-try:
-    _method("save")
-except AttributeError as error:
-    print(error)
-
-# %% [markdown]
-# Now the first half of a model: its variables are made when a row of zeros goes through it, and `compile` makes a `Training`.
-
-
-# %%
-#| export models
-import functools
 
 from levels.mid_level import Layer
 
@@ -473,9 +450,6 @@ class Trainable(Layer):
         super().__init__(name)
         self.built, self.chosen, self.history = True, None, None  # its layers are built, one by one
 
-    def __getattr__(self, name):
-        return functools.partial(_method(name), self)  # such as `save`
-
     def build(self, shape, dtype="float32"):
         """Make all variables, for inputs of this shape [rows, …]: a row of zeros goes through."""
         if not isinstance(shape, (list, tuple)):
@@ -484,72 +458,14 @@ class Trainable(Layer):
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
         """Choose how to train, by names or objects."""
-        self.chosen = _method("Training", Training)(optimizer, loss, metrics)
+        self.chosen = Training(optimizer, loss, metrics)
 
     @property
     def training(self):
-        """What `compile` chose."""
+        """What `compile` chose. Raises RuntimeError where nothing was chosen."""
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
-
-
-# %%
-class Doubled(Trainable):
-    def call(self, x):
-        return x + x
-
-
-doubled = Doubled()
-doubled.compile("sgd", "mse")
-print(doubled(np.ones((1, 2))).numpy(), doubled.training)
-
-# %% [markdown]
-# For the second half we need two helpers. Arrays become a dataset. That is where they go to the device, once. And it is where the
-# loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
-# compiled step cannot look at the numbers that pass through it.
-
-
-# %%
-#| export models
-from levels.low_level import constant
-from levels.mid_level import Loss
-
-
-def _rows_of(model, x, y):
-    """The rows of arrays x and y as a Dataset, y in the dtype of x. Both go to the device here, once."""
-    first, x = (np.asarray(x)[:32], np.asarray(y)[:32]), constant(x)
-    dtype, loss = x.dtype if x.dtype.kind == "f" else np.float32, model.training.losses[0]
-    y = constant(y, dtype)
-    if isinstance(loss, Loss):
-        loss.check(y, y)
-        loss.check(constant(first[1], dtype), model(first[0].astype(x.dtype)))
-    return Dataset.from_tensor_slices((x, y))
-
-
-def _predict(model, x, batch_size):
-    """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-    program = function(lambda rows: model(rows))
-    starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
-    return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
-
-
-# %%
-print(_rows_of(doubled, task.x, task.x), _predict(doubled, np.ones((3, 2)), 2).shape)
-
-# %% [markdown]
-# And the model. `train_step` is level 4's loop body, written once for all models. `fit`, `evaluate` and `predict` are what
-# Keras calls so, each a few lines that call what we have written.
-
-
-# %%
-#| export models
-from levels.hardware import flag
-from levels.mid_level import at_least, positive
-
-
-class Model(Trainable):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     def train_step(self, x, y):
         """Forward, loss, backward, update, on one batch. Returns its loss. Override it to train in another way."""
@@ -565,6 +481,57 @@ class Model(Trainable):
         """The loss on one batch, for `evaluate`."""
         return self.training.loss(self, y, self(x))
 
+
+# %%
+class Doubled(Trainable):
+    def call(self, x):
+        return x + x
+
+
+doubled = Doubled()
+doubled.compile("sgd", "mse")
+print(doubled(np.ones((1, 2))).numpy(), doubled.training)
+
+# %% [markdown]
+# For the second half we need a helper: arrays become a dataset. That is where they go to the device, once. And it is where the
+# loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
+# compiled step cannot look at the numbers that pass through it.
+
+
+# %%
+#| export models
+from levels.low_level import constant
+from levels.mid_level import Loss
+
+
+def rows_of(model, x, y):
+    """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
+    x = constant(x)
+    y, loss = constant(y, x.dtype if x.dtype.kind == "f" else np.float32), model.training.losses[0]
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
+    return Dataset.from_tensor_slices((x, y))
+
+
+# %%
+print(rows_of(doubled, task.x, task.x))
+
+# %% [markdown]
+# And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
+# (`wider` asks whether `levels_more`, the course's second package, has a function of that name that can do more: with a bar, or
+# with several inputs. Here, in the notebook of the core, it gives back our own.)
+
+
+# %%
+#| export models
+from levels.hardware import flag
+from levels.mid_level import at_least, positive, wider
+
+
+class Model(Trainable):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+
     def batches(self, x, y=None, batch_size=1024, shuffle=False, seed=None):
         """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
         if isinstance(x, Dataset):
@@ -573,7 +540,7 @@ class Model(Trainable):
         if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
             told = "missing" if y is None else f"a {type(y).__name__}"
             raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-        rows = _method("rows_of", _rows_of)(self, x, y)
+        rows = wider(rows_of)(self, x, y)
         return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
@@ -581,10 +548,10 @@ class Model(Trainable):
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
         flag("fit: shuffle", shuffle), flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
         if positive("fit: validation_split", validation_split, zero=True) and validation_data is None:
-            x, y, validation_data = _method("parted")(self, x, y, validation_split)
-        data, train = self.batches(x, y, batch_size, shuffle, seed), _method("run_training", run_training)
+            x, y, validation_data = self.parted(x, y, validation_split)  # by `levels_more`
+        data = self.batches(x, y, batch_size, shuffle, seed)
         validation = None if validation_data is None else self.batches(validation_data)
-        return train(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
+        return wider(run_training)(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """{"loss": its mean over all rows}"""
@@ -592,7 +559,12 @@ class Model(Trainable):
 
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        return _method("predict", _predict)(self, x, at_least(1, "predict: batch_size", batch_size))
+        batch_size, wide = at_least(1, "predict: batch_size", batch_size), wider(Model.predict)
+        if wide is not Model.predict:
+            return wide(self, x, batch_size)
+        program = function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
 # %% [markdown]
@@ -615,7 +587,7 @@ class Sequential(Model):
             raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
         self.layers = [layer for layer in layers if isinstance(layer, Layer)]
         for other in [x for x in layers if not isinstance(x, Layer)]:
-            _method("begin")(self, other)  # an `Input` of `levels_more`
+            self.begin(other)  # an `Input` of `levels_more`
 
     def call(self, x):
         for layer in self.layers:
@@ -695,6 +667,8 @@ net.build((None, 2))
 print(*(layer.count() for layer in net.layers), "together", net.count())
 
 # %% [markdown]
+# **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
+#
 # ## A callback (10 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
@@ -827,7 +801,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
-def train(model, loss, x, y, weights, batches, learning_rate):
+def _train(model, loss, x, y, weights, batches, learning_rate):
     """A model from given starting weights: one step for each batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
@@ -844,7 +818,7 @@ def train(model, loss, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
+    return _train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
 
 
 # %% tags=["hide-input"]
@@ -888,7 +862,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
-    return train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
+    return _train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
@@ -939,6 +913,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
 # Of 73 penguins that it has not seen, seven are taken for the other sex.
+#
+# **A good place to stop.** Five levels train both tasks, to one answer.
 #
 # ## The five side by side (5 min)
 #
@@ -1018,9 +994,8 @@ checks.predict(
 
 # %% [markdown]
 # Each time is predicted first, by the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
-# bandwidth). A launch is priced at a small one: in plain Python an operation of `dot`, on level 2 an addition of two
-# numbers, in 3 eager an addition of two tensors. A program's only launch is priced at a run of a single step, with all
-# its tracing and assembling. A program in float64 gets one lane of the peak.
+# bandwidth). A launch is priced at a small one of its level, such as an addition of two numbers; a program's only launch at a run
+# of a single step, with all its tracing and assembling.
 
 # %% tags=["nbval-ignore-output"]
 great.five_levels(line)

@@ -1,16 +1,6 @@
 """The blanks of notebook 03."""
 
 
-def write_down(records, op, inputs, attrs, y):
-    """Add one op to the list of a tape's records."""
-    records.append((op, inputs, attrs, y))
-
-
-def times_back(dy, other):
-    """The gradient of one factor of a product: from that of the product, dy, and the other factor."""
-    return dy * other
-
-
 def hand_on(gradients, x, share):
     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
     gradients[x] = gradients[x] + share if x in gradients else share

@@ -205,31 +205,6 @@ def unbroadcast(mine, draw):
         yield mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)
 
 
-@cases("03-write_down")
-def write_down(mine, draw):
-    """The records after one op, and after three."""
-    for ops in (["add"], ["multiply", "add", "exp"]):
-        records = []
-        for k, op in enumerate(ops):
-            mine.on(f"record {k}", records, op, (k, k + 1), {"axis": k}, k + 2)
-        named = [record[0] if isinstance(record, tuple) and record else form(record) for record in records]
-        yield f"after {', '.join(ops)} the ops of the records are", " ".join(map(str, named)) or "none"
-        yield f"after {', '.join(ops)} a record holds", " ".join(map(str, records[-1])) if named else "nothing"
-
-
-@cases("03-times_back")
-@interpreted()
-def times_back(mine, draw):
-    """The gradients of both factors of y = a·b."""
-    constant = mine["constant"]
-    for dy, a, b in ((1.0, 2.0, 3.0), (5.0, -1.0, 4.0), (0.5, 0.0, 7.0)):
-        dy, a, b = (constant(np.array(x)) for x in (dy, a, b))
-        yield mine.on(f"dy = {float(dy)}, y = {float(a)}·{float(b)}: the first factor gets what", dy, b)
-        yield mine.on(f"dy = {float(dy)}, y = {float(a)}·{float(b)}: the second factor gets what", dy, a)
-    dy, b = (constant(draw.normal(size=(4, 3))) for _ in range(2))
-    yield mine.on("dy and the other factor of shape (4, 3)", dy, b)
-
-
 @cases("03-hand_on")
 @interpreted()
 def hand_on(mine, draw):

@@ -21,7 +21,7 @@ from levels_more import reading
 w1 = 2.0
 
 # %% [markdown]
-# ## What a program is made from (7 min)
+# ## What a program is made from (6 min)
 #
 # A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
 # calls. Python can list them.
@@ -62,23 +62,18 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (10 min)
+# ## A copy, compiled (9 min)
 #
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
-# So one function says what the copy finds in place of a value:
-
-# %%
-page.source(cache.inside)
-
-# %% [markdown]
-# And one makes the copy, with every value replaced:
+# `find` says what the copy finds in place of a value; below it the copy is made, with every value replaced:
 
 # %%
 page.source(cache.specialised)
 
 # %% [markdown]
-# Now compile. The name of a program is the hash: of versions, dtype and options, and of the description above.
+# Now compile. The name of a program is the hash: of versions, dtype and options, and of the copy's description. A function that was
+# compiled here says its hash, and is described by it.
 
 # %%
 page.source(compile_cpu)

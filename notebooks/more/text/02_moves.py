@@ -83,7 +83,7 @@ except ValueError as error:
 # %% [markdown]
 # Columns became rows; of every second row the numbers stand in reverse; and NaN is no integer.
 #
-# ## Rows added up by number (5 min)
+# ## Rows added up by number (4 min)
 #
 # The gradient of `gather` adds rows where they were taken from. A row may have been taken twice, so the order of the additions
 # is that of the batch. And `one_hot` makes rows of zeros with a single one.

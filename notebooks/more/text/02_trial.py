@@ -37,7 +37,7 @@ page.source(trials.trials_of, trials.drawn)
 page.source(trials.outcome)
 
 # %% [markdown]
-# ## Right or refused (8 min)
+# ## Right or refused (5 min)
 #
 # All trials, in both dtypes. The present kernel goes first, its results are what is expected. They must agree to 12 digits in
 # float64 and to 5 in float32. So a kernel that adds in another order is allowed; then the losses may differ in their last bits. The

@@ -52,10 +52,10 @@ with GradientTape(persistent=True) as outer:
     with GradientTape() as inner:
         y = x * x * x
     first = inner.gradient(y, x)
-outer
+[op for op, *_ in outer.records]
 
 # %% [markdown]
-# The first two lines are y. The others are the walk, with the rule of `multiply` asked for each factor.
+# The first two ops are y. The others are the walk, with the rule of `multiply` asked for each factor.
 #
 # ## Some gradient stays out (1 min)
 #

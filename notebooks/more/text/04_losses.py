@@ -46,7 +46,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # That is why there is a second form. It takes the number that goes into the sigmoid, the **logit** z. Sigmoid and logarithm
 # cancel: for y = 1 what remains is log(1 + exp(-z)). The code writes that with the size of z, `maximum(z, -z)`, in the exponent.
 # So `exp` is never asked for more than exp(0) = 1, and nothing runs over, whatever z is. The core's `BinaryCrossentropy` knows no
-# argument `from_logits`, so this class stands in for it where one is given:
+# argument `from_logits`. Where `levels_more` is there, this class stands in for it:
 
 # %%
 page.source(Crossentropy, losses.BinaryCrossentropy)

@@ -204,9 +204,8 @@ figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 #
 # ## Around a dataset (4 min)
 #
-# Each stage becomes a method. The core's `Dataset` looks up what it lacks, and finds the methods of `Stream`, which work on any
-# dataset. Here are two: `map` hands on no row numbers, because after it only the elements can say what they are; `repeat` hands
-# them on.
+# Each stage becomes a method of `Stream`, which stands in for the core's `Dataset` where `levels_more` is there. Here are two: `map`
+# hands on no row numbers, because after it only the elements can say what they are; `repeat` hands them on.
 
 # %%
 page.source(Stream.map, Stream.repeat)
