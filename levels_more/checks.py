@@ -45,7 +45,11 @@ def dtype_of(name, value, allowed="float32 float64 int64 bool"):
         found = None if value is None else np.dtype(value)
     except (TypeError, ValueError):
         found = None
-    return found if str(found) in allowed.split() else expect(False, name, value, f"one of {allowed}")
+    return (
+        found
+        if str(found) in allowed.split()
+        else expect(False, name, value, " or ".join(allowed.replace(" ", ", ").rsplit(", ", 1)))
+    )
 
 
 def sizes(name, value):

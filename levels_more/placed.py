@@ -9,7 +9,7 @@ from levels.hardware import DEVICES, pool
 @contextmanager
 def placed_on(name):
     """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
-    if name not in pool():
+    if str(name) not in pool():
         raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     DEVICES.append(pool()[name])
     try:

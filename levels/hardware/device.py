@@ -61,7 +61,7 @@ def unmasked(values):
     except (TypeError, ValueError):  # rows of different lengths
         array = np.empty((), object)
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"{values!r:.60}: expected an array of numbers")
+        raise TypeError(f"{values!r:.60}: expected an array of numbers; others have no kernels")
     return array
 
 
