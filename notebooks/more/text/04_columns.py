@@ -116,7 +116,7 @@ print(sexes.ids({"sex": ["male", "", "female"]}))
 # tomorrow.
 
 # %%
-page.source(fingerprint, bucket_of)
+page.source(fingerprint)
 
 # %%
 {word: bucket_of(word, 4) for word in ("Emperor", "King", "Macaroni")}
