@@ -424,10 +424,12 @@ def _key_of(op, reads, attrs):
         # two inputs are the commonest; spelled out, their key takes half the time
         key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
+            if op in _NUMBERS:
+                [*map(float, attrs.values())]  # raises for what is no number
             key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
         return key
-    except (AttributeError, TypeError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         given = f"got {reads!r:.60} and {attrs!r:.60}"
         raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers, names or tuples; {given}") from None
 
