@@ -117,8 +117,8 @@ def bucket_of(value, count):
 
 
 def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
-    """A category's id is its place in the list. One that is not in it has `default_value`, or by its hash one of
-    `num_oov_buckets` ids behind the list ("out of vocabulary"). A missing one has -1: see `is_missing`."""
+    """A category's id is its place in the list, else `default_value`, or by its hash one of `num_oov_buckets` ids
+    behind it ("out of vocabulary"), -1 if missing: see `is_missing`. Raises ValueError for a list with a word twice."""
     words = vocabulary_list.tolist() if isinstance(vocabulary_list, np.ndarray) else vocabulary_list
     words = words if isinstance(words, list | tuple) else ()
     for name, value in (("default_value", default_value), ("num_oov_buckets", num_oov_buckets)):

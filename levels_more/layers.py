@@ -212,6 +212,7 @@ class BatchNormalization(Layer):
         self.moving = [self.add_weight(shape[-1:], name, trainable=False) for name in ("zeros", "ones")]
 
     def call(self, x):
+        """x[…, inputs] -> the same shape. Raises ValueError for another number of inputs than it was built for."""
         mean, variance = self.moving
         if x.spec.shape[-1:] != self.gamma.shape:
             raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")

@@ -281,7 +281,7 @@ class Stream(Dataset):
         return _then(self, f"shuffle({n})", make, self.length, self.arrays)
 
     def batch(self, batch_size, drop_remainder=False):
-        """So many elements as one. The last batch may be shorter, or is dropped."""
+        """So many elements as one; the last may be fewer, or is dropped. Raises ValueError where no batch is left."""
         n, drop = at_least(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
         if self.arrays is not None and not self.batches:

@@ -29,27 +29,6 @@ FORMULAS = {
     "levels_more/random_numbers.py": "normal philox",
     "levels_more/tpu.py": "bfloat16",
 }
-# what the core still owes: errors that are not named, and arrays of which nothing is said. These may only shrink
-UNNAMED = {
-    "ValueError": (
-        "Assembler.loop Program.__init__ Spec.__init__ Device.free Model.train_step plan_elementwise plan_matmul reduced"
-        " plan walk_back Function.over row_numbers Module.named Variable.assign"
-    ),
-    "TypeError": "plan_elementwise plan_reduce plan plan_gather GradientTape.gradient Symbol.numpy Trace.node gather",
-    "IndexError": "gather row_numbers",
-    "NoProgram": "Split.place RowProgram.__init__",
-    "NotImplementedError": "Training.__init__ run_training",
-    "RuntimeError": "Trainable.training",
-}
-UNTOLD = (
-    "exponent descend subtract comparison sgd relu_grad clip_grad plan_reduce write_down hand_on Module.set_weights relu"
-    " sigmoid Part.prepare Checked.check"
-)
-
-
-def owed(path, name, error=None):
-    """Whether this miss of the core is one of those."""
-    return path.startswith("levels/") and name in (UNNAMED.get(error, "") if error else UNTOLD).split()
 
 
 def public(name):
@@ -97,10 +76,10 @@ def faults(path):
         if isinstance(node, ast.ClassDef):
             continue
         for error in sorted({*raised(node)}):
-            if error not in told and not owed(path, name, error):
+            if error not in told:
                 yield f"{name} raises {error}, and its docstring does not say so"
         taken = ARRAYS & {argument.arg for argument in (*node.args.args, *node.args.posonlyargs)}
-        if taken and ast.get_docstring(node) and not (re.search(TOLD, told, re.IGNORECASE) or owed(path, name)):
+        if taken and ast.get_docstring(node) and not re.search(TOLD, told, re.IGNORECASE):
             yield f"{name} takes {', '.join(sorted(taken))}, and its docstring names no shape, dtype or kind of array"
 
 

@@ -178,7 +178,7 @@ class Assembler(_Moves):
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
+        """Write a loop over [0, extent), `lanes` counters a turn. Raises ValueError for wrong lanes or nesting."""
         if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
             raise ValueError(
                 f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}"

@@ -12,7 +12,7 @@ from levels import more
 
 
 class Spec:
-    """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
+    """A buffer's device, shape and dtype: one Spec for each triple. Raises ValueError for sizes < 0 or no numbers."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
@@ -87,7 +87,7 @@ class Device:
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device."""
+        """The Spec of a buffer on this device. Raises TypeError for what is no shape or no dtype."""
         try:
             key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # (NumPy takes None for float64)
         except (TypeError, ValueError, AttributeError):
@@ -114,7 +114,7 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back. Using it after that is an error."""
+        """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
@@ -175,7 +175,7 @@ DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 def pool(**counts):
     """The devices of this computer, {"cpu:0": Device, …}: one of each kind, or as many as are asked for, as in cpus=2.
 
-    A second one is simulated, and has memory of its own. Raises TypeError for a kind that there is not.
+    A second one is simulated, with memory of its own. Raises TypeError for other kinds, ValueError for a wrong count.
     """
     more("device", "all")  # other kinds enter MAKERS
     there = [f"{kind}s" for kind in MAKERS]
@@ -190,7 +190,7 @@ def pool(**counts):
 
 
 def copy(buffer, device):
-    """A new buffer on `device` with the same numbers."""
+    """A new buffer on `device` with the same numbers. Raises TypeError for what is no buffer or no device."""
     if not isinstance(buffer, Buffer) or not isinstance(device, Device):
         raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
     return device.put(buffer.numpy())

@@ -45,7 +45,7 @@ def scaled(x, n):
 
 
 def exponent(x):
-    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
+    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
     if not isinstance(x, Value):
         return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]

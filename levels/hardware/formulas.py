@@ -23,5 +23,5 @@ def flat(row, width, column):
 
 
 def descend(w, slope, learning_rate):
-    """The weight w after one step against its slope."""
+    """The weight w, a number, after one step against its slope."""
     return w - learning_rate * slope

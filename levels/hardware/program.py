@@ -90,7 +90,7 @@ def _text(a):
 
 
 class Program:
-    """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
+    """Machine code, called with buffers and numbers by name. Raises ValueError for open loops and unknown sizes."""
 
     def __init__(self, a):
         if len(a.scopes) != 1:

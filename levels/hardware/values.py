@@ -10,7 +10,7 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 def subtract(x, y):
-    """Write the instruction that takes y from x, and give back its value."""
+    """Write the instruction that takes the number y from x, and give back its value."""
     return arithmetic("fsub", x, y)
 
 

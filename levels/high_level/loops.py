@@ -65,7 +65,7 @@ class Callback:
 
 
 class Training(Made):
-    """What `compile` chose, and how to go through data with it."""
+    """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
 
     def __init__(self, optimizer, loss, metrics=()):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
@@ -88,7 +88,7 @@ class Training(Made):
 
 
 def run_training(model, data, epochs, verbose, callbacks, validation):
-    """Train for so many epochs on a Dataset of batches; returns the History, which is `model.history` however this ends."""
+    """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
     history = model.history = History()
     training, model.stop_training = model.training, False
     train, test = function(model.train_step), function(model.test_step)  # each is traced once

@@ -136,7 +136,7 @@ STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 
 
 def relu_grad(dy, y):
-    """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
+    """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
     return select(y <= 0.0, 0.0, dy)
 
 

@@ -44,7 +44,7 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 
 
 def reduced(op, shape, axis):
-    """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
+    """(the axes, sorted; the sizes before, within and after them). Raises ValueError unless they are neighbours."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
         raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")

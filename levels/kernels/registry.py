@@ -94,7 +94,7 @@ def kernel_of(op, kind):
 
 
 def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
+    """Make the Plan for this op on these buffers. Raises TypeError for freed ones, ValueError for two devices."""
     if any(buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype) for buffer in inputs):  # freed
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({buffer.device.name for buffer in inputs})

@@ -55,7 +55,7 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
 
 
 def hand_on(gradients, x, share):
-    """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 
@@ -98,7 +98,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
 def walk_back(records, target, sources):
-    """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
+    """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
     needed = set(sources)  # these, and all that was computed from them
     for _, inputs, _, y in records:
         if not needed.isdisjoint(inputs):
@@ -127,7 +127,7 @@ class GradientTape(_Tape):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
         A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
-        RuntimeError for a tape that was read, ValueError for a source that the target does not depend on.
+        RuntimeError for a tape that was read, TypeError but for floats, ValueError for a source unused or assigned.
         """
         if self.records is None:
             raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")

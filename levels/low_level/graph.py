@@ -61,7 +61,7 @@ class Trace(Run):
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """The node of a symbol. A tensor that has numbers is a constant."""
+        """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
         if type(x) is not Symbol:
             if x not in self.constants:
                 self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)

@@ -19,7 +19,7 @@ class Module(Extended):
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
     def named(self, kind):
-        """{"layers.0.w": part, …} of all parts of that class, each once, in the order in which they were set."""
+        """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
         while waiting:
             path, value = waiting.pop()
@@ -46,7 +46,7 @@ class Module(Extended):
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights):
-        """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
+        """Give all variables these arrays. Raises ValueError, and changes none, where one of them does not fit."""
         named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")

@@ -8,12 +8,12 @@ from .tensors import apply
 
 
 def relu(x):
-    """x where it is positive, else 0."""
+    """Each number of x where it is positive, else 0."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x)), for each number of x."""
     return apply("sigmoid", x)
 
 

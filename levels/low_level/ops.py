@@ -15,7 +15,7 @@ def matmul(x, w):
 
 
 def gather(x, rows):
-    """The rows of x[n, …] with these numbers, an integer array -> [*rows.shape, …]. Raises IndexError for others."""
+    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
         rows = unmasked(rows)

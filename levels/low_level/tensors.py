@@ -209,7 +209,7 @@ class Variable(Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
+        """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
         value = as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")

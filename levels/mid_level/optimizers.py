@@ -13,7 +13,7 @@ from .layers import Made, positive
 
 
 def descend(rate, dw, w):
-    """Where w is after one step against its gradient dw."""
+    """Where w is after one step against its gradient dw, a tensor."""
     return w - rate * dw
 
 
@@ -62,7 +62,7 @@ class Optimizer(_Rated):
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
     def apply_gradients(self, grads_and_vars):
-        """Change the variable of each pair (gradient, variable): the same ones in each call."""
+        """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
         gradients, variables = _in_two(grads_and_vars)
         if self.owners is None:
             self.build(variables)

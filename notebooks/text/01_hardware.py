@@ -362,7 +362,7 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 # %%
 #| export values blank subtract
 def subtract(x, y):
-    """Write the instruction that takes y from x, and give back its value."""
+    """Write the instruction that takes the number y from x, and give back its value."""
     ...  # one instruction, as `+` and `*` write theirs
 
 
@@ -373,7 +373,7 @@ def subtract(x, y):
 #
 # ```python
 # def subtract(x, y):
-#     """Write the instruction that takes y from x, and give back its value."""
+#     """Write the instruction that takes the number y from x, and give back its value."""
 #     return arithmetic("fsub", x, y)
 # ```
 # </details>
@@ -505,7 +505,7 @@ from levels import more
 
 
 class Spec:
-    """What a buffer is, apart from its numbers: device, shape and dtype. There is one Spec for each such triple."""
+    """A buffer's device, shape and dtype: one Spec for each triple. Raises ValueError for sizes < 0 or no numbers."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
@@ -580,7 +580,7 @@ class Device:
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device."""
+        """The Spec of a buffer on this device. Raises TypeError for what is no shape or no dtype."""
         try:
             key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # (NumPy takes None for float64)
         except (TypeError, ValueError, AttributeError):
@@ -607,7 +607,7 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back. Using it after that is an error."""
+        """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
         self.used -= buffer.spec.nbytes
@@ -668,7 +668,7 @@ DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 def pool(**counts):
     """The devices of this computer, {"cpu:0": Device, …}: one of each kind, or as many as are asked for, as in cpus=2.
 
-    A second one is simulated, and has memory of its own. Raises TypeError for a kind that there is not.
+    A second one is simulated, with memory of its own. Raises TypeError for other kinds, ValueError for a wrong count.
     """
     more("device", "all")  # other kinds enter MAKERS
     there = [f"{kind}s" for kind in MAKERS]
@@ -689,7 +689,7 @@ def pool(**counts):
 # %%
 #| export device
 def copy(buffer, device):
-    """A new buffer on `device` with the same numbers."""
+    """A new buffer on `device` with the same numbers. Raises TypeError for what is no buffer or no device."""
     if not isinstance(buffer, Buffer) or not isinstance(device, Device):
         raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
     return device.put(buffer.numpy())
@@ -923,7 +923,7 @@ def _text(a):
 
 
 class Program:
-    """Machine code with the names and shapes of what it works on. Call it with buffers and numbers by name."""
+    """Machine code, called with buffers and numbers by name. Raises ValueError for open loops and unknown sizes."""
 
     def __init__(self, a):
         if len(a.scopes) != 1:
@@ -1232,7 +1232,7 @@ class Assembler(_Moves):
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent); with lanes, each turn takes that many counters at once."""
+        """Write a loop over [0, extent), `lanes` counters a turn. Raises ValueError for wrong lanes or nesting."""
         if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
             raise ValueError(
                 f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}"
@@ -1337,7 +1337,7 @@ def scaled(x, n):
 
 
 def exponent(x):
-    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal x."""
+    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
     if not isinstance(x, Value):
         return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
@@ -1515,7 +1515,7 @@ print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 # %%
 #| export formulas blank descend
 def descend(w, slope, learning_rate):
-    """The weight w after one step against its slope."""
+    """The weight w, a number, after one step against its slope."""
     ...  # one line
 
 
@@ -1526,7 +1526,7 @@ def descend(w, slope, learning_rate):
 #
 # ```python
 # def descend(w, slope, learning_rate):
-#     """The weight w after one step against its slope."""
+#     """The weight w, a number, after one step against its slope."""
 #     return w - learning_rate * slope
 # ```
 # </details>

@@ -386,7 +386,7 @@ def kernel_of(op, kind):
 
 
 def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. What is wrong with an op, a device or an input is said here."""
+    """Make the Plan for this op on these buffers. Raises TypeError for freed ones, ValueError for two devices."""
     if any(buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype) for buffer in inputs):  # freed
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({buffer.device.name for buffer in inputs})
@@ -762,7 +762,7 @@ STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 # %%
 #| export elementwise blank relu_grad
 def relu_grad(dy, y):
-    """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
+    """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
     ...  # 1 line
 
 
@@ -774,7 +774,7 @@ def relu_grad(dy, y):
 #
 # ```python
 # def relu_grad(dy, y):
-#     """The slope at relu's input, from `dy`, that at its output `y`: dy, or 0.0 where y is 0."""
+#     """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
 #     return select(y <= 0.0, 0.0, dy)
 # ```
 # </details>
@@ -864,7 +864,7 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 # %% tags=["hide-input"]
 #| export reduce
 def reduced(op, shape, axis):
-    """(the axes to reduce, sorted; the sizes before, within and after them); all axes where `axis` is None."""
+    """(the axes, sorted; the sizes before, within and after them). Raises ValueError unless they are neighbours."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
         raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
@@ -1077,7 +1077,7 @@ def _plan_gather(op, function, x, rows):
 #| export rows
 @kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]"""
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
     for i in range(rows.size):
         row = rows[i]  # read once: for all the compiler knows, out might lie over rows, and the loop below change it
         if not 0 <= row < x.shape[0]:

@@ -353,7 +353,7 @@ class Variable(Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor of the same shape, dtype and device. What was computed from the old one stays."""
+        """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
         value = as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
@@ -415,7 +415,7 @@ def matmul(x, w):
 
 
 def gather(x, rows):
-    """The rows of x[n, …] with these numbers, an integer array -> [*rows.shape, …]. Raises IndexError for others."""
+    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
         rows = unmasked(rows)
@@ -472,12 +472,12 @@ def _whole(axis):
 
 
 def relu(x):
-    """x where it is positive, else 0."""
+    """Each number of x where it is positive, else 0."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x)), for each number of x."""
     return apply("sigmoid", x)
 
 
@@ -635,7 +635,7 @@ checks.predict(
 # %%
 #| export autodiff blank hand_on
 def hand_on(gradients, x, share):
-    """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
     ...  # 1 to 4 lines
 
 
@@ -646,7 +646,7 @@ def hand_on(gradients, x, share):
 #
 # ```python
 # def hand_on(gradients, x, share):
-#     """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+#     """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
 #     gradients[x] = gradients[x] + share if x in gradients else share
 # ```
 # </details>
@@ -788,7 +788,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 # %%
 #| export autodiff
 def walk_back(records, target, sources):
-    """The gradients of `target`: from the last record to the first, each op hands its gradient on to its inputs."""
+    """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
     needed = set(sources)  # these, and all that was computed from them
     for _, inputs, _, y in records:
         if not needed.isdisjoint(inputs):
@@ -824,7 +824,7 @@ class GradientTape(_Tape):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
         A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
-        RuntimeError for a tape that was read, ValueError for a source that the target does not depend on.
+        RuntimeError for a tape that was read, TypeError but for floats, ValueError for a source unused or assigned.
         """
         if self.records is None:
             raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
@@ -918,7 +918,7 @@ class Module(Extended):
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
     def named(self, kind):
-        """{"layers.0.w": part, …} of all parts of that class, each once, in the order in which they were set."""
+        """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
         while waiting:
             path, value = waiting.pop()
@@ -945,7 +945,7 @@ class Module(Extended):
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights):
-        """Give all variables these values. Raises ValueError, and changes none, where one of them does not fit."""
+        """Give all variables these arrays. Raises ValueError, and changes none, where one of them does not fit."""
         named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
@@ -1099,7 +1099,7 @@ class Trace(Run):
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """The node of a symbol. A tensor that has numbers is a constant."""
+        """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
         if type(x) is not Symbol:
             if x not in self.constants:
                 self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)

@@ -341,7 +341,7 @@ from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
 
 
 class Training(Made):
-    """What `compile` chose, and how to go through data with it."""
+    """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
 
     def __init__(self, optimizer, loss, metrics=()):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
@@ -385,7 +385,7 @@ except ValueError as error:
 # %%
 #| export loops
 def run_training(model, data, epochs, verbose, callbacks, validation):
-    """Train for so many epochs on a Dataset of batches; returns the History, which is `model.history` however this ends."""
+    """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
     history = model.history = History()
     training, model.stop_training = model.training, False
     train, test = function(model.train_step), function(model.test_step)  # each is traced once
@@ -451,7 +451,7 @@ class Trainable(Layer):
         self.built, self.chosen, self.history = True, None, None  # its layers are built, one by one
 
     def build(self, shape, dtype="float32"):
-        """Make all variables, for inputs of this shape [rows, …]: a row of zeros goes through."""
+        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
         if not isinstance(shape, (list, tuple)):
             raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
         self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
@@ -468,7 +468,7 @@ class Trainable(Layer):
         return self.chosen
 
     def train_step(self, x, y):
-        """Forward, loss, backward, update, on one batch. Returns its loss. Override it to train in another way."""
+        """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
         with GradientTape() as tape:
             loss = self.training.loss(self, y, self(x, training=True))
         variables = self.trainable_variables
@@ -522,7 +522,7 @@ from levels.mid_level import wider
 
 
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
-    """Arrays x, y, or (x, y), as a Dataset of batches, shuffled if asked for. A Dataset stays as it is."""
+    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError for a missing one."""
     if isinstance(x, Dataset):
         return x
     x, y = x if isinstance(x, tuple) and y is None else (x, y)
@@ -590,7 +590,7 @@ class Model(Trainable):
 # %%
 #| export models
 class Sequential(Model):
-    """Layers in a row, each called on what the one before gave."""
+    """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list."""
 
     def __init__(self, layers, name=None):
         super().__init__(name)

@@ -8,7 +8,7 @@ def line_slopes(error, row, g):
 
 
 def subtract(x, y):
-    """Write the instruction that takes y from x, and give back its value."""
+    """Write the instruction that takes the number y from x, and give back its value."""
     return arithmetic("fsub", x, y)
 
 
@@ -18,7 +18,7 @@ def flat(row, width, column):
 
 
 def descend(w, slope, learning_rate):
-    """The weight w after one step against its slope."""
+    """The weight w, a number, after one step against its slope."""
     return w - learning_rate * slope
 
 

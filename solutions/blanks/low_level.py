@@ -2,7 +2,7 @@
 
 
 def hand_on(gradients, x, share):
-    """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 

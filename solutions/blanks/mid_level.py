@@ -18,5 +18,5 @@ def cross_entropy(y_true, p):
 
 
 def descend(rate, dw, w):
-    """Where w is after one step against its gradient dw."""
+    """Where w is after one step against its gradient dw, a tensor."""
     return w - rate * dw
