@@ -131,7 +131,7 @@ def _key_of(op, reads, attrs):
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
         given = f"got {reads!r:.60} and {attrs!r:.60}"
-        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers, names or tuples; {given}") from None
+        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers or names; {given}") from None
 
 
 def planned(op, reads, attrs):

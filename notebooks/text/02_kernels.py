@@ -250,7 +250,7 @@ KERNELS
 
 # %% [markdown]
 # One op, one kind of device that has it. Nothing is compiled yet. To **launch** an op is to look its kernel up, find room for the
-# result, and run. Here it is, as short as it can be:
+# result, and run. As short as it can be:
 
 
 # %%
@@ -281,7 +281,7 @@ alone = min(timeit.repeat(lambda: program(out.data, three.data), number=1000, re
 print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e6:.2f} µs")
 
 # %% [markdown]
-# Two troubles. Each launch asks anew which program it is: the text is written, and hashed, every time. And `launch` believes its
+# Two troubles. Each launch asks anew which program it is: a text is hashed every time. And `launch` believes its
 # caller: into an `out` of two numbers it would write three. But the right `out` and the program depend on shapes and dtypes
 # alone. So both can be settled once.
 #
@@ -431,7 +431,7 @@ def _key_of(op, reads, attrs):
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
         given = f"got {reads!r:.60} and {attrs!r:.60}"
-        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers, names or tuples; {given}") from None
+        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers or names; {given}") from None
 
 
 # %% [markdown]

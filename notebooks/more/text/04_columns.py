@@ -280,7 +280,7 @@ print(DenseFeatures([deep])({"bill_depth_mm": [13.1, 15.0, 17.9, 18.0]}).numpy()
 
 # %% [markdown]
 # Two more ways to an id. Categories that are whole numbers from 0 on are ids already. And where nobody has a list of all the
-# words, their hash does: two words may then share a bucket, and with enough buckets they rarely do.
+# words, their hash does: with enough buckets, two words rarely share one.
 
 # %%
 page.source(categorical_column_with_hash_bucket)
