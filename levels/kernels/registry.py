@@ -4,7 +4,6 @@
 
 import difflib
 import functools
-import operator
 import reprlib
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -122,12 +121,8 @@ def same_dtype(op, *inputs, kinds="f"):
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
-        if len(reads) == 1:  # these two are the commonest; spelled out they take half the time
-            key = op, reads[0].spec
-        elif len(reads) == 2:
-            key = op, reads[0].spec, reads[1].spec
-        else:
-            key = (op, *[x.spec for x in reads])
+        # two inputs are the commonest; spelled out, their key takes half the time
+        key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
             hash(key)
@@ -147,7 +142,6 @@ def planned(op, reads, attrs):
 
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
-_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
@@ -166,10 +160,7 @@ def launch(op, out, *inputs, **attrs):
         if x is out:
             raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
     found.launches += 1
-    try:
-        found.run(out.data, *map(_data_of, reads), *map(attrs.get, found.numbers))
-    except TypeError as error:
-        raise TypeError(f"{op}: runs on live buffers and numbers, not on {reads!r:.60} and {attrs!r:.60}") from error
+    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
     return out
 
 
