@@ -646,6 +646,21 @@ def tape_of_numbers(records, names, rules):
     return steps, values
 
 
+def walk_of_squared_error(make_tape, constant, rules, **leaves):
+    """The backward_walk of l = (x·w + b - y)², on tapes and tensors made so. `leaves`: x, w, b and y."""
+
+    def program(**leaves):
+        x, w, b, y = (constant(leaves[name], "f8") for name in "xwby")
+        with make_tape() as tape:
+            p = x * w
+            z = p + b
+            e = z - y
+            l = e * e
+        return tape_of_numbers(tape.records, dict(x=x, w=w, b=b, y=y, p=p, z=z, e=e, l=l), rules)
+
+    return backward_walk(program, **leaves)
+
+
 def handed_on(walk, record):
     """What a record hands on in its turn, [(input, gradient of its output, slope)]: nothing, if no gradient arrived."""
     _, inputs, output, slopes = walk.records[record]

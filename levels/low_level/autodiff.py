@@ -48,8 +48,6 @@ VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of t
     "negative": (lambda dy, y, x: -dy,),
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
-    "relu": (lambda dy, y, x: apply("relu_grad", dy, y),),
-    "sigmoid": (lambda dy, y, x: apply("sigmoid_grad", dy, y),),
     "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
 }
 
@@ -92,6 +90,8 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
     return apply("matmul", x, dy, transpose_x=not transpose_x)
 
 
+VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
+VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["reduce_sum"] = (_spread_back,)
 VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
