@@ -250,7 +250,7 @@ KERNELS
 
 # %% [markdown]
 # One op, one kind of device that has it. Nothing is compiled yet. To **launch** an op is to look its kernel up, find room for the
-# result, and run. As short as it can be:
+# result, and run. In short:
 
 
 # %%

@@ -136,7 +136,11 @@ checks.predict(
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before.
+# So write the line that gives `x` its share, and loses nothing that it had before. (`constant` makes a tensor of `levels`: the
+# check uses some.)
+
+# %%
+from levels.low_level import constant
 
 
 # %%
@@ -170,7 +174,7 @@ print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 # fourteen launches the formula is left, and one line for all gradients:
 
 # %%
-from levels.low_level import GradientTape, Variable, constant, function, gather, reduce_mean
+from levels.low_level import GradientTape, Variable, function, gather, reduce_mean
 
 task = tasks.linear()
 w, b = map(Variable, task.weights)
