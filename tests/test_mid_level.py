@@ -324,7 +324,9 @@ def test_metrics_leave_a_step_by_rows_what_it_is(name, dtype, monkeypatch):
         return loss
 
     losses = step.over(x, y, np.arange(20).reshape(4, 5)).numpy()
-    kind = "FusedProgram" if name == "r2" else "RowProgram"  # R² reads a mean over the rows in each row again: two loops
+    kind = (
+        "FusedProgram" if name == "r2" else "RowProgram"
+    )  # R² reads a mean over the rows in each row again: two loops
     assert {type(program).__name__ for program, _ in step.programs.values()} == {kind}
     assert step.traces == 1
     assert {v.dtype for v in metric.state} == {np.dtype(dtype)}

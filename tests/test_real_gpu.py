@@ -143,7 +143,7 @@ def test_what_it_refuses_is_said_at_the_door():
     ):
         with pytest.raises(GpuError, match=said):
             GPU.launch(copy_numbers, blocks, threads, out, given)
-    with pytest.raises(TypeError, match="gpu:0: int32"):
+    with pytest.raises(TypeError, match="gpu:0: .*int32"):
         GPU.put(np.ones(3, "i4"))
     with pytest.raises(ValueError, match="add: inputs lie on cpu:0 and gpu:0"):
         launch("add", None, x, pool()["cpu:0"].put(np.ones(6, "f4")))

@@ -2,6 +2,7 @@
 
 # Built from 05_high_level.ipynb: edit there, then run its last cell.
 
+import functools
 import math
 
 import numpy as np
@@ -87,6 +88,13 @@ class Training(Made):
         return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}
 
 
+def _tell(model, callbacks, event, *args):
+    """Call the method of that name of each callback, which knows its model by then."""
+    for callback in callbacks:
+        callback.model = model
+        getattr(callback, event)(*args)
+
+
 def run_training(model, data, epochs, verbose, callbacks, validation):
     """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
     history = model.history = History()
@@ -95,10 +103,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
         raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
 
-    def tell(event, *args):
-        for callback in callbacks:
-            callback.model = model
-            getattr(callback, event)(*args)
+    tell = functools.partial(_tell, model, callbacks)
 
     def one_pass():
         logs = training.one_pass(train, data, history)

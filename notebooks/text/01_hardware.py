@@ -1487,6 +1487,9 @@ class _Sum:
         return _across(self.a, _so_far(self))
 
 
+# %% [markdown]
+# So the loss of the first ten rows, with names and shapes:
+
 # %%
 a = Assembler("loss_of_a_batch", "f8")
 x, y, w, b = a.array("x", "rows", 2), a.array("y", "rows", 1), a.array("w", 2, 1), a.array("b", 1, 1)

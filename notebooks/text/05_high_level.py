@@ -99,7 +99,7 @@ print(f"fit                last loss {float(loss).hex()}")
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. Three of the
 # pieces are yours to write.
 #
-# ## The loop, taken apart (29 min)
+# ## The loop, taken apart (30 min)
 #
 # ### 1 · Speed: a pass is one call
 #
@@ -378,8 +378,23 @@ except ValueError as error:
 #
 # ### The whole loop
 #
-# All pieces are there: `tell` speaks to each callback, `one_pass` goes through the data, and through the validation rows where
-# there are any. Whatever ends the training, an error too, the history holds what was done, and the callbacks hear of the end.
+# All pieces are there, but one: `_tell` speaks to each callback.
+
+# %%
+#| export loops
+import functools
+
+
+def _tell(model, callbacks, event, *args):
+    """Call the method of that name of each callback, which knows its model by then."""
+    for callback in callbacks:
+        callback.model = model
+        getattr(callback, event)(*args)
+
+
+# %% [markdown]
+# Below, `one_pass` goes through the data, and through the validation rows where there are any. Whatever ends the training, an
+# error too, the history holds what was done, and the callbacks hear of the end.
 
 
 # %%
@@ -392,10 +407,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
         raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
 
-    def tell(event, *args):
-        for callback in callbacks:
-            callback.model = model
-            getattr(callback, event)(*args)
+    tell = functools.partial(_tell, model, callbacks)
 
     def one_pass():
         logs = training.one_pass(train, data, history)

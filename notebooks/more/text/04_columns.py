@@ -34,7 +34,6 @@ from levels_more.feature_columns import (
     embedding_column,
     fingerprint,
     indicator_column,
-    is_missing,
     numeric_column,
     row_by_row,
     values_of,
