@@ -184,6 +184,14 @@ ACROSS = {  # these keep most programs from being one by rows
     "hot": lambda m, s, a: m.hot(a),
 }
 OPS = BY_ROW | ACROSS
+ADDS_ROWS = {
+    "crossed",
+    "reduce_sum",
+    "reduce_mean",
+    "reduce_two",
+    "normal",
+}  # a row that reads such a sum needs two loops
+WITHIN = [name for name in BY_ROW if name not in ADDS_ROWS]
 COUNTS = {name: op.__code__.co_argcount - 2 for name, op in OPS.items()}
 FLAT = {"mask", "stop_gradient", "hot"}  # no gradient passes
 NEEDS = dict.fromkeys(("matmul", "flipped", "crossed"), (2,))  # NumPy takes other numbers of axes too
@@ -220,10 +228,16 @@ class Program:
         shapes = [(sizes[0], sizes[1]), (1, sizes[1]), (sizes[1], sizes[2]), (sizes[2],), (1, sizes[2]), ()]
         self.variables = [rng.uniform(-1, 1, shape) for shape in shapes]
         self.batches = [rng.integers(0, 60, self.batch) for _ in range(3)] + [rng.integers(0, 60, self.short)]
-        self.ops = [*BY_ROW] if rng.random() < 0.8 else [*OPS]
-        self.steps, self.shapes, self.forms = [], [self.x.shape, self.y.shape, *shapes], rng.integers(0, 4, 60).tolist()
+        within = rng.random() < 0.6  # no row reads a sum of rows
+        self.ops = WITHIN if within else [*BY_ROW] if rng.random() < 0.6 else [*OPS]
+        self.steps, self.shapes, self.forms = (
+            [],
+            [self.x.shape, self.y.shape, *shapes],
+            rng.integers(0, 3 if within else 4, 60).tolist(),
+        )
         self.penalised = [k for k in range(len(shapes)) if rng.random() < 0.4]
-        self.momentum, self.results, self.rate = rng.random() < 0.3, rng.integers(1, 3), float(rng.choice([0.02, 0.1]))
+        self.momentum, self.rate = rng.random() < 0.3, float(rng.choice([0.02, 0.1]))
+        self.results = 1 if within else rng.integers(1, 3)
         self.write()
         self.trained = self.reached()
 
@@ -314,6 +328,21 @@ class Program:
     def data(self):
         return constant(self.x, self.dtype), constant(self.y, self.dtype)
 
+    def slopes(self):
+        """How the loss changes along a random direction: what the tape says, and NumPy's losses a little before and behind."""
+        x, y = self.x[self.batches[0]], self.y[self.batches[0]]
+        w, ways = [*map(Variable, self.variables)], [self.rng.uniform(-1, 1, array.shape) for array in self.variables]
+        with GradientTape() as tape:
+            loss = self.loss(LEVELS, constant(x), constant(y), w)
+        slopes = tape.gradient(loss, [w[k] for k in self.trained])
+        moved = [
+            [v + h * way * (k in self.trained) for k, (v, way) in enumerate(zip(self.variables, ways, strict=True))]
+            for h in (1e-6, -1e-6)
+        ]
+        ahead, behind = (self.loss(NUMPY, x, y, variables) for variables in moved)
+        told = sum((slope.numpy() * ways[k]).sum() for slope, k in zip(slopes, self.trained, strict=True))
+        return told, float((ahead - behind) / 2e-6)
+
     def run(self, over=None, compiled=True):
         """(the losses of all steps and the variables afterwards, the compiled function)
 
@@ -348,6 +377,9 @@ def check_program(seed, monkeypatch):
         loss = float(program.loss(NUMPY, program.x[first], program.y[first], program.variables))
         bound = 1e-9 if program.dtype == "f8" else 1e-4
         assert expected[0].flat[0] == pytest.approx(loss, rel=bound, abs=bound), f"seed {seed}: eager is not NumPy"
+        if program.trained and "stop_gradient" not in {name for name, _, _ in program.steps}:
+            told, seen = program.slopes()
+            assert told == pytest.approx(seen, rel=1e-5, abs=1e-5), f"seed {seed}: the gradient is not the slope"
         for name in CHOICES:
             choose(monkeypatch, name)
             ours, compiled = program.run(over=(None, 0, 2)[seed % 7 % 3])
@@ -359,9 +391,9 @@ def check_program(seed, monkeypatch):
 
 @pytest.mark.timeout(900)
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
-    """Every program on every back end. Of 50 about 9 become rows and 14 fused, as they are drawn; no back end starves.
+    """Every program on every back end. Of 50 about 22 become rows and 12 fused, as they are drawn; no back end starves.
 
-    (A program by rows is one loop: most of what is drawn reads a sum over rows in another row, and needs two.)
+    (A program by rows is one loop: where a row reads a sum over rows it would need two.)
     """
     monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
@@ -371,7 +403,7 @@ def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
         found.update(f"by the rule {name}" for name in kinds_of[""])
     print(dict(found))
     assert found["Replay"] == len(seeds), found
-    assert len(seeds) < 50 or found["RowProgram"] >= 4 and found["FusedProgram"] >= 2, found
+    assert len(seeds) < 50 or found["RowProgram"] >= 10 and found["FusedProgram"] >= 2, found
 
 
 # Tracing.

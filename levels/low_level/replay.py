@@ -9,7 +9,7 @@ import numpy as np
 from levels.kernels import planned
 
 from .ops import gather
-from .tensors import RUN, _renamed, constant
+from .tensors import RUN, Variable, _renamed, constant
 
 
 class Replay:
@@ -21,13 +21,9 @@ class Replay:
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
-        values = {}
+        leaves = {"input": lambda k: args[k], "variable": Variable.newest, "constant": lambda x: x}
         with self.lock:
-            for node in self.graph.nodes:
-                if not node.inputs:
-                    of = node.attrs["of"]
-                    read = of.newest() if node.op == "variable" else of
-                    values[node] = args[of] if node.op == "input" else read
+            values = {x: leaves[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
                 inputs = [values[x] for x in node.inputs]
                 values[node] = RUN.do(node.op, plan, inputs, node.attrs)

@@ -3,17 +3,33 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import ctypes
+import functools
 import math
 import operator
 from contextlib import nullcontext
 
 import numpy as np
 
-from levels.hardware import REAL, Assembler
-from levels.kernels import ELEMENTWISE, KERNELS
+from levels import more
+from levels.hardware import REAL, Assembler, dot
+from levels.kernels import ELEMENTWISE, KERNELS, planned
 
-from .forms import NoProgram, _each, _ended, _form_of, _with_one_more
 from .tensors import Tensor, Variable
+
+
+class NoProgram(Exception):
+    """Says why a graph is no program of some kind."""
+
+
+def _with_one_more(node, inputs, batch, by_row):
+    """The Spec that a node has in a batch with one row more, given those of its inputs."""
+    shape, larger = node.spec.shape, node.spec
+    if shape[:1] == (batch,):
+        larger = node.spec.device.spec((batch + 1, *shape[1:]), node.spec.dtype)
+    if not node.inputs:
+        return larger if node.op == "input" else node.spec
+    attrs = node.attrs | ({"shape": larger.shape} if by_row and "shape" in node.attrs else {})
+    return planned(node.op, inputs, attrs).spec
 
 
 def row_parts(graph, batch):
@@ -32,6 +48,44 @@ def row_parts(graph, batch):
     return parts
 
 
+def _each(function, *arrays):
+    """The function of every number of these arrays of values, broadcast."""
+    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
+
+
+def _elementwise(node, shape, *inputs):
+    numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
+    return np.broadcast_to(_each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
+
+
+def _products(node, shape, x, w):
+    x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
+    return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
+
+
+def _ended(node, totals):
+    """A mean is a sum, divided by how many numbers it is of."""
+    count = math.prod(node.inputs[0].spec.shape) / math.prod(node.spec.shape)
+    return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
+
+
+def _form_of(op):
+    """The function of FORMS for an op. Raises NoProgram where there is none."""
+    if op in ELEMENTWISE:
+        return _elementwise
+    if op not in FORMS and not more("form", op):
+        raise NoProgram(f"{op} has no form for single numbers")
+    return FORMS[op]
+
+
+FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
+    "matmul": _products,
+    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
+    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
+    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
+}
+
+
 _LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
 
 
@@ -40,9 +94,7 @@ def check_fits(graph):
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(
-            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
-        )
+        raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
@@ -157,9 +209,8 @@ class Turns:
     """A `with` block in which nobody else moves the numbers of these variables."""
 
     def __init__(self, variables):
-        self.variables = sorted(
-            variables, key=lambda variable: variable.born
-        )  # in one order, or two would wait for ever
+        # in one order, or two would wait for ever
+        self.variables = sorted(variables, key=lambda variable: variable.born)
 
     def __enter__(self):
         for variable in self.variables:

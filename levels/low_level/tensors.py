@@ -142,9 +142,7 @@ DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # t
 def _placed(array, dtype, device):
     """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
     if dtype not in DTYPES or array.dtype.kind not in "fib" or (array.dtype.kind == "f" and dtype.kind != "f"):
-        raise TypeError(
-            f"constant: {array.dtype} to {dtype} has no kernels, or would lose digits; cast it in NumPy first"
-        )
+        raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
     try:
         with np.errstate(over="raise"):
             return device.put(array.astype(dtype, copy=False), Tensor)

@@ -276,9 +276,7 @@ DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # t
 def _placed(array, dtype, device):
     """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
     if dtype not in DTYPES or array.dtype.kind not in "fib" or (array.dtype.kind == "f" and dtype.kind != "f"):
-        raise TypeError(
-            f"constant: {array.dtype} to {dtype} has no kernels, or would lose digits; cast it in NumPy first"
-        )
+        raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
     try:
         with np.errstate(over="raise"):
             return device.put(array.astype(dtype, copy=False), Tensor)
@@ -1237,13 +1235,9 @@ class Replay:
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
-        values = {}
+        leaves = {"input": lambda k: args[k], "variable": Variable.newest, "constant": lambda x: x}
         with self.lock:
-            for node in self.graph.nodes:
-                if not node.inputs:
-                    of = node.attrs["of"]
-                    read = of.newest() if node.op == "variable" else of
-                    values[node] = args[of] if node.op == "input" else read
+            values = {x: leaves[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
                 inputs = [values[x] for x in node.inputs]
                 values[node] = RUN.do(node.op, plan, inputs, node.attrs)
@@ -1294,8 +1288,8 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 # What grows has rows. What reads rows and does not grow adds them up. (Folded: how a plan is asked.)
 
 # %% tags=["hide-input"]
-#| export forms
-"""What a program by rows must know of each op: whether it grows with the batch, its values, what it adds to a sum."""
+#| export row_program
+"""A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
 
 class NoProgram(Exception):
@@ -1315,9 +1309,6 @@ def _with_one_more(node, inputs, batch, by_row):
 
 # %%
 #| export row_program
-"""A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
-
-
 def row_parts(graph, batch):
     """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
 
@@ -1349,7 +1340,7 @@ graph_drawing(dce(graph), ["rows", "target"], parts)
 # sum, loads and stores.)
 
 # %% tags=["hide-input"]
-#| export forms
+#| export row_program
 from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS
 
@@ -1385,7 +1376,7 @@ def _form_of(op):
 
 
 # %% tags=["hide-input"]
-#| export forms
+#| export row_program
 FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
     "matmul": _products,
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
@@ -1409,9 +1400,7 @@ def check_fits(graph):
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
-        raise NoProgram(
-            f"it has {', '.join(sorted({str(x.spec.dtype) for x in graph.nodes}))}; expected one float dtype"
-        )
+        raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
@@ -1538,9 +1527,8 @@ class Turns:
     """A `with` block in which nobody else moves the numbers of these variables."""
 
     def __init__(self, variables):
-        self.variables = sorted(
-            variables, key=lambda variable: variable.born
-        )  # in one order, or two would wait for ever
+        # in one order, or two would wait for ever
+        self.variables = sorted(variables, key=lambda variable: variable.born)
 
     def __enter__(self):
         for variable in self.variables:

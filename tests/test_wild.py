@@ -1,0 +1,244 @@
+"""Random programs on what is hard: NaN, infinities, both zeros, empty arrays, a single row; every dtype; results of any shape.
+
+Each runs op by op, as a function and over batches, on every back end: the same bits, and no crash.
+"""
+
+import collections
+
+import numpy as np
+import pytest
+from test_compiler import CHOICES, choose, kinds
+
+from levels import low_level
+from levels.hardware import machine
+from levels.low_level import (
+    GradientTape,
+    Variable,
+    cast,
+    clip,
+    concat,
+    constant,
+    exp,
+    function,
+    gather,
+    log,
+    maximum,
+    minimum,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_sum,
+    relu,
+    reshape,
+    sigmoid,
+    sqrt,
+    tanh,
+    transpose,
+    where,
+)
+
+SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-324, -1e300, 1e17)
+PLAIN = (0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, 1.0, -1.0, 2.0)  # whose sums and products are exact in float32, too
+AXES = (0, 1, -1, None)
+EXACT = {  # on any numbers, also where a program may fuse a product with a sum
+    "add": lambda s, a, b: a + b,
+    "subtract": lambda s, a, b: a - b,
+    "multiply": lambda s, a, b: a * b,
+    "beside a number": lambda s, a: (a + 2, 1 - a, a * -1)[int(s * 3)],
+    "negative": lambda s, a: -a,
+    "less": lambda s, a, b: a < b,
+    "equal": lambda s, a, b: a == b,
+    "among": lambda s, a: a >= 1,
+    "maximum": lambda s, a, b: maximum(a, b),
+    "minimum": lambda s, a, b: minimum(a, b),
+    "where": lambda s, mask, a, b: where(mask, a, b),
+    "masked": lambda s, a, b: where(a > b, a, b),
+    "cast": lambda s, mask, a: cast(mask, a.dtype),
+    "reduce_sum": lambda s, a: reduce_sum(a, AXES[int(s * 4)], s * 40 % 10 < 5),
+    "reduce_max": lambda s, a: reduce_max(a, AXES[int(s * 4)], s * 40 % 10 < 5),
+    "reduce_min": lambda s, a: reduce_min(a, AXES[int(s * 4)], s * 40 % 10 < 5),
+    "concat": lambda s, a, b: concat([a, b], int(s * 2)),
+    "slice": lambda s, a: a[:, int(s * 3) :],
+    "none of them": lambda s, a: a[:, :0],
+    "rows": lambda s, a: a[int(s * 2) :],
+    "gather": lambda s, a: gather(a, [0] * int(s * 4)),
+    "transpose": lambda s, a: transpose(a),
+    "reshape": lambda s, a: reshape(a, (-1, 1)),
+    "matmul": lambda s, a, b: a @ b,
+}
+FLOATS = EXACT | {
+    "divide": lambda s, a, b: a / b,
+    "relu": lambda s, a: relu(a),
+    "clip": lambda s, a: clip(a, -0.5, (0.0, 0.9)[s < 0.5]),
+    "exp": lambda s, a: exp(a),
+    "log": lambda s, a: log(a),
+    "sqrt": lambda s, a: sqrt(a),
+    "tanh": lambda s, a: tanh(a),
+    "sigmoid": lambda s, a: sigmoid(a),
+    "reduce_mean": lambda s, a: reduce_mean(a, AXES[int(s * 4)], s * 40 % 10 < 5),
+    "softmax": lambda s, a: low_level.nn.softmax(a),
+}
+MASKED = {"where": 1, "cast": 1}  # how many of the first arguments are masks
+
+
+class Wild:
+    """A random step: x[rows, features] in its dtype, y[rows, 1] and whole numbers k[rows, 2] come in, variables change."""
+
+    def __init__(self, seed):
+        self.rng = rng = np.random.default_rng(seed)
+        self.dtype = ("f8", "f8", "f4", "i8")[seed % 4]
+        features = int(rng.choice([0, 1, 1, 2, 3]))
+        shapes = [(features, 2), (1, int(rng.integers(1, 4))), (), (1, 1)]
+        self.data = [self.numbers(shape) for shape in ((7, features), (7, 1))]
+        self.data.append(rng.integers(-3, 4, (7, 2)))
+        self.start = [self.numbers(shape) for shape in shapes]
+        self.batches = rng.integers(0, 7, (2, int(rng.choice([1, 1, 2, 3, 5]))))
+        self.empty = rng.random() < 0.2  # a call more, with no rows at all
+        self.steps, self.updates, self.results = [], [], []
+        self.write(rng.integers(2, 14))
+
+    def numbers(self, shape):
+        """Some of which are hard."""
+        if self.dtype == "i8":
+            return self.rng.integers(-9, 10, shape)
+        hard = self.rng.choice(SPECIAL if self.dtype == "f8" else PLAIN, shape)
+        easy = self.rng.uniform(-3, 3, shape) if self.dtype == "f8" else self.rng.choice((0.5, 1.0, -1.0, 2.0), shape)
+        return np.where(self.rng.random(shape) < self.rng.choice([0.0, 0.2, 0.5]), hard, easy).astype(self.dtype)
+
+    def write(self, length):
+        """Draw ops, keep those that fit batches of every size, and choose what is returned and what is assigned."""
+        counts = [len(self.batches[0]), 4] + [0] * self.empty
+        pools = [[*(constant(each[:n]) for each in self.data), *map(constant, self.start)] for n in counts]
+        ops = FLOATS if self.dtype == "f8" else EXACT
+        for _ in range(length):
+            name, s = str(self.rng.choice([*ops])), float(self.rng.random())
+            picks = [self.pick(pools[0], k < MASKED.get(name, 0)) for k in range(ops[name].__code__.co_argcount - 1)]
+            try:
+                made = [ops[name](s, *(values[p] for p in picks)) for values in pools]
+            except (ValueError, TypeError, IndexError):  # what does not fit
+                continue
+            if len({len(x.shape) for x in made}) == 1 and made[0].numpy().size < 100:
+                self.steps.append((ops[name], picks, s))
+                for values, x in zip(pools, made, strict=True):
+                    values.append(x)
+        last = len(pools[0]) - 1
+        self.results = [last, *self.rng.integers(0, last + 1, self.rng.integers(0, 3)).tolist()]
+        for v, start in enumerate(self.start):
+            same = [k for k in range(3, last + 1) if all(x[k].spec == constant(start).spec for x in pools)]
+            if self.rng.random() < 0.5:
+                self.updates.append((v, int(self.rng.choice(same))))
+
+    def pick(self, values, mask):
+        """The number of a value, most often a late one, of the dtype that is wanted."""
+        fitting = [k for k, x in enumerate(values) if (x.dtype == bool) == mask]
+        late = fitting[-4:] if self.rng.random() < 0.6 else fitting
+        return int(self.rng.choice(late)) if fitting else 0
+
+    def values(self, x, y, k, variables):
+        values = [x, y, k, *(v.value for v in variables)]
+        for op, picks, s in self.steps:
+            values.append(op(s, *(values[p] for p in picks)))
+        return values
+
+    def step(self, variables, single=False):
+        """The step as a function: of what it returns, `single` gives one number each."""
+
+        def step(x, y, k):
+            values = self.values(x, y, k, variables)
+            results = [values[n] for n in self.results]
+            for v, n in self.updates:
+                variables[v].assign(values[n])
+            if single:
+                results = [reduce_sum(cast(r, np.dtype("i8")) if r.dtype == bool else r) for r in results]
+            return results
+
+        return step
+
+    def arguments(self, rows):
+        return [constant(each[rows]) for each in self.data]
+
+    def run(self, made):
+        """All that comes out: of calls, then of `over`. `made` makes the step into what is called."""
+        variables, compiled = [*map(Variable, self.start)], []
+        compiled.append(made(self.step(variables)))
+        for rows in [*self.batches, *([[]] * self.empty)]:
+            yield from compiled[0](*self.arguments(np.array(rows, int)))
+            yield from variables
+        single, variables[:] = self.step(variables, single=True), [*map(Variable, self.start)]
+        compiled.append(made(single))
+        if hasattr(compiled[1], "over"):
+            yield from compiled[1].over(*self.arguments(slice(None)), self.batches)
+        else:
+            steps = ([r.numpy() for r in single(*self.arguments(b))] for b in self.batches)
+            yield from map(np.stack, zip(*steps, strict=True))
+        yield from variables
+        if sources := self.sources():
+            compiled.append(made(self.slopes(variables, sources)))
+            yield from compiled[2](*self.arguments(self.batches[0]))
+        yield compiled
+
+    def sources(self):
+        """The numbers of the variables that a sum of all results has a gradient for."""
+        found, variables = [], [*map(Variable, self.start)]
+        for k in range(len(variables) * (self.dtype != "i8")):
+            try:
+                self.slopes(variables, [k])(*self.arguments(self.batches[0]))
+                found.append(k)
+            except ValueError:  # it was not used
+                continue
+        return found
+
+    def slopes(self, variables, sources):
+        """A function that gives the gradients of a sum of all results, for these variables."""
+
+        def slopes(x, y, k):
+            with GradientTape() as tape:
+                values = self.values(x, y, k, variables)
+                results = [values[n] for n in self.results]
+                total = sum(reduce_sum(r) if r.dtype.kind == "f" else 0.0 for r in results)
+            if type(total) is float:
+                raise ValueError("no result is a number")
+            return tape.gradient(total, [variables[v] for v in sources])
+
+        return slopes
+
+
+def bits(x):
+    """Every bit, but not those of a NaN nor, in float32, the sign of a zero, which programs do not promise there."""
+    array = np.asarray(x.numpy() if hasattr(x, "numpy") else x)
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), np.nan, array) + (0.0 if array.dtype == np.float32 else -0.0)
+    return array.dtype.str, array.shape, array.tobytes()
+
+
+def check(seed, monkeypatch):
+    """The back ends that this program was compiled for, under each choice of those that there are."""
+    wild, found = Wild(seed), {}
+    with np.errstate(all="ignore"):
+        *expected, _ = wild.run(lambda step: step)
+        for name in CHOICES:
+            choose(monkeypatch, name)
+            *ours, compiled = wild.run(function)
+            found[name] = set().union(*map(kinds, compiled))
+            for n, (a, b) in enumerate(zip(ours, expected, strict=True)):
+                assert bits(a) == bits(b), f"seed {seed}, {found[name]}, {n}: {a} and {b}"
+    return found
+
+
+@pytest.mark.timeout(900)
+def test_random_programs_on_hard_numbers(seeds, monkeypatch, tmp_path):
+    """Of 50 about 8 become rows and 17 fused; empty arrays, whole numbers and what mixes dtypes are replayed."""
+    monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
+    found = collections.Counter()
+    for seed in seeds:
+        kinds_of = check(seed, monkeypatch)
+        found.update(name for name in CHOICES if name in kinds_of[name])
+        found.update(f"by the rule {name}" for name in kinds_of[""])
+    print(dict(found))
+    assert found["Replay"] == len(seeds), found
+    assert len(seeds) < 50 or found["RowProgram"] and found["FusedProgram"] >= 4, found
+
+
+def test_random_programs_use_every_op():
+    used = {id(op) for seed in range(400) for op, _, _ in Wild(seed).steps}
+    assert [name for name, op in FLOATS.items() if id(op) not in used] == []
