@@ -95,7 +95,7 @@ def test_a_class_that_stands_in_is_one_of_the_core_and_says_so():
     assert type(SGD(0.1)) is type(SGD(0.1, momentum=0.9)) and type(Dense(2)) is type(Dense(2, use_bias=False))
 
 
-def test_what_nobody_knows_is_refused_with_levels_more_too():
+def test_what_nobody_knows_is_refused_by_levels_more_too():
     for make in (lambda: SGD(0.1, momentun=0.9), lambda: Dense(units=2, biases=False), lambda: Loss(1)):
         with pytest.raises(TypeError):
             make()
@@ -104,7 +104,7 @@ def test_what_nobody_knows_is_refused_with_levels_more_too():
 
 
 def test_a_part_can_be_copied():
-    dense = Dense(2, use_bias=False)
+    dense = Dense(2, "relu")
     dense(X)
     twin = copy.deepcopy(dense)
     assert twin is not dense and (twin.kernel.numpy() == dense.kernel.numpy()).all()

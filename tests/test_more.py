@@ -21,8 +21,9 @@ MODULES = sorted({module.name for module in pkgutil.iter_modules(levels_more.__p
 def python(code: str, **environment: str) -> str:
     """What this code prints in a fresh process that sees this project."""
     env = os.environ | {"PYTHONPATH": str(build.ROOT)} | environment
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
-    assert done.returncode == 0, done.stderr
+    root = env["PYTHONPATH"]  # where it runs, too, for Python looks there first
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120, cwd=root)
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
@@ -81,17 +82,33 @@ print(json.dumps(result))
 """
 
 
-def test_the_core_gives_the_same_bits_with_levels_more_deleted(tmp_path):
+ALONE = """
+import sys
+from pathlib import Path
+sys.path = [path for path in sys.path if not Path(path, "levels_more").exists()]  # that of the project itself, too
+"""
+
+
+def test_the_core_gives_the_same_bits_and_passes_its_tests_with_levels_more_deleted(tmp_path):
     root = build.copy_project(
         build.ROOT, tmp_path.resolve() / "copy", list(map(build.level_of, build.names_in(build.ROOT)))
     )
     for path in sorted((root / "levels_more").rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()
     (root / "levels_more").rmdir()
-    alone = json.loads(python(CORE, PYTHONPATH=str(root)))
+
+    def alone_there(code):
+        return python(ALONE + code, PYTHONPATH=str(root))
+
+    code = "from importlib.util import find_spec; print(find_spec('levels').origin, find_spec('levels_more'))"
+    assert alone_there(code) == f"{root / 'levels' / '__init__.py'} None\n"
+    alone = json.loads(alone_there(CORE))
     assert alone == json.loads(python(CORE))
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("linear_regression")}) == 1
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("dnn_classifier")}) == 1
+    tests = [str(build.ROOT / "tests" / name) for name in ("test_tasks.py", "test_mid_level_core.py")]
+    how = ["-q", "-n0", "-p", "no:cacheprovider", f"--rootdir={build.ROOT}", "-k", "not levels_more and not stands_in"]
+    alone_there(f"import pytest; raise SystemExit(pytest.main({[*how, *tests]}))")
 
 
 KINDS = """

@@ -4,6 +4,7 @@ import ast
 import configparser
 import dis
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -23,13 +24,14 @@ LEVELS = [build.level_of(name) for name in NAMES]
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_gives_its_stored_outputs_and_rebuilds_its_level(name, tmp_path, nbval, tell):
-    """In a copy of the project that has the committed levels beneath it, and no others.
+    """In a copy of the project that has the committed levels beneath it, and no others, nor `levels_more`.
 
     All five together are the run from nothing, 01 to 05 in order: the level that each finds beneath it is, byte for byte,
     the one that the notebook before has built, since this very test holds that for each. So they can run side by side.
     """
     beneath = LEVELS[: NAMES.index(name)]
     root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", beneath)
+    shutil.rmtree(root / "levels_more")
     result = nbval(root, name)
     told = f"{name:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s"
     tell("notebooks, every output compared by nbval", told)
