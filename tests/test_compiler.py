@@ -1,6 +1,7 @@
 """Level 3, compiled: what `function` runs equals what runs op by op, to the last bit in float64."""
 
 import collections
+import contextlib
 import functools
 import gc
 import itertools
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from back_ends import CHOICES, choose, kinds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +30,6 @@ from levels.low_level import (
     VJPS,
     Function,
     GradientTape,
-    RowProgram,
     Tensor,
     Variable,
     apply,
@@ -52,33 +53,12 @@ from levels.low_level import (
     where,
 )
 from levels_more import fused_parts
-from levels_more.fused import FusedProgram
-from levels_more.fused_replay import FusedReplay
-
-# What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
-CHOICES = {
-    "": list(BACK_ENDS),
-    "RowProgram": [(RowProgram, lambda graph: 0)],
-    "FusedProgram": [(FusedProgram, lambda graph: 0)],
-    "FusedReplay": [(FusedReplay, lambda graph: 0)],
-    "Replay": [],
-}
-
-
-def choose(monkeypatch, name):
-    """From here on, functions become programs of this kind."""
-    monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", CHOICES[name])
 
 
 @pytest.fixture(params=["RowProgram", "FusedProgram", "Replay"])
 def back_end(request, monkeypatch):
     choose(monkeypatch, request.param)
     return request.param
-
-
-def kinds(compiled):
-    """The back ends that a function was compiled for."""
-    return {type(program).__name__ for program, _ in compiled.programs.values()}
 
 
 NAMES = [
@@ -408,6 +388,38 @@ def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch, tmp_path):
 
 # Tracing.
 X, Y = np.arange(12.0).reshape(6, 2) / 10 - 0.5, np.array([[0.5], [-1.0], [2.0], [0.0], [1.0], [-0.5]])
+
+
+def test_a_tuple_is_known_by_the_numbers_in_it(back_end):
+    given = [
+        (0.0,),
+        (-0.0,),
+        (1.0,),
+        (True,),
+        (1,),
+        (np.float32("nan"),),
+        (float("nan"), (-0.0, "a")),
+        (float("nan"), (0.0, "a")),
+    ]
+    plain = lambda x, some: x / (x * some[0]) + len(some)  # noqa: E731
+    compiled, x = function(plain), constant(np.ones(2))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            for some in given[:5]:
+                if some[0] is not True:
+                    assert compiled(x, some).numpy().tobytes() == plain(x, some).numpy().tobytes(), some
+    number = function(lambda x, some: x + 1.0)
+    for n, some in enumerate(given * 2):
+        number(x, some)
+        assert number.traces == min(n + 1, len(given)), some
+
+
+def test_over_wants_one_number_of_a_step_op_by_op_too():
+    step = function(lambda x: x[0])
+    for around in (eager, contextlib.nullcontext):
+        with around(), pytest.raises(ValueError, match="expected one number"):
+            step.over(X, [[0, 1], [2, 3]])
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import collections
 
 import numpy as np
 import pytest
-from test_compiler import CHOICES, choose, kinds
+from back_ends import CHOICES, choose, kinds
 
 from levels import low_level
 from levels.hardware import machine

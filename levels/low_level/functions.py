@@ -3,7 +3,6 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
-import math
 import reprlib
 import threading
 import warnings
@@ -17,7 +16,7 @@ from levels.kernels import KERNELS
 from .autodiff import GradientTape
 from .graph import Symbol, _results_of, dce, trace
 from .ops import gather
-from .replay import Replay, _stacked
+from .replay import Replay, _check_single, _stacked
 from .row_program import RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
@@ -38,8 +37,10 @@ def _program_of(graph, batch, over):
 
 
 def _cache_key(x):
-    """What a trace depends on, of an argument that is no tensor: its value. (0.0 == -0.0 and NaN != NaN; their texts tell.)"""
-    return type(x), repr(x) if isinstance(x, (float, complex)) else x
+    """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN."""
+    if isinstance(x, tuple):
+        return type(x), *map(_cache_key, x)
+    return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
 
 
 def eager():
@@ -116,9 +117,8 @@ class _Programs:
             graph, result, made = trace(self.python, signature)
         if made:
             raise ValueError("a variable is made in every call of this function; make it once, outside")
-        for node in graph.outputs if over else ():
-            if math.prod(node.spec.shape) != 1:
-                raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
+        if over:
+            _check_single(graph.outputs)
         return graph, result
 
     def over(self, *args):
@@ -134,7 +134,7 @@ class _Programs:
         parts = _row_numbers(batches, *rows.pop())
         if DOOR.stands is not RUN:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed(_stacked(map(_results_of, results)), results[-1])
+            return _packed(_stacked([*map(_results_of, results)]), results[-1])
         outs = []
         for part in parts:
             signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)

@@ -23,13 +23,18 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.trace, self.node = node.spec, trace, node
+        super().__init__(node.spec, None)
+        self.trace, self.node = trace, node
 
-    def __getattr__(self, name):
-        if name == "data":
-            cure = "`if` becomes where(mask, x, y); return what you need from the function"
-            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
-        return super().__getattr__(name)
+    @property
+    def data(self):
+        """Nothing: raises TypeError."""
+        cure = "`if` becomes where(mask, x, y); return what you need from the function"
+        raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+
+    @data.setter
+    def data(self, nothing):
+        """It has no memory."""
 
     def __del__(self):
         """It has no memory to give back."""
@@ -42,7 +47,8 @@ class Trace(Run):
     """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}  # values: what variables name here
+        self.nodes, self.constants = [], {}
+        self.values = {}  # what variables name here
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)

@@ -2,6 +2,7 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import math
 import threading
 
 import numpy as np
@@ -39,6 +40,15 @@ class Replay:
         return f"{len(self.plans)} ops, one after the other"
 
 
+def _check_single(results):
+    """Raise ValueError unless each of these is a single number."""
+    for x in results:
+        if math.prod(x.spec.shape) != 1:
+            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
+
+
 def _stacked(steps):
     """Each of the results, a number in each step, as a tensor of all steps."""
+    for results in steps:
+        _check_single(results)
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]

@@ -63,12 +63,6 @@ def _products(node, shape, x, w):
     return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def _ended(node, totals):
-    """A mean is a sum, divided by how many numbers it is of."""
-    count = math.prod(node.inputs[0].spec.shape) / math.prod(node.spec.shape)
-    return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
-
-
 def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
     if op in ELEMENTWISE:
@@ -78,11 +72,12 @@ def _form_of(op):
     return FORMS[op]
 
 
-FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
+FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
+    "end reduce_mean": lambda node, sums: _each(lambda total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes), sums),
 }
 
 
@@ -175,7 +170,8 @@ def _write_step(writer, step=None):
             if parts[x] == "row":
                 writer.store(known[x], array, r)
     for x, total in sums.items():
-        known[x] = _ended(x, _each(lambda one: one.total(), total))
+        end = FORMS.get(f"end {x.op}", lambda node, totals: totals)
+        known[x] = end(x, _each(lambda one: one.total(), total))
     writer.compute("after", known)
     for x, array in results:
         if parts[x] != "row":

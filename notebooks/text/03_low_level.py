@@ -1009,13 +1009,18 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.trace, self.node = node.spec, trace, node
+        super().__init__(node.spec, None)
+        self.trace, self.node = trace, node
 
-    def __getattr__(self, name):
-        if name == "data":
-            cure = "`if` becomes where(mask, x, y); return what you need from the function"
-            raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
-        return super().__getattr__(name)
+    @property
+    def data(self):
+        """Nothing: raises TypeError."""
+        cure = "`if` becomes where(mask, x, y); return what you need from the function"
+        raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+
+    @data.setter
+    def data(self, nothing):
+        """It has no memory."""
 
     def __del__(self):
         """It has no memory to give back."""
@@ -1036,7 +1041,8 @@ class Trace(Run):
     """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}  # values: what variables name here
+        self.nodes, self.constants = [], {}
+        self.values = {}  # what variables name here
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1255,8 +1261,17 @@ class Replay:
 
 # %% tags=["hide-input"]
 #| export replay
+def _check_single(results):
+    """Raise ValueError unless each of these is a single number."""
+    for x in results:
+        if math.prod(x.spec.shape) != 1:
+            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
+
+
 def _stacked(steps):
     """Each of the results, a number in each step, as a tensor of all steps."""
+    for results in steps:
+        _check_single(results)
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
 
 
@@ -1360,12 +1375,6 @@ def _products(node, shape, x, w):
     return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def _ended(node, totals):
-    """A mean is a sum, divided by how many numbers it is of."""
-    count = math.prod(node.inputs[0].spec.shape) / math.prod(node.spec.shape)
-    return _each(lambda total: total / count, totals) if node.op == "reduce_mean" else totals
-
-
 def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
     if op in ELEMENTWISE:
@@ -1377,11 +1386,14 @@ def _form_of(op):
 
 # %% tags=["hide-input"]
 #| export row_program
-FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds, term by term
+FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
+    "end reduce_mean": lambda node, sums: _each(
+        lambda total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes), sums
+    ),
 }
 
 # %% tags=["hide-input"]
@@ -1487,7 +1499,8 @@ def _write_step(writer, step=None):
             if parts[x] == "row":
                 writer.store(known[x], array, r)
     for x, total in sums.items():
-        known[x] = _ended(x, _each(lambda one: one.total(), total))
+        end = FORMS.get(f"end {x.op}", lambda node, totals: totals)
+        known[x] = end(x, _each(lambda one: one.total(), total))
     writer.compute("after", known)
     for x, array in results:
         if parts[x] != "row":
@@ -1638,8 +1651,10 @@ import warnings
 
 
 def _cache_key(x):
-    """What a trace depends on, of an argument that is no tensor: its value. (0.0 == -0.0 and NaN != NaN; their texts tell.)"""
-    return type(x), repr(x) if isinstance(x, (float, complex)) else x
+    """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN."""
+    if isinstance(x, tuple):
+        return type(x), *map(_cache_key, x)
+    return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
 
 
 def eager():
@@ -1716,9 +1731,8 @@ class _Programs:
             graph, result, made = trace(self.python, signature)
         if made:
             raise ValueError("a variable is made in every call of this function; make it once, outside")
-        for node in graph.outputs if over else ():
-            if math.prod(node.spec.shape) != 1:
-                raise ValueError(f"over: a step returns {node.spec}; expected one number, such as the mean of the rows")
+        if over:
+            _check_single(graph.outputs)
         return graph, result
 
     def over(self, *args):
@@ -1734,7 +1748,7 @@ class _Programs:
         parts = _row_numbers(batches, *rows.pop())
         if DOOR.stands is not RUN:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed(_stacked(map(_results_of, results)), results[-1])
+            return _packed(_stacked([*map(_results_of, results)]), results[-1])
         outs = []
         for part in parts:
             signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)

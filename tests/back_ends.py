@@ -1,0 +1,26 @@
+"""What a graph may become, for tests that try each of them."""
+
+import sys
+
+from levels.low_level import BACK_ENDS, Function, RowProgram
+from levels_more.fused import FusedProgram
+from levels_more.fused_replay import FusedReplay
+
+# What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
+CHOICES = {
+    "": list(BACK_ENDS),
+    "RowProgram": [(RowProgram, lambda graph: 0)],
+    "FusedProgram": [(FusedProgram, lambda graph: 0)],
+    "FusedReplay": [(FusedReplay, lambda graph: 0)],
+    "Replay": [],
+}
+
+
+def choose(monkeypatch, name):
+    """From here on, functions become programs of this kind."""
+    monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", CHOICES[name])
+
+
+def kinds(compiled):
+    """The back ends that a function was compiled for."""
+    return {type(program).__name__ for program, _ in compiled.programs.values()}
