@@ -3,7 +3,6 @@
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import dis
-import functools
 import hashlib
 import pickle
 import sys
@@ -20,15 +19,10 @@ _PROGRAMS = {}  # hash -> program
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
-@functools.cache
-def _loaded(code):
-    return {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-
-
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
-    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
-    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
+    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return names.union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
 
 
 def described(value):

@@ -105,15 +105,10 @@ _PROGRAMS = {}  # hash -> program
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
-@functools.cache
-def _loaded(code):
-    return {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-
-
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
-    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
-    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
+    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return names.union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
 
 
 def described(value):
@@ -223,11 +218,6 @@ class _Kernels(dict):
 
     version = 0  # grows when one of them becomes another: what was made of it is out of date
 
-    def __setitem__(self, key, function):
-        if self.get(key, function) is not function:
-            self.version += 1
-        super().__setitem__(key, function)
-
     def __repr__(self):
         kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
         return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
@@ -285,7 +275,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers it would write three. But the right `out` and the program depend on shapes and dtypes
 # alone. So both can be settled once.
 #
-# ## A plan, made once (15 min)
+# ## A plan, made once (17 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program
 # to run. The Spec is known at once. The program is made (*lowered*, as compilers say) when the plan first runs: `run` is at
@@ -300,8 +290,6 @@ class Plan:
     lower() gives run(out, *inputs, *numbers) on NumPy arrays; `numbers` are the attributes that it takes as numbers.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "numbers", "run", "launches")
-
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
         self.run, self.launches = self.first_run, 0
@@ -315,7 +303,7 @@ class Plan:
 # %% [markdown]
 # Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, which is told the result's shape and dtype,
 # the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called. (Some loops
-# see an array in another shape, one of the `views`, and some take `numbers`, too. `_fitted`, folded, sees to that.)
+# see an array in another shape, one of the `views`, and some take `numbers`, too.)
 
 # %%
 #| export registry
@@ -331,8 +319,19 @@ def lowered(function, x, *how):
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
-    nbytes = sum(spec.nbytes for spec in specs)
-    return Plan(specs[0], nbytes, lambda: _fitted(lower(), specs, views, numbers), numbers)
+    shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
+    views = views or shapes
+
+    def fitted():
+        loop = lower()
+        if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+            import numba
+
+            arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
+        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+
+    return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
 
 # %% [markdown]
@@ -358,18 +357,6 @@ import difflib
 import reprlib
 
 from levels import more
-
-
-def _fitted(loop, specs, views, numbers):
-    """The program that runs this loop on arrays of these Specs, each seen in the shape of `views` at its place."""
-    shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
-    views = views or shapes
-    if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
-        import numba
-
-        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
-    return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
 
 def kernel_of(op, kind):
@@ -443,22 +430,20 @@ def _key_of(op, reads, attrs):
 #| export registry blank planned
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, or a new one."""
-    ...  # 4 lines, the first of them: key = _key_of(op, reads, attrs)
+    ...  # 2 to 4 lines, the first of them: key = _key_of(op, reads, attrs)
 
 
 # %% [markdown]
 # <details><summary>Hint</summary><code>PLANS.get(key)</code> is None where there is no plan yet.</details>
 # <details><summary>Second hint</summary>A new one is made by <code>plan(op, reads, attrs)</code>, and kept:
-# <code>PLANS[key] = …</code>.</details>
+# <code>PLANS[key] = …</code>, or <code>setdefault</code>, which gives back what it keeps.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
 # def planned(op, reads, attrs):
 #     """The plan for this op on these buffers: the one made before, or a new one."""
 #     key = _key_of(op, reads, attrs)
-#     if key not in PLANS:
-#         PLANS[key] = plan(op, reads, attrs)
-#     return PLANS[key]
+#     return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
 # ```
 # </details>
 #
@@ -478,17 +463,14 @@ def launch(op, out, *inputs, **attrs):
     Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
     not, and for a wrong `out`. Returns the buffer.
     """
-    reads = (out, *inputs) if str(op) in UPDATES else inputs
+    reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec:  # (a freed buffer has a Spec of its own)
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec}, got {out!r}")
-    for x in inputs:
-        if x is out:
-            raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+    elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
+        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and must not overwrite an input; got {out!r}")
     found.launches += 1
-    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
+    found.run(out.data, *[x.data for x in reads], *(map(attrs.get, found.numbers) if attrs else ()))
     return out
 
 
@@ -522,8 +504,10 @@ def kernel(op, *kinds, planner=None):
         known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
         if not known or not isinstance(op, str) or not callable(function):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
+        plain = getattr(function, "py_func", function)
         for kind in kinds or KINDS:  # for all kinds, where none is named
-            KERNELS[op, kind] = getattr(function, "py_func", function)
+            KERNELS.version += KERNELS.get((op, kind), plain) is not plain
+            KERNELS[op, kind] = plain
         if planner is not None:
             PLANNERS[op] = planner
         PLANS.clear()
@@ -715,12 +699,7 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
-
-
-@scalar("sgd", updates=True, rate=0.1)
-def _sgd(w, dw, rate):
-    return w - rate * dw
-
+scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 # %% [markdown]
 # The net needs `exp` and `log`. They are those of level 1, which has a formula for each dtype. Four small tools beneath them
@@ -794,11 +773,8 @@ scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
 
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def _clip_grad(dy, x, low, high):
-    return select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
-
+# dy strictly between them, else 0
+scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -933,8 +909,8 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # read in another order.
 
 # %%
-#| export matmul
-"""The matrix product."""
+#| export whole
+"""Kernels on whole arrays: the matrix product, and rows picked by number."""
 
 
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -996,7 +972,7 @@ widgets.explore(
 
 
 # %%
-#| export matmul blank matmul_ikj
+#| export whole blank matmul_ikj
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
     ...  # 5 lines
@@ -1021,7 +997,7 @@ def matmul_ikj(out, x, w):
 # </details>
 
 # %%
-#| export matmul
+#| export whole
 kernel("matmul")(matmul_ikj)
 PLANNERS["matmul"] = _plan_matmul
 
@@ -1058,10 +1034,7 @@ launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 # are read, so this plan counts its bytes itself.
 
 # %%
-#| export rows
-"""Rows picked by number."""
-
-
+#| export whole
 def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
@@ -1074,7 +1047,7 @@ def _plan_gather(op, function, x, rows):
 
 
 # %%
-#| export rows
+#| export whole
 @kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
