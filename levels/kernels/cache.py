@@ -3,6 +3,7 @@
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import dis
+import functools
 import hashlib
 import pickle
 import sys
@@ -19,6 +20,7 @@ _PROGRAMS = {}  # hash -> program
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
+@functools.cache
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
@@ -88,24 +90,20 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
     program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
     if made.hash:
-        _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
+        _PROGRAMS[made.hash], program._cache = program, _kept_as(made.hash)
     return program
 
 
-class _Kept:
+def _kept_as(name):
     """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
+    from numba.core import compiler, serialize
 
-    def __init__(self, name):
-        self.name = name
-
-    def load_overload(self, types, context):
-        from numba.core.compiler import CompileResult
-
+    def load(types, context):
         context.refresh()  # numba's own code, which this program may call, must be there first
-        data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
-        return data and CompileResult._rebuild(context, *pickle.loads(data))
+        data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
+        return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
 
-    def save_overload(self, types, result):
-        from numba.core.serialize import dumps
+    def save(types, result):
+        keep(f"{name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
 
-        keep(f"{self.name} {types} {result.codegen.magic_tuple()}", dumps(result._reduce()))
+    return types.SimpleNamespace(load_overload=load, save_overload=save)

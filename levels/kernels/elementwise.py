@@ -111,24 +111,13 @@ scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 def _in_halves(x, n):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
-    half = int(n) // 2
-    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
+    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-def _exponent_of(dtype):
-    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
-    number = dtype.type
-
-    def exponent(x):
-        m, n = math.frexp(x)
-        return number(n if m >= 0.7071067811865476 else n - 1)
-
-    return exponent
-
-
-STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, lambda _: _in_halves, _exponent_of
+STANDS[exp], STANDS[log], STANDS[select] = EXP.get, LOG.get, lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 
 def relu_grad(dy, y):

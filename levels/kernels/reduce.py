@@ -63,11 +63,9 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    by_rows, by_columns = KINDS[x.device.kind].loops
-    loop, views = by_columns, [(before, after), (before, within, after)]
-    if after == 1:
-        loop, views = by_rows, [(before,), (before, within)]
-    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
+    columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
+    loop, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
+    fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}

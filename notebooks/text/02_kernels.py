@@ -105,6 +105,7 @@ _PROGRAMS = {}  # hash -> program
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
+@functools.cache
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
@@ -176,27 +177,23 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
     program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
     if made.hash:
-        _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
+        _PROGRAMS[made.hash], program._cache = program, _kept_as(made.hash)
     return program
 
 
-class _Kept:
+def _kept_as(name):
     """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
+    from numba.core import compiler, serialize
 
-    def __init__(self, name):
-        self.name = name
-
-    def load_overload(self, types, context):
-        from numba.core.compiler import CompileResult
-
+    def load(types, context):
         context.refresh()  # numba's own code, which this program may call, must be there first
-        data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
-        return data and CompileResult._rebuild(context, *pickle.loads(data))
+        data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
+        return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
 
-    def save_overload(self, types, result):
-        from numba.core.serialize import dumps
+    def save(types, result):
+        keep(f"{name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
 
-        keep(f"{self.name} {types} {result.codegen.magic_tuple()}", dumps(result._reduce()))
+    return types.SimpleNamespace(load_overload=load, save_overload=save)
 
 
 # %% [markdown]
@@ -535,7 +532,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (18 min)
+# ## One scalar function, one loop (17 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -713,24 +710,13 @@ from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, 
 
 def _in_halves(x, n):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
-    half = int(n) // 2
-    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
+    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-def _exponent_of(dtype):
-    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
-    number = dtype.type
-
-    def exponent(x):
-        m, n = math.frexp(x)
-        return number(n if m >= 0.7071067811865476 else n - 1)
-
-    return exponent
-
-
-STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, lambda _: _in_halves, _exponent_of
+STANDS[exp], STANDS[log], STANDS[select] = EXP.get, LOG.get, lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 # %% [markdown]
 # A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel turns it into the slope at
@@ -859,11 +845,9 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    by_rows, by_columns = KINDS[x.device.kind].loops
-    loop, views = by_columns, [(before, after), (before, within, after)]
-    if after == 1:
-        loop, views = by_rows, [(before,), (before, within)]
-    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
+    columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
+    loop, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
+    fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}
@@ -1289,20 +1273,18 @@ def dnn_backward(dz, inputs, weights):
 
 # %% tags=["hide-input"]
 #| export tasks
-_CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
-
-
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
     x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
-        c = launch("clip", None, prediction, **_CLIP)
+        c = launch("clip", None, prediction, **bounds)
         other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
         hit = launch("multiply", None, target, launch("log", None, c))  # loss
         miss = launch("multiply", None, other, launch("log", None, q))
@@ -1311,7 +1293,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
         d_miss = launch("divide", None, launch("multiply", None, g, other), q)
         dc = launch("subtract", None, d_hit, d_miss)
-        dp = launch("clip_grad", None, dc, prediction, **_CLIP)
+        dp = launch("clip_grad", None, dc, prediction, **bounds)
         dz = launch("sigmoid_grad", None, dp, prediction)
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update

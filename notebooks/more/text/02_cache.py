@@ -82,7 +82,7 @@ page.source(compile_cpu)
 # numba asks an object like this one for what it has compiled before. It lies where the assembler keeps its programs:
 
 # %%
-page.source(cache._Kept)
+page.source(cache._kept_as)
 
 # %% [markdown]
 # The same text gives the same hash. So of two equal functions the second *is* the first; nothing is compiled twice:
