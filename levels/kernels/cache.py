@@ -75,8 +75,7 @@ def specialised(function, dtype, stands, compiled):
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
 
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do to the floats of this
-    function, such as ("reassoc",): sums may be split over lanes.
+    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
     """
     import numba  # takes most of a second, so it waits until something is compiled
 

@@ -139,15 +139,14 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
-    not, and for a wrong `out`. Returns the buffer.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for wrong shapes or `out`.
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
     elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and must not overwrite an input; got {out!r}")
+        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
     found.run(out.data, *[x.data for x in reads], *(map(attrs.get, found.numbers) if attrs else ()))
     return out

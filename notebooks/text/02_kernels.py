@@ -162,8 +162,7 @@ def specialised(function, dtype, stands, compiled):
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
 
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do to the floats of this
-    function, such as ("reassoc",): sums may be split over lanes.
+    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
     """
     import numba  # takes most of a second, so it waits until something is compiled
 
@@ -457,15 +456,14 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
-    not, and for a wrong `out`. Returns the buffer.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for wrong shapes or `out`.
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
     elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and must not overwrite an input; got {out!r}")
+        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
     found.run(out.data, *[x.data for x in reads], *(map(attrs.get, found.numbers) if attrs else ()))
     return out
@@ -778,16 +776,9 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #| export reduce
 """Reductions: many numbers become one, along an axis."""
 
-START = 0.0  # where a loop begins. Each op puts its own number in this place
+START, combine = 0.0, np.add  # where a loop begins, and how it takes in one more number: each op puts its own here
 
 
-def combine(total, x):
-    """How one more number is taken in. Each op puts its own function in this place."""
-    return total + x
-
-
-# %%
-#| export reduce
 def reduce_rows(out, x):
     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
     for i in range(x.shape[0]):
@@ -1016,6 +1007,7 @@ launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 #
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Of `x` only the picked rows
 # are read, so this plan counts its bytes itself.
+
 
 # %%
 #| export whole
@@ -1270,6 +1262,7 @@ def dnn_backward(dz, inputs, weights):
 # %% [markdown]
 # And the training loop around them, folded: it is `linear_regression` again, with these two calls and the loss between them. There
 # `hit` is y·log c, `miss` is (1 − y)·log(1 − c), and clip keeps c away from 0 and 1, where its log would be infinite.
+
 
 # %% tags=["hide-input"]
 #| export tasks
