@@ -199,7 +199,7 @@ def _kept_as(name):
 # ## A name and a table (6 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as a
-# table, and counts in `version` how often a kernel gave way to another. Beside it, `KINDS` holds what each kind of device does in
+# table, and knows in `version` how often a kernel gave way to another. Beside it, `KINDS` holds what each kind of device does in
 # its own way: first of all, how it compiles. There is one kind so far, `cpu`.
 
 # %%
@@ -449,8 +449,11 @@ def planned(op, reads, attrs):
 
 # %%
 #| export registry
+import operator
+
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
+_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
@@ -465,7 +468,7 @@ def launch(op, out, *inputs, **attrs):
     elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
         raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
-    found.run(out.data, *[x.data for x in reads], *(map(attrs.get, found.numbers) if attrs else ()))
+    found.run(out.data, *map(_data_of, reads), *(map(attrs.get, found.numbers) if attrs else ()))
     return out
 
 
@@ -768,9 +771,9 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # ## Many numbers become one (5 min)
 #
-# A sum is not elementwise: many numbers become one. We write how *one* more number is taken in, `combine`, and it is put into a
-# loop. Along a row the sum starts at 0.0 and runs upwards, as the record says. So an op needs no loop of its own: it puts its
-# function and its number in the places of `combine` and `START`.
+# A sum is not elementwise: many numbers become one. A loop begins at a number, `START`, and takes in *one* more with a function,
+# `combine`. Along a row the sum starts at 0.0 and runs upwards, as the record says. An op needs no loop of its own: it puts its
+# number and its function in these two places.
 
 # %%
 #| export reduce
