@@ -8,7 +8,7 @@ import numpy as np
 
 from levels.hardware import flag
 
-from .registry import PLANNERS, kernel, lowered, make, same_dtype
+from .registry import kernel, lowered, make, same_dtype
 
 
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -38,8 +38,7 @@ def matmul_ikj(out, x, w):
                 out[i, j] += x[i, k] * w[k, j]
 
 
-kernel("matmul")(matmul_ikj)
-PLANNERS["matmul"] = _plan_matmul
+kernel("matmul", planner=_plan_matmul)(matmul_ikj)
 
 
 def _plan_gather(op, function, x, rows):

@@ -976,8 +976,7 @@ def matmul_ikj(out, x, w):
 
 # %%
 #| export whole
-kernel("matmul")(matmul_ikj)
-PLANNERS["matmul"] = _plan_matmul
+kernel("matmul", planner=_plan_matmul)(matmul_ikj)
 
 # %% tags=["hide-input"]
 checks.predict(
