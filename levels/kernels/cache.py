@@ -16,15 +16,15 @@ from levels.hardware import keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 _PROGRAMS = {}  # hash -> program
+_loaded = functools.cache(lambda code: {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
 # types whose values Python spells in full, so that two with the same text are the same
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
-@functools.cache
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
-    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    return names.union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
+    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
+    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
 
 
 def described(value):
