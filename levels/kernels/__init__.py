@@ -8,14 +8,13 @@ from levels import plugged
 
 from .cache import STANDS, compile_cpu, described, globals_read, specialised
 from .elementwise import ELEMENTWISE, element_loop, loop_source, merged_axes, nest, relu_grad, scalar
-from .matmul import matmul_ikj
 from .reduce import REDUCTIONS, START, combine, reduce_columns, reduce_rows, reduced
 from .registry import (
     KERNELS, KINDS, PLANNERS, PLANS, UPDATES, Plan, counted, kernel, kernel_of, launch, lowered, make, plan, planned,
     same_dtype, use
 )
-from .rows import gather
 from .tasks import dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
+from .whole import gather, matmul_ikj
 
 __all__ = [
     "ELEMENTWISE", "KERNELS", "KINDS", "PLANNERS", "PLANS", "REDUCTIONS", "STANDS", "START", "UPDATES", "Plan",

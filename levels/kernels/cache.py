@@ -16,13 +16,9 @@ from levels.hardware import keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 _PROGRAMS = {}  # hash -> program
+_loaded = functools.cache(lambda code: {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
 # types whose values Python spells in full, so that two with the same text are the same
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
-
-
-@functools.cache
-def _loaded(code):
-    return {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
 
 
 def globals_read(code):
@@ -79,8 +75,7 @@ def specialised(function, dtype, stands, compiled):
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
 
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do to the floats of this
-    function, such as ("reassoc",): sums may be split over lanes.
+    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
     """
     import numba  # takes most of a second, so it waits until something is compiled
 
@@ -94,24 +89,20 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
     program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
     if made.hash:
-        _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
+        _PROGRAMS[made.hash], program._cache = program, _kept_as(made.hash)
     return program
 
 
-class _Kept:
+def _kept_as(name):
     """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
+    from numba.core import compiler, serialize
 
-    def __init__(self, name):
-        self.name = name
-
-    def load_overload(self, types, context):
-        from numba.core.compiler import CompileResult
-
+    def load(types, context):
         context.refresh()  # numba's own code, which this program may call, must be there first
-        data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
-        return data and CompileResult._rebuild(context, *pickle.loads(data))
+        data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
+        return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
 
-    def save_overload(self, types, result):
-        from numba.core.serialize import dumps
+    def save(types, result):
+        keep(f"{name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
 
-        keep(f"{self.name} {types} {result.codegen.magic_tuple()}", dumps(result._reduce()))
+    return types.SimpleNamespace(load_overload=load, save_overload=save)

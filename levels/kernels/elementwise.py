@@ -106,33 +106,18 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
-
-
-@scalar("sgd", updates=True, rate=0.1)
-def _sgd(w, dw, rate):
-    return w - rate * dw
+scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
 def _in_halves(x, n):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
-    half = int(n) // 2
-    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
+    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-def _exponent_of(dtype):
-    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
-    number = dtype.type
-
-    def exponent(x):
-        m, n = math.frexp(x)
-        return number(n if m >= 0.7071067811865476 else n - 1)
-
-    return exponent
-
-
-STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, lambda _: _in_halves, _exponent_of
+STANDS[exp], STANDS[log], STANDS[select] = EXP.get, LOG.get, lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 
 def relu_grad(dy, y):
@@ -149,7 +134,5 @@ scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
 
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def _clip_grad(dy, x, low, high):
-    return select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
+# dy strictly between them, else 0
+scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))

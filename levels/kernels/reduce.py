@@ -13,12 +13,7 @@ from levels.hardware import flag
 from .elementwise import _plan_elementwise
 from .registry import KERNELS, KINDS, kernel, lowered, make, same_dtype
 
-START = 0.0  # where a loop begins. Each op puts its own number in this place
-
-
-def combine(total, x):
-    """How one more number is taken in. Each op puts its own function in this place."""
-    return total + x
+START, combine = 0.0, np.add  # where a loop begins, and how it takes in one more number: each op puts its own here
 
 
 def reduce_rows(out, x):
@@ -63,11 +58,9 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    by_rows, by_columns = KINDS[x.device.kind].loops
-    loop, views = by_columns, [(before, after), (before, within, after)]
-    if after == 1:
-        loop, views = by_rows, [(before,), (before, within)]
-    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
+    columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
+    loop, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
+    fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}

@@ -4,6 +4,7 @@
 
 import difflib
 import functools
+import operator
 import reprlib
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -20,11 +21,6 @@ class _Kernels(dict):
 
     version = 0  # grows when one of them becomes another: what was made of it is out of date
 
-    def __setitem__(self, key, function):
-        if self.get(key, function) is not function:
-            self.version += 1
-        super().__setitem__(key, function)
-
     def __repr__(self):
         kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
         return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
@@ -39,8 +35,6 @@ class Plan:
 
     lower() gives run(out, *inputs, *numbers) on NumPy arrays; `numbers` are the attributes that it takes as numbers.
     """
-
-    __slots__ = ("spec", "nbytes", "lower", "numbers", "run", "launches")
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
@@ -64,20 +58,19 @@ def lowered(function, x, *how):
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
-    nbytes = sum(spec.nbytes for spec in specs)
-    return Plan(specs[0], nbytes, lambda: _fitted(lower(), specs, views, numbers), numbers)
-
-
-def _fitted(loop, specs, views, numbers):
-    """The program that runs this loop on arrays of these Specs, each seen in the shape of `views` at its place."""
     shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
     views = views or shapes
-    if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
-        import numba
 
-        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
-    return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+    def fitted():
+        loop = lower()
+        if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+            import numba
+
+            arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
+        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+
+    return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
 
 def kernel_of(op, kind):
@@ -137,32 +130,27 @@ def _key_of(op, reads, attrs):
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, or a new one."""
     key = _key_of(op, reads, attrs)
-    if key not in PLANS:
-        PLANS[key] = plan(op, reads, attrs)
-    return PLANS[key]
+    return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
 
 
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
+_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
-    not, and for a wrong `out`. Returns the buffer.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for wrong shapes or `out`.
     """
-    reads = (out, *inputs) if str(op) in UPDATES else inputs
+    reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec:  # (a freed buffer has a Spec of its own)
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec}, got {out!r}")
-    for x in inputs:
-        if x is out:
-            raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+    elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
+        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
-    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
+    found.run(out.data, *map(_data_of, reads), *(map(attrs.get, found.numbers) if attrs else ()))
     return out
 
 
@@ -173,8 +161,10 @@ def kernel(op, *kinds, planner=None):
         known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
         if not known or not isinstance(op, str) or not callable(function):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
+        plain = getattr(function, "py_func", function)
         for kind in kinds or KINDS:  # for all kinds, where none is named
-            KERNELS[op, kind] = getattr(function, "py_func", function)
+            KERNELS.version += KERNELS.get((op, kind), plain) is not plain
+            KERNELS[op, kind] = plain
         if planner is not None:
             PLANNERS[op] = planner
         PLANS.clear()

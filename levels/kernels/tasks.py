@@ -64,20 +64,18 @@ def dnn_backward(dz, inputs, weights):
     return gradients
 
 
-_CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
-
-
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
     x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
-        c = launch("clip", None, prediction, **_CLIP)
+        c = launch("clip", None, prediction, **bounds)
         other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
         hit = launch("multiply", None, target, launch("log", None, c))  # loss
         miss = launch("multiply", None, other, launch("log", None, q))
@@ -86,7 +84,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
         d_miss = launch("divide", None, launch("multiply", None, g, other), q)
         dc = launch("subtract", None, d_hit, d_miss)
-        dp = launch("clip_grad", None, dc, prediction, **_CLIP)
+        dp = launch("clip_grad", None, dc, prediction, **bounds)
         dz = launch("sigmoid_grad", None, dp, prediction)
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update

@@ -510,8 +510,7 @@ class Spec:
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
             raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
-        self.device, self.shape, self.dtype, self.empty = device, shape, dtype, device.empty
-        self.nbytes = math.prod(shape) * dtype.itemsize
+        self.device, self.shape, self.dtype, self.nbytes = device, shape, dtype, math.prod(shape) * dtype.itemsize
 
     spec = property(lambda self: self)  # who asks only for these may be given a buffer or its Spec
 
@@ -571,8 +570,7 @@ MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the devic
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
-    empty = staticmethod(np.empty)  # how new memory is found, and how the host reads and writes it
-    read, write = staticmethod(np.copy), staticmethod(np.copyto)
+    read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # how the host reads and writes memory
     reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
@@ -602,7 +600,8 @@ class Device:
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = self.new(self.spec(array.shape, array.dtype), kind=kind)
+        key = array.shape, array.dtype
+        buffer = self.new(self.specs.get(key) or self.spec(*key), kind=kind)
         self.write(buffer.data, array)
         return buffer
 

@@ -101,13 +101,9 @@ from levels.hardware import flag, keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 _PROGRAMS = {}  # hash -> program
+_loaded = functools.cache(lambda code: {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
 # types whose values Python spells in full, so that two with the same text are the same
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
-
-
-@functools.cache
-def _loaded(code):
-    return {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
 
 
 def globals_read(code):
@@ -166,8 +162,7 @@ def specialised(function, dtype, stands, compiled):
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
 
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do to the floats of this
-    function, such as ("reassoc",): sums may be split over lanes.
+    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
     """
     import numba  # takes most of a second, so it waits until something is compiled
 
@@ -181,34 +176,30 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
     program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
     if made.hash:
-        _PROGRAMS[made.hash], program._cache = program, _Kept(made.hash)
+        _PROGRAMS[made.hash], program._cache = program, _kept_as(made.hash)
     return program
 
 
-class _Kept:
+def _kept_as(name):
     """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
+    from numba.core import compiler, serialize
 
-    def __init__(self, name):
-        self.name = name
-
-    def load_overload(self, types, context):
-        from numba.core.compiler import CompileResult
-
+    def load(types, context):
         context.refresh()  # numba's own code, which this program may call, must be there first
-        data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
-        return data and CompileResult._rebuild(context, *pickle.loads(data))
+        data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
+        return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
 
-    def save_overload(self, types, result):
-        from numba.core.serialize import dumps
+    def save(types, result):
+        keep(f"{name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
 
-        keep(f"{self.name} {types} {result.codegen.magic_tuple()}", dumps(result._reduce()))
+    return types.SimpleNamespace(load_overload=load, save_overload=save)
 
 
 # %% [markdown]
 # ## A name and a table (6 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as a
-# table, and counts in `version` how often a kernel gave way to another. Beside it, `KINDS` holds what each kind of device does in
+# table, and knows in `version` how often a kernel gave way to another. Beside it, `KINDS` holds what each kind of device does in
 # its own way: first of all, how it compiles. There is one kind so far, `cpu`.
 
 # %%
@@ -222,11 +213,6 @@ class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
     version = 0  # grows when one of them becomes another: what was made of it is out of date
-
-    def __setitem__(self, key, function):
-        if self.get(key, function) is not function:
-            self.version += 1
-        super().__setitem__(key, function)
 
     def __repr__(self):
         kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
@@ -285,7 +271,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers it would write three. But the right `out` and the program depend on shapes and dtypes
 # alone. So both can be settled once.
 #
-# ## A plan, made once (15 min)
+# ## A plan, made once (17 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program
 # to run. The Spec is known at once. The program is made (*lowered*, as compilers say) when the plan first runs: `run` is at
@@ -300,8 +286,6 @@ class Plan:
     lower() gives run(out, *inputs, *numbers) on NumPy arrays; `numbers` are the attributes that it takes as numbers.
     """
 
-    __slots__ = ("spec", "nbytes", "lower", "numbers", "run", "launches")
-
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
         self.run, self.launches = self.first_run, 0
@@ -315,7 +299,7 @@ class Plan:
 # %% [markdown]
 # Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, which is told the result's shape and dtype,
 # the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called. (Some loops
-# see an array in another shape, one of the `views`, and some take `numbers`, too. `_fitted`, folded, sees to that.)
+# see an array in another shape, one of the `views`, and some take `numbers`, too.)
 
 # %%
 #| export registry
@@ -331,8 +315,19 @@ def lowered(function, x, *how):
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
-    nbytes = sum(spec.nbytes for spec in specs)
-    return Plan(specs[0], nbytes, lambda: _fitted(lower(), specs, views, numbers), numbers)
+    shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
+    views = views or shapes
+
+    def fitted():
+        loop = lower()
+        if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+            import numba
+
+            arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
+        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+
+    return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
 
 # %% [markdown]
@@ -358,18 +353,6 @@ import difflib
 import reprlib
 
 from levels import more
-
-
-def _fitted(loop, specs, views, numbers):
-    """The program that runs this loop on arrays of these Specs, each seen in the shape of `views` at its place."""
-    shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
-    views = views or shapes
-    if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
-        import numba
-
-        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
-    return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
 
 def kernel_of(op, kind):
@@ -443,22 +426,20 @@ def _key_of(op, reads, attrs):
 #| export registry blank planned
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, or a new one."""
-    ...  # 4 lines, the first of them: key = _key_of(op, reads, attrs)
+    ...  # 2 to 4 lines, the first of them: key = _key_of(op, reads, attrs)
 
 
 # %% [markdown]
 # <details><summary>Hint</summary><code>PLANS.get(key)</code> is None where there is no plan yet.</details>
 # <details><summary>Second hint</summary>A new one is made by <code>plan(op, reads, attrs)</code>, and kept:
-# <code>PLANS[key] = …</code>.</details>
+# <code>PLANS[key] = …</code>, or <code>setdefault</code>, which gives back what it keeps.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
 # def planned(op, reads, attrs):
 #     """The plan for this op on these buffers: the one made before, or a new one."""
 #     key = _key_of(op, reads, attrs)
-#     if key not in PLANS:
-#         PLANS[key] = plan(op, reads, attrs)
-#     return PLANS[key]
+#     return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
 # ```
 # </details>
 #
@@ -468,27 +449,26 @@ def planned(op, reads, attrs):
 
 # %%
 #| export registry
+import operator
+
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
+_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    Raises LookupError for an unknown op, TypeError for dtypes and attributes that do not fit, ValueError for shapes that do
-    not, and for a wrong `out`. Returns the buffer.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for wrong shapes or `out`.
     """
-    reads = (out, *inputs) if str(op) in UPDATES else inputs
+    reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec:  # (a freed buffer has a Spec of its own)
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec}, got {out!r}")
-    for x in inputs:
-        if x is out:
-            raise ValueError(f"{op}: the result would overwrite an input; give it a buffer of its own")
+    elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
+        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
-    found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
+    found.run(out.data, *map(_data_of, reads), *(map(attrs.get, found.numbers) if attrs else ()))
     return out
 
 
@@ -522,8 +502,10 @@ def kernel(op, *kinds, planner=None):
         known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
         if not known or not isinstance(op, str) or not callable(function):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
+        plain = getattr(function, "py_func", function)
         for kind in kinds or KINDS:  # for all kinds, where none is named
-            KERNELS[op, kind] = getattr(function, "py_func", function)
+            KERNELS.version += KERNELS.get((op, kind), plain) is not plain
+            KERNELS[op, kind] = plain
         if planner is not None:
             PLANNERS[op] = planner
         PLANS.clear()
@@ -551,7 +533,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (18 min)
+# ## One scalar function, one loop (17 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
 # the loop. When shapes differ, the smaller array is repeated
@@ -715,12 +697,7 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
-
-
-@scalar("sgd", updates=True, rate=0.1)
-def _sgd(w, dw, rate):
-    return w - rate * dw
-
+scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 # %% [markdown]
 # The net needs `exp` and `log`. They are those of level 1, which has a formula for each dtype. Four small tools beneath them
@@ -734,24 +711,13 @@ from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, 
 
 def _in_halves(x, n):
     """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
-    half = int(n) // 2
-    return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
+    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-def _exponent_of(dtype):
-    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, as a number of that dtype."""
-    number = dtype.type
-
-    def exponent(x):
-        m, n = math.frexp(x)
-        return number(n if m >= 0.7071067811865476 else n - 1)
-
-    return exponent
-
-
-STANDS[exp], STANDS[log], STANDS[scaled], STANDS[exponent] = EXP.get, LOG.get, lambda _: _in_halves, _exponent_of
+STANDS[exp], STANDS[log], STANDS[select] = EXP.get, LOG.get, lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 # %% [markdown]
 # A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel turns it into the slope at
@@ -794,11 +760,8 @@ scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
 
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def _clip_grad(dy, x, low, high):
-    return select(low < x, select(x < high, dy, 0.0), 0.0)  # dy strictly between them, else 0
-
+# dy strictly between them, else 0
+scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -808,24 +771,17 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # ## Many numbers become one (5 min)
 #
-# A sum is not elementwise: many numbers become one. We write how *one* more number is taken in, `combine`, and it is put into a
-# loop. Along a row the sum starts at 0.0 and runs upwards, as the record says. So an op needs no loop of its own: it puts its
-# function and its number in the places of `combine` and `START`.
+# A sum is not elementwise: many numbers become one. A loop begins at a number, `START`, and takes in *one* more with a function,
+# `combine`. Along a row the sum starts at 0.0 and runs upwards, as the record says. An op needs no loop of its own: it puts its
+# number and its function in these two places.
 
 # %%
 #| export reduce
 """Reductions: many numbers become one, along an axis."""
 
-START = 0.0  # where a loop begins. Each op puts its own number in this place
+START, combine = 0.0, np.add  # where a loop begins, and how it takes in one more number: each op puts its own here
 
 
-def combine(total, x):
-    """How one more number is taken in. Each op puts its own function in this place."""
-    return total + x
-
-
-# %%
-#| export reduce
 def reduce_rows(out, x):
     """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
     for i in range(x.shape[0]):
@@ -883,11 +839,9 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    by_rows, by_columns = KINDS[x.device.kind].loops
-    loop, views = by_columns, [(before, after), (before, within, after)]
-    if after == 1:
-        loop, views = by_rows, [(before,), (before, within)]
-    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
+    columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
+    loop, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
+    fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}
@@ -933,8 +887,8 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # read in another order.
 
 # %%
-#| export matmul
-"""The matrix product."""
+#| export whole
+"""Kernels on whole arrays: the matrix product, and rows picked by number."""
 
 
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -996,7 +950,7 @@ widgets.explore(
 
 
 # %%
-#| export matmul blank matmul_ikj
+#| export whole blank matmul_ikj
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
     ...  # 5 lines
@@ -1021,9 +975,8 @@ def matmul_ikj(out, x, w):
 # </details>
 
 # %%
-#| export matmul
-kernel("matmul")(matmul_ikj)
-PLANNERS["matmul"] = _plan_matmul
+#| export whole
+kernel("matmul", planner=_plan_matmul)(matmul_ikj)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1057,11 +1010,9 @@ launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Of `x` only the picked rows
 # are read, so this plan counts its bytes itself.
 
+
 # %%
-#| export rows
-"""Rows picked by number."""
-
-
+#| export whole
 def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
@@ -1074,7 +1025,7 @@ def _plan_gather(op, function, x, rows):
 
 
 # %%
-#| export rows
+#| export whole
 @kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
@@ -1314,22 +1265,21 @@ def dnn_backward(dz, inputs, weights):
 # And the training loop around them, folded: it is `linear_regression` again, with these two calls and the loss between them. There
 # `hit` is y·log c, `miss` is (1 − y)·log(1 − c), and clip keeps c away from 0 and 1, where its log would be infinite.
 
+
 # %% tags=["hide-input"]
 #| export tasks
-_CLIP = {"low": 1e-7, "high": 1.0 - 1e-7}
-
-
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
     x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
-        c = launch("clip", None, prediction, **_CLIP)
+        c = launch("clip", None, prediction, **bounds)
         other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
         hit = launch("multiply", None, target, launch("log", None, c))  # loss
         miss = launch("multiply", None, other, launch("log", None, q))
@@ -1338,7 +1288,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
         d_miss = launch("divide", None, launch("multiply", None, g, other), q)
         dc = launch("subtract", None, d_hit, d_miss)
-        dp = launch("clip_grad", None, dc, prediction, **_CLIP)
+        dp = launch("clip_grad", None, dc, prediction, **bounds)
         dz = launch("sigmoid_grad", None, dp, prediction)
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update

@@ -4,9 +4,7 @@
 def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, or a new one."""
     key = _key_of(op, reads, attrs)
-    if key not in PLANS:
-        PLANS[key] = plan(op, reads, attrs)
-    return PLANS[key]
+    return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
 
 
 def relu_grad(dy, y):

@@ -79,10 +79,10 @@ page.source(cache.specialised)
 page.source(compile_cpu)
 
 # %% [markdown]
-# numba asks an object like this one for what it has compiled before. It lies where the assembler keeps its programs:
+# numba asks two functions, `load` and `save`, for what it has compiled before. It lies where the assembler keeps its programs:
 
 # %%
-page.source(cache._Kept)
+page.source(cache._kept_as)
 
 # %% [markdown]
 # The same text gives the same hash. So of two equal functions the second *is* the first; nothing is compiled twice:
