@@ -77,7 +77,9 @@ FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" a
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda node, sums: _each(lambda total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes), sums),
+    "end reduce_mean": lambda node, sums: _each(
+        lambda total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes), sums
+    ),
 }
 
 
