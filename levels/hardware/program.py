@@ -14,8 +14,8 @@ from .machine import machine_code
 class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
 
-    def __init__(self, name, shape, rows_of=None):
-        self.name, self.shape = name, shape
+    def __init__(self, name, shape, kind, rows_of):
+        self.name, self.shape, self.kind = name, shape, kind
         self.rows_of = rows_of  # its integers are row numbers of arrays of that size
 
     def __repr__(self):

@@ -483,7 +483,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (15 min)
+# ## Buffers that know their end (14 min)
 #
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
 # it with a shape and a dtype. `device.put(array)` gives a new buffer with the numbers of an array, `device.alloc(shape, dtype)`
@@ -847,8 +847,8 @@ import numpy as np
 class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
 
-    def __init__(self, name, shape, rows_of=None):
-        self.name, self.shape = name, shape
+    def __init__(self, name, shape, kind, rows_of):
+        self.name, self.shape, self.kind = name, shape, kind
         self.rows_of = rows_of  # its integers are row numbers of arrays of that size
 
     def __repr__(self):
@@ -960,12 +960,17 @@ class Program:
 
 
 # %% tags=["hide-input"]
-#| export lanes
-"""Lanes: one instruction works on several numbers, where a loop takes several of its counters at once."""
+#| export assembler
+"""An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
+
+import numbers
+from contextlib import contextmanager
+
+import numpy as np
 
 
 class _Whole:
-    """Where a number lies: a whole number in a register, or one for each lane. Its * and + write instructions."""
+    """A whole number in a register, or one in each lane. Its * and + write instructions."""
 
     def __init__(self, a, register, lanes=None):
         self.a, self.register, self.lanes = a, register, lanes  # lanes: None, "side by side" or "apart"
@@ -986,119 +991,94 @@ class _Whole:
         return _Whole(self.a, self.a.spread("i64", register) if self.lanes == "apart" else register, self.lanes)
 
 
-def _wholes(a, indices):
-    """These indices as whole numbers: one each for all lanes, where these lie side by side, or one each in every lane."""
-    if indices[-1].register and not any(i.each for i in indices[:-1]):
-        return [_Whole(a, i.register, "side by side" if indices[-1].each else None) for i in indices]
-    return [_Whole(a, i.each or a.spread("i64", i.register), "apart") for i in indices]
-
-
-def _counters(a, first, extent, end):
-    """The counters of one turn, a lane each. Lanes past the end are masked: what they compute is never kept."""
-    wide, each = a.wide("i64"), f"<{', '.join(f'i64 {lane}' for lane in range(a.lanes))}>"
-    each = a.write(f"add {wide} {a.spread('i64', first)}, {each}")
-    a.mask = a.constant("i1", "true")  # all lanes, in every turn: then a mask costs nothing, on any processor
-    if not end.isdigit() or int(end) % a.lanes:
-        a.mask = a.write(f"icmp slt {wide} {each}, {a.spread('i64', end)}")
-    return Index(a, first, extent, each)
-
-
-def _load_lanes(a, kind, pointer, place):
-    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
-    wide, size = a.wide(kind), 8 if kind == "i64" else a.dtype.itemsize
-    mask, places, register = f"{a.wide('i1')} {a.mask}", a.wide("i64"), "poison"
-    if place.lanes == "side by side":
-        address = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {place.register}")
-        return a.write(f"call {wide} @llvm.masked.load(ptr align {size} {address}, {mask}, {wide} zeroinitializer)")
-    inside = a.write(f"select {mask}, {places} {place.register}, {places} zeroinitializer")  # masked: element 0
-    for lane in range(a.lanes):
-        one = a.write(f"extractelement {places} {inside}, i32 {lane}")
-        one = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {one}")
-        one = a.write(f"load {kind}, ptr {one}")
-        register = a.write(f"insertelement {wide} {register}, {kind} {one}, i32 {lane}")
-    return register
-
-
-def _store_lanes(a, register, pointer, place):
-    """Store all lanes that are not masked: side by side, or each at its own place."""
-    address = a.write(f"getelementptr {a.real}, ptr {pointer}, {place.kind} {place.register}")
-    name, kind = ("scatter", a.wide("ptr")) if place.lanes == "apart" else ("store", "ptr")
-    where = f"{kind} align {a.dtype.itemsize} {address}, {a.wide('i1')} {a.mask}"
-    a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {where})")
-
-
-def _unmasked(a, new, old):
-    """The register of `new` where a sum grows: in lanes that are not masked or, outside of lanes, in the first one."""
-    if a.lanes == 1:
-        return new.register
-    mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
-    return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new.register}, {a.kind} {old.register}")
-
-
-# %% tags=["hide-input"]
-#| export assembler
-"""An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
-
-import numbers
-from contextlib import contextmanager
-
-import numpy as np
-
-
-def _index(a, i):
-    """A whole number as an Index; an Index as it is."""
-    if isinstance(i, Index):
-        return _live(a, i)
-    if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
-        raise TypeError(f"{a.name}: {i!r} is no index; expected a whole number below 2^31 or the counter of a loop")
-    return Index(a, str(int(i)), int(i) + 1)
-
-
-def _indices(a, array, indices):
-    """The indices, each as an Index that was checked, or noted for the check at the call."""
+def _wholes(a, array, indices):
+    """The indices of an array, checked or noted for the check at the call: a number each, or one each in every lane."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [_index(a, i) for i in indices]
+    indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
             if not isinstance(i.extent, str) and not isinstance(size, str):
                 _check_reach(a.name, *a.reaches[-1], {})
-    return indices
+    if indices[-1].register and not any(i.each for i in indices[:-1]):
+        return [_Whole(a, i.register, "side by side" if indices[-1].each else None) for i in indices]
+    return [_Whole(a, i.each or a.spread("i64", i.register), "apart") for i in indices]
+
+
+def _load_lanes(a, kind, address, lanes):
+    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
+    wide, register = a.wide(kind), "poison"
+    if lanes == "side by side":
+        mask = f"{a.wide('i1')} {a.mask}"
+        return a.write(f"call {wide} @llvm.masked.load(ptr {address}, {mask}, {wide} zeroinitializer)")
+    for lane in range(a.lanes):
+        one = a.write(f"extractelement {a.wide('ptr')} {address}, i32 {lane}")
+        one = a.write(f"load {kind}, ptr {one}")
+        register = a.write(f"insertelement {wide} {register}, {kind} {one}, i32 {lane}")
+    return register
 
 
 # %%
 #| export assembler
 def _place(a, array, indices):
-    """Where array[indices] lies, as a whole number in a register."""
-    here, *columns = _wholes(a, _indices(a, array, indices))
+    """The address of array[indices] in a register, and how the addresses of the lanes lie, if there are several."""
+    here, *columns = _wholes(a, array, indices)
     for column, size in zip(columns, array.shape[1:]):
         here = flat(here, here.like(a.size(size)), column)
-    return here
+    return a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {here.kind} {here.register}"), here.lanes
 
 
 # %% [markdown]
-# Then the paper to write on, which is folded: `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a
-# number, and a size as a number, each handed over by the call as one 64-bit word.
+# Loads and stores are as before, but with a place that was checked. (Where there are lanes, a folded function does it.)
+
+
+# %%
+#| export assembler
+def _load(a, array, *indices):
+    """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
+    address, lanes = _place(a, array, indices)
+    one = None if lanes else a.write(f"load {array.kind}, ptr {address}")
+    each = _load_lanes(a, array.kind, address, lanes) if lanes else None
+    if array.rows_of:
+        return Index(a, one, array.rows_of, each)
+    return Value(a, each or a.spread(array.kind, one))
+
+
+def _store(a, value, array, *indices):
+    """Store a value into array[indices]."""
+    (address, lanes), register = _place(a, array, indices), _number(a, value)
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    if a.mask and not lanes:
+        raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
+    if not lanes:
+        return a.emit(f"store {a.real} {a.first(register)}, ptr {address}")
+    name, kind = ("scatter", a.wide("ptr")) if lanes == "apart" else ("store", "ptr")
+    a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {kind} {address}, {a.wide('i1')} {a.mask})")
+
+
+# %% [markdown]
+# The rest is folded. `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a number, and a size as a
+# number, each handed over by the call as one 64-bit word. `a.loop("rows")` is the loop that you know, its blocks numbered so that
+# there may be several. `a.assemble()` gives a `Program`, which is called with buffers by name. Before its first instruction
+# runs, all is looked at that could go wrong in memory: dtypes, shapes, the reach of every index, that every row number is a row.
 
 
 # %% tags=["hide-input"]
 #| export assembler
-def _check_store(a, array, place):
-    """Raise TypeError where no number can be stored."""
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    if a.mask and not place.lanes:
-        raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
-
-
 _FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
 
 
-class _Paper:
-    """A program as it is being written: its lines, the loops that are open, and what a call will hand over."""
+class Assembler:
+    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes.
+
+    Raises TypeError and ValueError for what can be no part of it.
+    """
+
+    load, store = _load, _store
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
@@ -1168,6 +1148,14 @@ class _Paper:
         whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
         return str(int(extent)) if whole else self.word(extent, "i64")
 
+    def index(self, i):
+        """A whole number as an Index; an Index, if it is alive, as it is."""
+        if isinstance(i, Index):
+            return _live(self, i)
+        if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
+            raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
+        return Index(self, str(int(i)), int(i) + 1)
+
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
         if str(name) in self.words or not shape:
@@ -1175,7 +1163,7 @@ class _Paper:
         for size in shape if rows_of is None else (*shape, rows_of):
             self.size(size)
         self.word(name, "ptr")
-        self.arrays[name] = _Array(name, shape, rows_of)
+        self.arrays[name] = _Array(name, shape, "i64" if rows_of else self.real, rows_of)
         return self.arrays[name]
 
     def number(self, name):
@@ -1184,72 +1172,40 @@ class _Paper:
 
     def count(self, what):
         """A size, or an index, as a number to compute with."""
-        index = _index(self, what) if isinstance(what, Index) else Index(self, self.size(what), what)
+        index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
         each = index.each or self.spread("i64", index.register)
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
-
-# %% [markdown]
-# Loads and stores are as before, but with a place that was checked. (Where there are lanes, a folded function does it.)
-
-
-# %%
-#| export assembler
-class _Moves(_Paper):
-    """Loads and stores."""
-
-    def load(self, array, *indices):
-        """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-        place, pointer = _place(self, array, indices), f"%word.{array.name}"
-        kind = "i64" if array.rows_of else self.real
-        if place.lanes:
-            each = _load_lanes(self, kind, pointer, place)
-            return Index(self, None, array.rows_of, each) if array.rows_of else Value(self, each)
-        address = self.write(f"getelementptr {kind}, ptr {pointer}, i64 {place.register}")
-        one = self.write(f"load {kind}, ptr {address}")
-        return Index(self, one, array.rows_of) if array.rows_of else Value(self, self.spread(kind, one))
-
-    def store(self, value, array, *indices):
-        """Store a value into array[indices]."""
-        place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
-        _check_store(self, array, place)
-        if place.lanes:
-            return _store_lanes(self, register, pointer, place)
-        address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")
-        self.emit(f"store {self.real} {self.first(register)}, ptr {address}")
-
-
-# %% [markdown]
-# The rest is folded. `a.loop("rows")` is the loop that you know: test, body, after, its blocks numbered so that there may be
-# several. `a.assemble()` gives a `Program`, which is called with buffers by name. Before its first instruction runs, all is
-# looked at that could go wrong in memory: dtypes, shapes, the reach of every index, that every row number is a row.
-
-
-# %% tags=["hide-input"]
-#| export assembler
-class Assembler(_Moves):
-    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
-
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` counters a turn. Raises ValueError for wrong lanes or nesting."""
+        """Write a loop over [0, extent), `lanes` counters a turn."""
         if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
-            raise ValueError(
-                f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}"
-            )
-        end, n = self.size(extent), len(self.lines)
+            raise ValueError(f"{self.name}: {lanes!r} counters at once; expected 1 or, outside of lanes, {self.lanes}")
+        end, n, each = self.size(extent), len(self.lines), None
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
         self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
         self.scopes.append((self, n))
-        yield Index(self, f"%i{n}", extent) if lanes == 1 else _counters(self, f"%i{n}", extent, end)
+        if lanes > 1:
+            each = self._counters(f"%i{n}", end)
+        yield Index(self, f"%i{n}", extent, each)
         if lanes > 1:
             self.mask = None
         if self.scopes.pop() != (self, n):
             raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
         self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
         self.emit(f"br label %test{n}", f"after{n}:")
+
+    def _counters(self, first, end):
+        """The counters of one turn, a lane each. Those past the end are masked and 0: what they compute is never kept."""
+        wide, each = self.wide("i64"), f"<{', '.join(f'i64 {lane}' for lane in range(self.lanes))}>"
+        each = self.write(f"add {wide} {self.spread('i64', first)}, {each}")
+        self.mask = self.constant("i1", "true")  # all lanes, in every turn: then a mask costs nothing, on any processor
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each
+        self.mask = self.write(f"icmp slt {wide} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {self.mask}, {wide} {each}, {wide} zeroinitializer")
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -1452,6 +1408,15 @@ def _so_far(total):
     return Value(a, a.write(f"load {a.kind}, ptr {total.slot}"))
 
 
+def _grown(a, old, term):
+    """The register of old + term: in lanes that are not masked or, outside of lanes, in the first one; else that of old."""
+    new = (old + term).register
+    if a.lanes == 1:
+        return new
+    mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
+    return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
+
+
 def _across(a, value):
     """The sum of a value over all lanes. In float32 LLVM may add them in the order that is quickest."""
     if a.lanes == 1:
@@ -1478,8 +1443,8 @@ class _Sum:
         return _so_far(self)
 
     def __iadd__(self, term):
-        a, old = self.a, _so_far(self)
-        a.emit(f"store {a.kind} {_unmasked(a, old + term, old)}, ptr {self.slot}")
+        a = self.a
+        a.emit(f"store {a.kind} {_grown(a, _so_far(self), term)}, ptr {self.slot}")
         return self
 
     def total(self):

@@ -3,7 +3,7 @@
 #
 # **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
 #
-# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `lanes`, `program`, `machine`, and `levels_more/listing.py`.
+# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and `levels_more/listing.py`.
 # Nothing is exported here.
 
 # %%
@@ -11,7 +11,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, assembler, dot, lanes, machine, pool, program, values
+from levels.hardware import Assembler, Program, assembler, dot, machine, pool, program, values
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -33,14 +33,14 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (7 min)
+# ## Lanes (6 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
 # Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
 
 # %%
-page.source(assembler._Paper.wide, assembler._Paper.spread)
+page.source(Assembler.wide, Assembler.spread)
 
 # %%
 a = Assembler("lanes", "f4", lanes=4)
@@ -55,14 +55,14 @@ with a.loop("n", 4) as i:
 # past the end. The mask is a comparison of the four counters with n:
 
 # %%
-page.source(lanes._counters)
+page.source(Assembler._counters)
 
 # %% [markdown]
 # Where rows are picked by number, lanes lie anywhere, and each is loaded on its own. Processors have one instruction for that, a
 # *gather*. Where we tried, sixteen small loads were quicker (by a tenth, in the net's program).
 
 # %%
-page.source(lanes._load_lanes)
+page.source(assembler._load_lanes)
 
 # %% [markdown]
 # ## What is checked at a call (8 min)
