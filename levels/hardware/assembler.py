@@ -4,6 +4,7 @@
 
 import numbers
 from contextlib import contextmanager
+from functools import partialmethod
 
 import numpy as np
 
@@ -24,11 +25,7 @@ class _Whole:
         text = f"{instruction} {self.kind} {self.register}, {other.register}"
         return _Whole(self.a, self.a.write(text), self.lanes)
 
-    def __add__(self, other):
-        return self.write("add", other)
-
-    def __mul__(self, other):
-        return self.write("mul", other)
+    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
 
     def like(self, register):
         """Another whole number, in as many lanes as this one."""
@@ -91,7 +88,8 @@ def _store(a, value, array, *indices):
     if a.mask and not lanes:
         raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
     if not lanes:
-        return a.emit(f"store {a.real} {a.first(register)}, ptr {address}")
+        one = register if a.lanes == 1 else a.write(f"extractelement {a.kind} {register}, i32 0")
+        return a.emit(f"store {a.real} {one}, ptr {address}")
     name, kind = ("scatter", a.wide("ptr")) if lanes == "apart" else ("store", "ptr")
     a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {kind} {address}, {a.wide('i1')} {a.mask})")
 
@@ -136,10 +134,6 @@ class Assembler:
         first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
         return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
 
-    def first(self, register):
-        """The register of the number in the first lane."""
-        return register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
-
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
         self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
@@ -164,10 +158,9 @@ class Assembler:
 
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
-        if not isinstance(name, str) or not (name.isidentifier() and name.isascii()):
-            raise ValueError(f"{self.name}: {name!r} is no name; expected a word such as 'rows'")
-        if self.words.setdefault(name, kind) != kind:
-            raise ValueError(f"{self.name}: {name!r} is the name of something else; expected a name of its own")
+        fits = isinstance(name, str) and name.isidentifier() and name.isascii()
+        if not fits or self.words.setdefault(name, kind) != kind:
+            raise ValueError(f"{self.name}: {name!r}; expected a word of its own, such as 'rows'")
         return f"%word.{name}"
 
     def size(self, extent):

@@ -192,7 +192,7 @@ import ctypes
 import functools
 import hashlib
 import os
-import threading
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -202,17 +202,9 @@ from llvmlite import binding as llvm
 _CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
-def host_features():
-    """What this processor can do, as LLVM names it: a mapping {feature: whether it has it}."""
-    try:
-        return llvm.get_host_cpu_features()
-    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
-        return llvm.FeatureMap()
-
-
 def host_lanes():
     """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = host_features()
+    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
@@ -221,7 +213,8 @@ def target_machine():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3)
 
 
 def optimised(text, target):
@@ -246,21 +239,19 @@ def kept(key):
 
 def keep(key, data):
     """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
-    path = _CACHE / hashlib.sha256(key.encode()).hexdigest()
-    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(hashlib.sha256(data).digest() + data)
-        aside.replace(path)
-    with suppress(OSError):
-        aside.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(dir=_CACHE) as folder:
+            aside = Path(folder, hashlib.sha256(key.encode()).hexdigest())
+            aside.write_bytes(hashlib.sha256(data).digest() + data)
+            aside.replace(_CACHE / aside.name)
 
 
 @functools.lru_cache(maxsize=256)
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and the address at which it begins."""
     target = target_machine()
-    processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
+    processor = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
     code = kept(key)
     if code is None:
@@ -626,18 +617,14 @@ class Device:
 
     def roofline(self, flops, nbytes):
         """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
-        self.check_amounts(flops, nbytes)
-        return max(flops / self.peak, nbytes / self.bandwidth)
+        return self.cost(0, flops, nbytes)
 
     def cost(self, launches, flops, nbytes):
-        """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
-        self.check_amounts(launches)
-        return launches * self.launch_time + self.roofline(flops, nbytes)
-
-    def check_amounts(self, *amounts):
-        """Raise ValueError for what is no number from 0 on."""
+        """The seconds we predict for that many calls, and the roofline. Raises ValueError for no numbers from 0 on."""
+        amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
+        return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
@@ -647,21 +634,13 @@ def _host_memory():
     """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
     if not hasattr(os, "sysconf"):
         return None
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for group in ("memory.max", "memory/memory.limit_in_bytes"):  # a container may have less than the machine
-        path = Path("/sys/fs/cgroup", group)
-        if path.exists() and (text := path.read_text().strip()).isdigit():
-            limits.append(int(text))
-    return min(limits)
+    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
+    texts = [path.read_text().strip() for path in paths if path.exists()]  # a container may have less than the machine
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 
-def _make_cpu(name):
-    """The computer's own CPUs as one device, cpu:0, or a simulated one with 1 GiB."""
-    return Device(name, _host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
-
-
-MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
-_POOL = {"cpu:0": _make_cpu("cpu:0")}
+MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> what makes a device of that name
+_POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
 DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
@@ -877,24 +856,11 @@ def _memory_of(program, array, buffer, sizes):
     return data
 
 
-def _rows_in(program, array, data, limit):
-    """A copy of these row numbers, which nobody else can change, if all lie in [0, limit)."""
-    data = data.copy()
-    for row in (data.min(), data.max()) if data.size else ():
-        if not 0 <= row < limit:
-            raise IndexError(f"{program.name}: {array.name} holds row {row}; there are {limit} rows")
-    return data
-
-
-def _as_word(program, name, number):
-    """A number as the 64-bit word that hands it over."""
-    if not isinstance(number, numbers.Real):
-        raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
-    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
-
-
 def _checked(program, given):
-    """({array: its memory}, {size: what it is here}), if these buffers and numbers are what the program takes."""
+    """({array: its memory}, {word: what it holds}), if these buffers and numbers are what the program takes.
+
+    The memory of row numbers is a copy, which nobody else can change.
+    """
     name, arrays, sizes = program.name, program.arrays, {}
     names = [word for word, kind in program.words.items() if kind != "i64"]
     if wrong := set(names) ^ set(given):
@@ -904,10 +870,18 @@ def _checked(program, given):
         raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
     for key, array in arrays.items():
         if array.rows_of:
-            memory[key] = _rows_in(program, array, memory[key], sizes.get(array.rows_of, array.rows_of))
+            memory[key], limit = memory[key].copy(), sizes.get(array.rows_of, array.rows_of)
+            for row in (memory[key].min(), memory[key].max()) if memory[key].size else ():
+                if not 0 <= row < limit:
+                    raise IndexError(f"{name}: {key} holds row {row}; there are {limit} rows")
     for reached in program.reaches:
         _check_reach(name, *reached, sizes)
-    return memory, sizes
+    words = sizes | {key: data.ctypes.data for key, data in memory.items()}
+    for key in given.keys() - memory.keys():
+        if not isinstance(given[key], numbers.Real):
+            raise TypeError(f"{name}: {key} is {given[key]!r}; expected a number")
+        words[key] = int(program.dtype.type(float(given[key])).view(f"i{program.dtype.itemsize}"))
+    return memory, words
 
 
 def _text(a):
@@ -939,19 +913,16 @@ class Program:
 
     def bind(self, **given):
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
-        memory, sizes = _checked(self, given)
-        words = sizes | {name: data.ctypes.data for name, data in memory.items()}
-        words |= {name: _as_word(self, name, given[name]) for name in given.keys() - memory.keys()}
+        memory, words = _checked(self, given)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
-        bound = {name: given[name].data for name in memory}
+        bound = [(given[name], given[name].data, name, kept) for name, kept in memory.items()]  # and so kept alive
 
         def launch():
-            for name, data in bound.items():
-                if given[name].data is not data:
+            for buffer, data, name, _ in bound:
+                if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
-        launch.memory = memory  # which lives as long as the call
         return launch
 
     def __call__(self, **given):
@@ -965,6 +936,7 @@ class Program:
 
 import numbers
 from contextlib import contextmanager
+from functools import partialmethod
 
 import numpy as np
 
@@ -980,11 +952,7 @@ class _Whole:
         text = f"{instruction} {self.kind} {self.register}, {other.register}"
         return _Whole(self.a, self.a.write(text), self.lanes)
 
-    def __add__(self, other):
-        return self.write("add", other)
-
-    def __mul__(self, other):
-        return self.write("mul", other)
+    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
 
     def like(self, register):
         """Another whole number, in as many lanes as this one."""
@@ -1055,7 +1023,8 @@ def _store(a, value, array, *indices):
     if a.mask and not lanes:
         raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
     if not lanes:
-        return a.emit(f"store {a.real} {a.first(register)}, ptr {address}")
+        one = register if a.lanes == 1 else a.write(f"extractelement {a.kind} {register}, i32 0")
+        return a.emit(f"store {a.real} {one}, ptr {address}")
     name, kind = ("scatter", a.wide("ptr")) if lanes == "apart" else ("store", "ptr")
     a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {kind} {address}, {a.wide('i1')} {a.mask})")
 
@@ -1109,10 +1078,6 @@ class Assembler:
         first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
         return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
 
-    def first(self, register):
-        """The register of the number in the first lane."""
-        return register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
-
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
         self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
@@ -1137,10 +1102,9 @@ class Assembler:
 
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
-        if not isinstance(name, str) or not (name.isidentifier() and name.isascii()):
-            raise ValueError(f"{self.name}: {name!r} is no name; expected a word such as 'rows'")
-        if self.words.setdefault(name, kind) != kind:
-            raise ValueError(f"{self.name}: {name!r} is the name of something else; expected a name of its own")
+        fits = isinstance(name, str) and name.isidentifier() and name.isascii()
+        if not fits or self.words.setdefault(name, kind) != kind:
+            raise ValueError(f"{self.name}: {name!r}; expected a word of its own, such as 'rows'")
         return f"%word.{name}"
 
     def size(self, extent):
@@ -1255,8 +1219,6 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: fir
 #| export elementary
 """exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
 
-import struct
-
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
 _FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
@@ -1279,9 +1241,8 @@ def sqrt(x):
 def scaled(x, n):
     """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
-        for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
-            x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
-        return x
+        half = int(n) >> 1
+        return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
     both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
@@ -1295,7 +1256,8 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
+        m, e = math.frexp(x)
+        return float(e - (0.0 <= m < 0.7071067811865476))
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     kind = a.wide(whole)
     bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
@@ -1304,12 +1266,12 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
-def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+def _make_exp(bottom, top, ln2, ln2_rest, series):
     """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
-        n = rint(y * log2_e)
+        n = rint(y * 1.4426950408889634)
         n = select(n < top, n, top)  # also for a NaN, which is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
@@ -1320,22 +1282,20 @@ def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
     return exp
 
 
+_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2: a short number, and the rest
 EXP = {
-    _DOUBLE: _make_exp(
-        *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
-        tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
-    ),
+    _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
     _SINGLE: _make_exp(
-        *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
+        *(-104.0, 129.0, 0.693359375, -2.12194440e-4),
         (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
     ),
 }
 
 
-def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
 
-    infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # so that kernels find them in the dtype that they work in
 
     def log(x):
         small = x < tiny
@@ -1363,14 +1323,13 @@ def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
 
 LOG = {
     _DOUBLE: _make_log(
-        *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+        *(2.0**-1022, 54.0, *_LN2),
         (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
         (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
     ),
     _SINGLE: _make_log(
-        *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
-        (0.24279078841, 0.40000972152),
-        (0.28498786688, 0.66666662693),
+        *(2.0**-126, 25.0, 0.69313812256, 9.0580006145e-6),
+        *((0.24279078841, 0.40000972152), (0.28498786688, 0.66666662693)),
     ),
 }
 
@@ -1511,10 +1470,8 @@ print(descend(1.0, 2.0, 0.5))  # by hand: 0
 
 
 # %% tags=["hide-input"]
-#| export checks
-"""What a task takes on all five levels: arrays that fit each other, rows that there are, numbers that are numbers."""
-
-import numpy as np
+#| export tasks
+"""The two tasks in machine code: one program, one call, any number of steps."""
 
 
 def _check_array(name, array, dtype, *shape):
@@ -1561,9 +1518,6 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 # %%
 #| export tasks
-"""The two tasks in machine code: one program, one call, any number of steps."""
-
-
 def _dense(inputs, w, b):
     """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]

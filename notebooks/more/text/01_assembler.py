@@ -71,7 +71,7 @@ page.source(assembler._load_lanes)
 # shape, each index that may leave its array, each row number.
 
 # %%
-page.source(program._memory_of, program._rows_in, program._checked)
+page.source(program._memory_of, program._checked)
 
 # %% [markdown]
 # The call gets a copy of the row numbers, or somebody could change them between the look and the call. An index is a counter or a row number, nothing else: `i + 1` is no index.
