@@ -201,15 +201,13 @@ class Assembler:
         """Write a loop over [0, extent), `lanes` counters a turn."""
         if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
             raise ValueError(f"{self.name}: {lanes!r} counters at once; expected 1 or, outside of lanes, {self.lanes}")
-        end, n, each = self.size(extent), len(self.lines), None
+        end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
         self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
         self.scopes.append((self, n))
-        if lanes > 1:
-            each = self._counters(f"%i{n}", end)
-        yield Index(self, f"%i{n}", extent, each)
+        yield Index(self, f"%i{n}", extent, self._counters(f"%i{n}", end) if lanes > 1 else None)
         if lanes > 1:
             self.mask = None
         if self.scopes.pop() != (self, n):

@@ -474,7 +474,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (14 min)
+# ## Buffers that know their end (15 min)
 #
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
 # it with a shape and a dtype. `device.put(array)` gives a new buffer with the numbers of an array, `device.alloc(shape, dtype)`
@@ -1145,15 +1145,13 @@ class Assembler:
         """Write a loop over [0, extent), `lanes` counters a turn."""
         if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
             raise ValueError(f"{self.name}: {lanes!r} counters at once; expected 1 or, outside of lanes, {self.lanes}")
-        end, n, each = self.size(extent), len(self.lines), None
+        end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
         self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
         self.scopes.append((self, n))
-        if lanes > 1:
-            each = self._counters(f"%i{n}", end)
-        yield Index(self, f"%i{n}", extent, each)
+        yield Index(self, f"%i{n}", extent, self._counters(f"%i{n}", end) if lanes > 1 else None)
         if lanes > 1:
             self.mask = None
         if self.scopes.pop() != (self, n):
@@ -1283,12 +1281,10 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
 
 
 _LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2: a short number, and the rest
+_CEPHES = 1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1
 EXP = {
     _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
-    _SINGLE: _make_exp(
-        *(-104.0, 129.0, 0.693359375, -2.12194440e-4),
-        (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
-    ),
+    _SINGLE: _make_exp(-104.0, 129.0, 0.693359375, -2.12194440e-4, _CEPHES),
 }
 
 
@@ -1321,16 +1317,12 @@ def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     return log
 
 
+_EVEN = 1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01
+_ODD = 1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01
+_SHORT = (0.24279078841, 0.40000972152), (0.28498786688, 0.66666662693)
 LOG = {
-    _DOUBLE: _make_log(
-        *(2.0**-1022, 54.0, *_LN2),
-        (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
-        (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
-    ),
-    _SINGLE: _make_log(
-        *(2.0**-126, 25.0, 0.69313812256, 9.0580006145e-6),
-        *((0.24279078841, 0.40000972152), (0.28498786688, 0.66666662693)),
-    ),
+    _DOUBLE: _make_log(2.0**-1022, 54.0, *_LN2, _EVEN, _ODD),
+    _SINGLE: _make_log(2.0**-126, 25.0, 0.69313812256, 9.0580006145e-6, *_SHORT),
 }
 
 

@@ -65,7 +65,7 @@ page.source(Assembler._counters)
 page.source(assembler._load_lanes)
 
 # %% [markdown]
-# ## What is checked at a call (8 min)
+# ## What is checked at a call (9 min)
 #
 # A program reads and writes memory, and nobody looks after it while it runs. So all is looked at before: each buffer's dtype and
 # shape, each index that may leave its array, each row number.
@@ -97,7 +97,7 @@ except IndexError as error:
 # Row 10 would lie behind the last of the ten, and the call says so.
 
 # %% [markdown]
-# ## A call (4 min)
+# ## A call (3 min)
 #
 # `bind` writes a block of 64-bit words: addresses, sizes, and numbers as their bits. The machine code gets one argument, the
 # address of that block, so every program is called in the same way.
