@@ -94,9 +94,6 @@ def _store(a, value, array, *indices):
     a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {kind} {address}, {a.wide('i1')} {a.mask})")
 
 
-_FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
-
-
 class Assembler:
     """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes.
 
@@ -112,8 +109,8 @@ class Assembler:
         self.lanes = (host_lanes() if single else 1) if lanes is None else lanes
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.real, self.flags = REAL[self.dtype], _FAST * single
-        self.kind = self.wide(self.real)
+        self.flags = "contract nsz arcp " * single  # it may fuse a·b + c into one instruction, and make x·(1/n) of x/n
+        self.real, self.kind = REAL[self.dtype], self.wide(REAL[self.dtype])
         self.slots, self.lines, self.mask = [], [], None  # mask: inside of lanes, which of them are not past the end
         self.arrays, self.words, self.reaches = {}, {}, []
         self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops

@@ -20,9 +20,8 @@ def _check_array(name, array, dtype, *shape):
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
-    if not np.isfinite(array).all():
-        row = np.argmin(np.isfinite(array).all(axis=1))
-        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+    if not (finite := np.isfinite(array)).all():
+        raise ValueError(f"{name} is not a finite number in row {finite.all(axis=1).argmin()}; drop or fill such rows")
 
 
 def check_inputs(x, dtype, features):

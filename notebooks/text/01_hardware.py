@@ -1038,9 +1038,6 @@ def _store(a, value, array, *indices):
 
 # %% tags=["hide-input"]
 #| export assembler
-_FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
-
-
 class Assembler:
     """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes.
 
@@ -1056,8 +1053,8 @@ class Assembler:
         self.lanes = (host_lanes() if single else 1) if lanes is None else lanes
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.real, self.flags = REAL[self.dtype], _FAST * single
-        self.kind = self.wide(self.real)
+        self.flags = "contract nsz arcp " * single  # it may fuse a·b + c into one instruction, and make x·(1/n) of x/n
+        self.real, self.kind = REAL[self.dtype], self.wide(REAL[self.dtype])
         self.slots, self.lines, self.mask = [], [], None  # mask: inside of lanes, which of them are not past the end
         self.arrays, self.words, self.reaches = {}, {}, []
         self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
@@ -1471,9 +1468,8 @@ def _check_array(name, array, dtype, *shape):
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
-    if not np.isfinite(array).all():
-        row = np.argmin(np.isfinite(array).all(axis=1))
-        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+    if not (finite := np.isfinite(array)).all():
+        raise ValueError(f"{name} is not a finite number in row {finite.all(axis=1).argmin()}; drop or fill such rows")
 
 
 def check_inputs(x, dtype, features):

@@ -33,7 +33,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (6 min)
+# ## Lanes (7 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
@@ -52,7 +52,8 @@ with a.loop("n", 4) as i:
 
 # %% [markdown]
 # The load takes four neighbours at once, and a **mask** of four bits says which of them count: in the last turn some lanes lie
-# past the end. The mask is a comparison of the four counters with n:
+# past the end. The mask is a comparison of the four counters with n. A counter past the end becomes 0, a row that there is, so that
+# no lane has an address outside of its array:
 
 # %%
 page.source(Assembler._counters)
