@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 
-from levels.hardware import host_features
 from levels.kernels import PLANNERS, lowered, matmul_ikj
 from levels_more.intrinsics import intrinsic
 
@@ -18,7 +17,7 @@ _PAGE = 4096  # bytes
 
 def tile_shape():
     """(bytes of a vector register, rows of the tile, vectors in a row): the sums must fit beside one row of w."""
-    features = host_features()
+    features = binding.get_host_cpu_features()
     if features.get("avx512f"):
         return 64, 16, 1  # 32 registers. 16 sums are more than enough: an addition takes 4 cycles, 1 or 2 start in each
     if platform.machine() in ("arm64", "aarch64"):

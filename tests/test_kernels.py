@@ -634,8 +634,13 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
     program = f"""if True:
         import platform
         import numpy as np
+        from llvmlite import binding
         from levels import hardware
-        platform.machine, hardware.host_features = lambda: {machine!r}, lambda: dict.fromkeys({features!r}, True)
+        import levels_more.intrinsics
+        found = binding.get_host_cpu_features
+        platform.machine, binding.get_host_cpu_features = lambda: {machine!r}, lambda: dict.fromkeys({features!r}, True)
+        import levels_more.products  # which alone is told of another machine
+        binding.get_host_cpu_features = found
         from levels.kernels import compile_cpu, launch, matmul_ikj, matmul_rows
         plain, packed = (compile_cpu(function, np.dtype("f8")) for function in (matmul_ikj, matmul_rows))
         cpu, draw = hardware.pool()["cpu:0"], np.random.default_rng(0)

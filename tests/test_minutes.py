@@ -12,7 +12,7 @@ LIMIT = {"more": 45, "trail": 30}  # minutes, by the folder
 CORE = 90
 FOLDED, LONGEST = 250, 25  # lines: folded in a notebook, shown in a cell
 MISSES = {  # where a notebook does not get there, how far it is: minutes, cells too long, folded lines. They may only shrink
-    "01_hardware": (90, 0, 741),
+    "01_hardware": (90, 0, 687),
     "03_low_level": (90, 0, 564),
 }
 

@@ -4,61 +4,103 @@
 
 import numbers
 from contextlib import contextmanager
+from functools import partialmethod
 
 import numpy as np
 
 from .formulas import flat
-from .lanes import _counters, _load_lanes, _store_lanes, _unmasked, _wholes
 from .machine import host_lanes
 from .program import Program, _Array, _check_reach
 from .values import REAL, Index, Value, _live, _number
 
 
-def _index(a, i):
-    """A whole number as an Index; an Index as it is."""
-    if isinstance(i, Index):
-        return _live(a, i)
-    if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
-        raise TypeError(f"{a.name}: {i!r} is no index; expected a whole number below 2^31 or the counter of a loop")
-    return Index(a, str(int(i)), int(i) + 1)
+class _Whole:
+    """A whole number in a register, or one in each lane. Its * and + write instructions."""
+
+    def __init__(self, a, register, lanes=None):
+        self.a, self.register, self.lanes = a, register, lanes  # lanes: None, "side by side" or "apart"
+        self.kind = a.wide("i64") if lanes == "apart" else "i64"
+
+    def write(self, instruction, other):
+        text = f"{instruction} {self.kind} {self.register}, {other.register}"
+        return _Whole(self.a, self.a.write(text), self.lanes)
+
+    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
+
+    def like(self, register):
+        """Another whole number, in as many lanes as this one."""
+        return _Whole(self.a, self.a.spread("i64", register) if self.lanes == "apart" else register, self.lanes)
 
 
-def _indices(a, array, indices):
-    """The indices, each as an Index that was checked, or noted for the check at the call."""
+def _wholes(a, array, indices):
+    """The indices of an array, checked or noted for the check at the call: a number each, or one each in every lane."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [_index(a, i) for i in indices]
+    indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
             if not isinstance(i.extent, str) and not isinstance(size, str):
                 _check_reach(a.name, *a.reaches[-1], {})
-    return indices
+    if indices[-1].register and not any(i.each for i in indices[:-1]):
+        return [_Whole(a, i.register, "side by side" if indices[-1].each else None) for i in indices]
+    return [_Whole(a, i.each or a.spread("i64", i.register), "apart") for i in indices]
+
+
+def _load_lanes(a, kind, address, lanes):
+    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
+    wide, register = a.wide(kind), "poison"
+    if lanes == "side by side":
+        mask = f"{a.wide('i1')} {a.mask}"
+        return a.write(f"call {wide} @llvm.masked.load(ptr {address}, {mask}, {wide} zeroinitializer)")
+    for lane in range(a.lanes):
+        one = a.write(f"extractelement {a.wide('ptr')} {address}, i32 {lane}")
+        one = a.write(f"load {kind}, ptr {one}")
+        register = a.write(f"insertelement {wide} {register}, {kind} {one}, i32 {lane}")
+    return register
 
 
 def _place(a, array, indices):
-    """Where array[indices] lies, as a whole number in a register."""
-    here, *columns = _wholes(a, _indices(a, array, indices))
+    """The address of array[indices] in a register, and how the addresses of the lanes lie, if there are several."""
+    here, *columns = _wholes(a, array, indices)
     for column, size in zip(columns, array.shape[1:]):
         here = flat(here, here.like(a.size(size)), column)
-    return here
+    return a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {here.kind} {here.register}"), here.lanes
 
 
-def _check_store(a, array, place):
-    """Raise TypeError where no number can be stored."""
+def _load(a, array, *indices):
+    """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
+    address, lanes = _place(a, array, indices)
+    one = None if lanes else a.write(f"load {array.kind}, ptr {address}")
+    each = _load_lanes(a, array.kind, address, lanes) if lanes else None
+    if array.rows_of:
+        return Index(a, one, array.rows_of, each)
+    return Value(a, each or a.spread(array.kind, one))
+
+
+def _store(a, value, array, *indices):
+    """Store a value into array[indices]."""
+    (address, lanes), register = _place(a, array, indices), _number(a, value)
     if array.rows_of:
         raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    if a.mask and not place.lanes:
+    if a.mask and not lanes:
         raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
+    if not lanes:
+        one = register if a.lanes == 1 else a.write(f"extractelement {a.kind} {register}, i32 0")
+        return a.emit(f"store {a.real} {one}, ptr {address}")
+    name, kind = ("scatter", a.wide("ptr")) if lanes == "apart" else ("store", "ptr")
+    a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {kind} {address}, {a.wide('i1')} {a.mask})")
 
 
-_FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
+class Assembler:
+    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes.
 
+    Raises TypeError and ValueError for what can be no part of it.
+    """
 
-class _Paper:
-    """A program as it is being written: its lines, the loops that are open, and what a call will hand over."""
+    load, store = _load, _store
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
@@ -67,8 +109,8 @@ class _Paper:
         self.lanes = (host_lanes() if single else 1) if lanes is None else lanes
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.real, self.flags = REAL[self.dtype], _FAST * single
-        self.kind = self.wide(self.real)
+        self.flags = "contract nsz arcp " * single  # it may fuse a·b + c into one instruction, and make x·(1/n) of x/n
+        self.real, self.kind = REAL[self.dtype], self.wide(REAL[self.dtype])
         self.slots, self.lines, self.mask = [], [], None  # mask: inside of lanes, which of them are not past the end
         self.arrays, self.words, self.reaches = {}, {}, []
         self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
@@ -88,10 +130,6 @@ class _Paper:
         wide = self.wide(kind)
         first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
         return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
-
-    def first(self, register):
-        """The register of the number in the first lane."""
-        return register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -117,16 +155,23 @@ class _Paper:
 
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
-        if not isinstance(name, str) or not (name.isidentifier() and name.isascii()):
-            raise ValueError(f"{self.name}: {name!r} is no name; expected a word such as 'rows'")
-        if self.words.setdefault(name, kind) != kind:
-            raise ValueError(f"{self.name}: {name!r} is the name of something else; expected a name of its own")
+        fits = isinstance(name, str) and name.isidentifier() and name.isascii()
+        if not fits or self.words.setdefault(name, kind) != kind:
+            raise ValueError(f"{self.name}: {name!r}; expected a word of its own, such as 'rows'")
         return f"%word.{name}"
 
     def size(self, extent):
         """A size as a register: a positive whole number, or a name."""
         whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
         return str(int(extent)) if whole else self.word(extent, "i64")
+
+    def index(self, i):
+        """A whole number as an Index; an Index, if it is alive, as it is."""
+        if isinstance(i, Index):
+            return _live(self, i)
+        if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
+            raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
+        return Index(self, str(int(i)), int(i) + 1)
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -135,7 +180,7 @@ class _Paper:
         for size in shape if rows_of is None else (*shape, rows_of):
             self.size(size)
         self.word(name, "ptr")
-        self.arrays[name] = _Array(name, shape, rows_of)
+        self.arrays[name] = _Array(name, shape, "i64" if rows_of else self.real, rows_of)
         return self.arrays[name]
 
     def number(self, name):
@@ -144,58 +189,38 @@ class _Paper:
 
     def count(self, what):
         """A size, or an index, as a number to compute with."""
-        index = _index(self, what) if isinstance(what, Index) else Index(self, self.size(what), what)
+        index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
         each = index.each or self.spread("i64", index.register)
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
-
-class _Moves(_Paper):
-    """Loads and stores."""
-
-    def load(self, array, *indices):
-        """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-        place, pointer = _place(self, array, indices), f"%word.{array.name}"
-        kind = "i64" if array.rows_of else self.real
-        if place.lanes:
-            each = _load_lanes(self, kind, pointer, place)
-            return Index(self, None, array.rows_of, each) if array.rows_of else Value(self, each)
-        address = self.write(f"getelementptr {kind}, ptr {pointer}, i64 {place.register}")
-        one = self.write(f"load {kind}, ptr {address}")
-        return Index(self, one, array.rows_of) if array.rows_of else Value(self, self.spread(kind, one))
-
-    def store(self, value, array, *indices):
-        """Store a value into array[indices]."""
-        place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
-        _check_store(self, array, place)
-        if place.lanes:
-            return _store_lanes(self, register, pointer, place)
-        address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")
-        self.emit(f"store {self.real} {self.first(register)}, ptr {address}")
-
-
-class Assembler(_Moves):
-    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
-
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` counters a turn. Raises ValueError for wrong lanes or nesting."""
+        """Write a loop over [0, extent), `lanes` counters a turn."""
         if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
-            raise ValueError(
-                f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}"
-            )
+            raise ValueError(f"{self.name}: {lanes!r} counters at once; expected 1 or, outside of lanes, {self.lanes}")
         end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
         self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
         self.scopes.append((self, n))
-        yield Index(self, f"%i{n}", extent) if lanes == 1 else _counters(self, f"%i{n}", extent, end)
+        yield Index(self, f"%i{n}", extent, self._counters(f"%i{n}", end) if lanes > 1 else None)
         if lanes > 1:
             self.mask = None
         if self.scopes.pop() != (self, n):
             raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
         self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
         self.emit(f"br label %test{n}", f"after{n}:")
+
+    def _counters(self, first, end):
+        """The counters of one turn, a lane each. Those past the end are masked and 0: what they compute is never kept."""
+        wide, each = self.wide("i64"), f"<{', '.join(f'i64 {lane}' for lane in range(self.lanes))}>"
+        each = self.write(f"add {wide} {self.spread('i64', first)}, {each}")
+        self.mask = self.constant("i1", "true")  # all lanes, in every turn: then a mask costs nothing, on any processor
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each
+        self.mask = self.write(f"icmp slt {wide} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {self.mask}, {wide} {each}, {wide} zeroinitializer")
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -210,6 +235,15 @@ def _so_far(total):
     """What has been added up so far."""
     a = _live(total.a, total).a
     return Value(a, a.write(f"load {a.kind}, ptr {total.slot}"))
+
+
+def _grown(a, old, term):
+    """The register of old + term: in lanes that are not masked or, outside of lanes, in the first one; else that of old."""
+    new = (old + term).register
+    if a.lanes == 1:
+        return new
+    mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
+    return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
 
 
 def _across(a, value):
@@ -236,8 +270,8 @@ class _Sum:
         return _so_far(self)
 
     def __iadd__(self, term):
-        a, old = self.a, _so_far(self)
-        a.emit(f"store {a.kind} {_unmasked(a, old + term, old)}, ptr {self.slot}")
+        a = self.a
+        a.emit(f"store {a.kind} {_grown(a, _so_far(self), term)}, ptr {self.slot}")
         return self
 
     def total(self):

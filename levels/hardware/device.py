@@ -132,18 +132,14 @@ class Device:
 
     def roofline(self, flops, nbytes):
         """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
-        self.check_amounts(flops, nbytes)
-        return max(flops / self.peak, nbytes / self.bandwidth)
+        return self.cost(0, flops, nbytes)
 
     def cost(self, launches, flops, nbytes):
-        """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
-        self.check_amounts(launches)
-        return launches * self.launch_time + self.roofline(flops, nbytes)
-
-    def check_amounts(self, *amounts):
-        """Raise ValueError for what is no number from 0 on."""
+        """The seconds we predict for that many calls, and the roofline. Raises ValueError for no numbers from 0 on."""
+        amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
+        return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
@@ -153,21 +149,13 @@ def _host_memory():
     """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
     if not hasattr(os, "sysconf"):
         return None
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for group in ("memory.max", "memory/memory.limit_in_bytes"):  # a container may have less than the machine
-        path = Path("/sys/fs/cgroup", group)
-        if path.exists() and (text := path.read_text().strip()).isdigit():
-            limits.append(int(text))
-    return min(limits)
+    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
+    texts = [path.read_text().strip() for path in paths if path.exists()]  # a container may have less than the machine
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 
-def _make_cpu(name):
-    """The computer's own CPUs as one device, cpu:0, or a simulated one with 1 GiB."""
-    return Device(name, _host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
-
-
-MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
-_POOL = {"cpu:0": _make_cpu("cpu:0")}
+MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> what makes a device of that name
+_POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
 DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 

@@ -3,7 +3,6 @@
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import math
-import struct
 
 import numpy as np
 
@@ -31,9 +30,8 @@ def sqrt(x):
 def scaled(x, n):
     """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
-        for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
-            x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
-        return x
+        half = int(n) >> 1
+        return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
     both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
@@ -47,7 +45,8 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
+        m, e = math.frexp(x)
+        return float(e - (0.0 <= m < 0.7071067811865476))
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     kind = a.wide(whole)
     bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
@@ -56,12 +55,12 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
-def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+def _make_exp(bottom, top, ln2, ln2_rest, series):
     """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
-        n = rint(y * log2_e)
+        n = rint(y * 1.4426950408889634)
         n = select(n < top, n, top)  # also for a NaN, which is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
@@ -72,22 +71,18 @@ def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
     return exp
 
 
+_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2: a short number, and the rest
+_CEPHES = 1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1
 EXP = {
-    _DOUBLE: _make_exp(
-        *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
-        tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
-    ),
-    _SINGLE: _make_exp(
-        *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
-        (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
-    ),
+    _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
+    _SINGLE: _make_exp(-104.0, 129.0, 0.693359375, -2.12194440e-4, _CEPHES),
 }
 
 
-def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
 
-    infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # so that kernels find them in the dtype that they work in
 
     def log(x):
         small = x < tiny
@@ -113,17 +108,12 @@ def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     return log
 
 
+_EVEN = 1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01
+_ODD = 1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01
+_SHORT = (0.24279078841, 0.40000972152), (0.28498786688, 0.66666662693)
 LOG = {
-    _DOUBLE: _make_log(
-        *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
-        (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
-        (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
-    ),
-    _SINGLE: _make_log(
-        *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
-        (0.24279078841, 0.40000972152),
-        (0.28498786688, 0.66666662693),
-    ),
+    _DOUBLE: _make_log(2.0**-1022, 54.0, *_LN2, _EVEN, _ODD),
+    _SINGLE: _make_log(2.0**-126, 25.0, 0.69313812256, 9.0580006145e-6, *_SHORT),
 }
 
 

@@ -5,7 +5,7 @@
 import functools
 import hashlib
 import os
-import threading
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,17 +15,9 @@ from llvmlite import binding as llvm
 _CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
-def host_features():
-    """What this processor can do, as LLVM names it: a mapping {feature: whether it has it}."""
-    try:
-        return llvm.get_host_cpu_features()
-    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
-        return llvm.FeatureMap()
-
-
 def host_lanes():
     """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = host_features()
+    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
@@ -34,7 +26,8 @@ def target_machine():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3)
 
 
 def optimised(text, target):
@@ -59,21 +52,19 @@ def kept(key):
 
 def keep(key, data):
     """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
-    path = _CACHE / hashlib.sha256(key.encode()).hexdigest()
-    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(hashlib.sha256(data).digest() + data)
-        aside.replace(path)
-    with suppress(OSError):
-        aside.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(dir=_CACHE) as folder:
+            aside = Path(folder, hashlib.sha256(key.encode()).hexdigest())
+            aside.write_bytes(hashlib.sha256(data).digest() + data)
+            aside.replace(_CACHE / aside.name)
 
 
 @functools.lru_cache(maxsize=256)
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and the address at which it begins."""
     target = target_machine()
-    processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
+    processor = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
     code = kept(key)
     if code is None:

@@ -14,8 +14,8 @@ from .machine import machine_code
 class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
 
-    def __init__(self, name, shape, rows_of=None):
-        self.name, self.shape = name, shape
+    def __init__(self, name, shape, kind, rows_of):
+        self.name, self.shape, self.kind = name, shape, kind
         self.rows_of = rows_of  # its integers are row numbers of arrays of that size
 
     def __repr__(self):
@@ -44,24 +44,11 @@ def _memory_of(program, array, buffer, sizes):
     return data
 
 
-def _rows_in(program, array, data, limit):
-    """A copy of these row numbers, which nobody else can change, if all lie in [0, limit)."""
-    data = data.copy()
-    for row in (data.min(), data.max()) if data.size else ():
-        if not 0 <= row < limit:
-            raise IndexError(f"{program.name}: {array.name} holds row {row}; there are {limit} rows")
-    return data
-
-
-def _as_word(program, name, number):
-    """A number as the 64-bit word that hands it over."""
-    if not isinstance(number, numbers.Real):
-        raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
-    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
-
-
 def _checked(program, given):
-    """({array: its memory}, {size: what it is here}), if these buffers and numbers are what the program takes."""
+    """({array: its memory}, {word: what it holds}), if these buffers and numbers are what the program takes.
+
+    The memory of row numbers is a copy, which nobody else can change.
+    """
     name, arrays, sizes = program.name, program.arrays, {}
     names = [word for word, kind in program.words.items() if kind != "i64"]
     if wrong := set(names) ^ set(given):
@@ -71,10 +58,18 @@ def _checked(program, given):
         raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
     for key, array in arrays.items():
         if array.rows_of:
-            memory[key] = _rows_in(program, array, memory[key], sizes.get(array.rows_of, array.rows_of))
+            memory[key], limit = memory[key].copy(), sizes.get(array.rows_of, array.rows_of)
+            for row in (memory[key].min(), memory[key].max()) if memory[key].size else ():
+                if not 0 <= row < limit:
+                    raise IndexError(f"{name}: {key} holds row {row}; there are {limit} rows")
     for reached in program.reaches:
         _check_reach(name, *reached, sizes)
-    return memory, sizes
+    words = sizes | {key: data.ctypes.data for key, data in memory.items()}
+    for key in given.keys() - memory.keys():
+        if not isinstance(given[key], numbers.Real):
+            raise TypeError(f"{name}: {key} is {given[key]!r}; expected a number")
+        words[key] = int(program.dtype.type(float(given[key])).view(f"i{program.dtype.itemsize}"))
+    return memory, words
 
 
 def _text(a):
@@ -106,19 +101,16 @@ class Program:
 
     def bind(self, **given):
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
-        memory, sizes = _checked(self, given)
-        words = sizes | {name: data.ctypes.data for name, data in memory.items()}
-        words |= {name: _as_word(self, name, given[name]) for name in given.keys() - memory.keys()}
+        memory, words = _checked(self, given)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
-        bound = {name: given[name].data for name in memory}
+        bound = [(given[name], given[name].data, name, kept) for name, kept in memory.items()]  # and so kept alive
 
         def launch():
-            for name, data in bound.items():
-                if given[name].data is not data:
+            for buffer, data, name, _ in bound:
+                if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
-        launch.memory = memory  # which lives as long as the call
         return launch
 
     def __call__(self, **given):

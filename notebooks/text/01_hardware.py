@@ -192,7 +192,7 @@ import ctypes
 import functools
 import hashlib
 import os
-import threading
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -202,17 +202,9 @@ from llvmlite import binding as llvm
 _CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
-def host_features():
-    """What this processor can do, as LLVM names it: a mapping {feature: whether it has it}."""
-    try:
-        return llvm.get_host_cpu_features()
-    except RuntimeError:  # LLVM does not know this system; then only what every such processor can do is used
-        return llvm.FeatureMap()
-
-
 def host_lanes():
     """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = host_features()
+    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
@@ -221,7 +213,8 @@ def target_machine():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=host_features().flatten(), opt=3)
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3)
 
 
 def optimised(text, target):
@@ -246,21 +239,19 @@ def kept(key):
 
 def keep(key, data):
     """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
-    path = _CACHE / hashlib.sha256(key.encode()).hexdigest()
-    aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(hashlib.sha256(data).digest() + data)
-        aside.replace(path)
-    with suppress(OSError):
-        aside.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(dir=_CACHE) as folder:
+            aside = Path(folder, hashlib.sha256(key.encode()).hexdigest())
+            aside.write_bytes(hashlib.sha256(data).digest() + data)
+            aside.replace(_CACHE / aside.name)
 
 
 @functools.lru_cache(maxsize=256)
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and the address at which it begins."""
     target = target_machine()
-    processor = target.triple, llvm.get_host_cpu_name(), host_features().flatten()
+    processor = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
     code = kept(key)
     if code is None:
@@ -625,18 +616,14 @@ class Device:
 
     def roofline(self, flops, nbytes):
         """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
-        self.check_amounts(flops, nbytes)
-        return max(flops / self.peak, nbytes / self.bandwidth)
+        return self.cost(0, flops, nbytes)
 
     def cost(self, launches, flops, nbytes):
-        """The seconds we predict for that many calls, operations and bytes: the calls, then the roofline."""
-        self.check_amounts(launches)
-        return launches * self.launch_time + self.roofline(flops, nbytes)
-
-    def check_amounts(self, *amounts):
-        """Raise ValueError for what is no number from 0 on."""
+        """The seconds we predict for that many calls, and the roofline. Raises ValueError for no numbers from 0 on."""
+        amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
+        return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
@@ -646,21 +633,13 @@ def _host_memory():
     """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
     if not hasattr(os, "sysconf"):
         return None
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for group in ("memory.max", "memory/memory.limit_in_bytes"):  # a container may have less than the machine
-        path = Path("/sys/fs/cgroup", group)
-        if path.exists() and (text := path.read_text().strip()).isdigit():
-            limits.append(int(text))
-    return min(limits)
+    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
+    texts = [path.read_text().strip() for path in paths if path.exists()]  # a container may have less than the machine
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 
-def _make_cpu(name):
-    """The computer's own CPUs as one device, cpu:0, or a simulated one with 1 GiB."""
-    return Device(name, _host_memory() if name == "cpu:0" else 2**30, simulated=name != "cpu:0")
-
-
-MAKERS = {"cpu": _make_cpu}  # kind -> what makes a device of that name
-_POOL = {"cpu:0": _make_cpu("cpu:0")}
+MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> what makes a device of that name
+_POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
 DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
 
 
@@ -846,8 +825,8 @@ import numpy as np
 class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
 
-    def __init__(self, name, shape, rows_of=None):
-        self.name, self.shape = name, shape
+    def __init__(self, name, shape, kind, rows_of):
+        self.name, self.shape, self.kind = name, shape, kind
         self.rows_of = rows_of  # its integers are row numbers of arrays of that size
 
     def __repr__(self):
@@ -876,24 +855,11 @@ def _memory_of(program, array, buffer, sizes):
     return data
 
 
-def _rows_in(program, array, data, limit):
-    """A copy of these row numbers, which nobody else can change, if all lie in [0, limit)."""
-    data = data.copy()
-    for row in (data.min(), data.max()) if data.size else ():
-        if not 0 <= row < limit:
-            raise IndexError(f"{program.name}: {array.name} holds row {row}; there are {limit} rows")
-    return data
-
-
-def _as_word(program, name, number):
-    """A number as the 64-bit word that hands it over."""
-    if not isinstance(number, numbers.Real):
-        raise TypeError(f"{program.name}: {name} is {number!r}; expected a number")
-    return int(program.dtype.type(float(number)).view(f"i{program.dtype.itemsize}"))
-
-
 def _checked(program, given):
-    """({array: its memory}, {size: what it is here}), if these buffers and numbers are what the program takes."""
+    """({array: its memory}, {word: what it holds}), if these buffers and numbers are what the program takes.
+
+    The memory of row numbers is a copy, which nobody else can change.
+    """
     name, arrays, sizes = program.name, program.arrays, {}
     names = [word for word, kind in program.words.items() if kind != "i64"]
     if wrong := set(names) ^ set(given):
@@ -903,10 +869,18 @@ def _checked(program, given):
         raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
     for key, array in arrays.items():
         if array.rows_of:
-            memory[key] = _rows_in(program, array, memory[key], sizes.get(array.rows_of, array.rows_of))
+            memory[key], limit = memory[key].copy(), sizes.get(array.rows_of, array.rows_of)
+            for row in (memory[key].min(), memory[key].max()) if memory[key].size else ():
+                if not 0 <= row < limit:
+                    raise IndexError(f"{name}: {key} holds row {row}; there are {limit} rows")
     for reached in program.reaches:
         _check_reach(name, *reached, sizes)
-    return memory, sizes
+    words = sizes | {key: data.ctypes.data for key, data in memory.items()}
+    for key in given.keys() - memory.keys():
+        if not isinstance(given[key], numbers.Real):
+            raise TypeError(f"{name}: {key} is {given[key]!r}; expected a number")
+        words[key] = int(program.dtype.type(float(given[key])).view(f"i{program.dtype.itemsize}"))
+    return memory, words
 
 
 def _text(a):
@@ -938,19 +912,16 @@ class Program:
 
     def bind(self, **given):
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
-        memory, sizes = _checked(self, given)
-        words = sizes | {name: data.ctypes.data for name, data in memory.items()}
-        words |= {name: _as_word(self, name, given[name]) for name in given.keys() - memory.keys()}
+        memory, words = _checked(self, given)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
-        bound = {name: given[name].data for name in memory}
+        bound = [(given[name], given[name].data, name, kept) for name, kept in memory.items()]  # and so kept alive
 
         def launch():
-            for name, data in bound.items():
-                if given[name].data is not data:
+            for buffer, data, name, _ in bound:
+                if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
-        launch.memory = memory  # which lives as long as the call
         return launch
 
     def __call__(self, **given):
@@ -959,12 +930,18 @@ class Program:
 
 
 # %% tags=["hide-input"]
-#| export lanes
-"""Lanes: one instruction works on several numbers, where a loop takes several of its counters at once."""
+#| export assembler
+"""An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
+
+import numbers
+from contextlib import contextmanager
+from functools import partialmethod
+
+import numpy as np
 
 
 class _Whole:
-    """Where a number lies: a whole number in a register, or one for each lane. Its * and + write instructions."""
+    """A whole number in a register, or one in each lane. Its * and + write instructions."""
 
     def __init__(self, a, register, lanes=None):
         self.a, self.register, self.lanes = a, register, lanes  # lanes: None, "side by side" or "apart"
@@ -974,130 +951,99 @@ class _Whole:
         text = f"{instruction} {self.kind} {self.register}, {other.register}"
         return _Whole(self.a, self.a.write(text), self.lanes)
 
-    def __add__(self, other):
-        return self.write("add", other)
-
-    def __mul__(self, other):
-        return self.write("mul", other)
+    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
 
     def like(self, register):
         """Another whole number, in as many lanes as this one."""
         return _Whole(self.a, self.a.spread("i64", register) if self.lanes == "apart" else register, self.lanes)
 
 
-def _wholes(a, indices):
-    """These indices as whole numbers: one each for all lanes, where these lie side by side, or one each in every lane."""
-    if indices[-1].register and not any(i.each for i in indices[:-1]):
-        return [_Whole(a, i.register, "side by side" if indices[-1].each else None) for i in indices]
-    return [_Whole(a, i.each or a.spread("i64", i.register), "apart") for i in indices]
-
-
-def _counters(a, first, extent, end):
-    """The counters of one turn, a lane each. Lanes past the end are masked: what they compute is never kept."""
-    wide, each = a.wide("i64"), f"<{', '.join(f'i64 {lane}' for lane in range(a.lanes))}>"
-    each = a.write(f"add {wide} {a.spread('i64', first)}, {each}")
-    a.mask = a.constant("i1", "true")  # all lanes, in every turn: then a mask costs nothing, on any processor
-    if not end.isdigit() or int(end) % a.lanes:
-        a.mask = a.write(f"icmp slt {wide} {each}, {a.spread('i64', end)}")
-    return Index(a, first, extent, each)
-
-
-def _load_lanes(a, kind, pointer, place):
-    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
-    wide, size = a.wide(kind), 8 if kind == "i64" else a.dtype.itemsize
-    mask, places, register = f"{a.wide('i1')} {a.mask}", a.wide("i64"), "poison"
-    if place.lanes == "side by side":
-        address = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {place.register}")
-        return a.write(f"call {wide} @llvm.masked.load(ptr align {size} {address}, {mask}, {wide} zeroinitializer)")
-    inside = a.write(f"select {mask}, {places} {place.register}, {places} zeroinitializer")  # masked: element 0
-    for lane in range(a.lanes):
-        one = a.write(f"extractelement {places} {inside}, i32 {lane}")
-        one = a.write(f"getelementptr {kind}, ptr {pointer}, i64 {one}")
-        one = a.write(f"load {kind}, ptr {one}")
-        register = a.write(f"insertelement {wide} {register}, {kind} {one}, i32 {lane}")
-    return register
-
-
-def _store_lanes(a, register, pointer, place):
-    """Store all lanes that are not masked: side by side, or each at its own place."""
-    address = a.write(f"getelementptr {a.real}, ptr {pointer}, {place.kind} {place.register}")
-    name, kind = ("scatter", a.wide("ptr")) if place.lanes == "apart" else ("store", "ptr")
-    where = f"{kind} align {a.dtype.itemsize} {address}, {a.wide('i1')} {a.mask}"
-    a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {where})")
-
-
-def _unmasked(a, new, old):
-    """The register of `new` where a sum grows: in lanes that are not masked or, outside of lanes, in the first one."""
-    if a.lanes == 1:
-        return new.register
-    mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
-    return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new.register}, {a.kind} {old.register}")
-
-
-# %% tags=["hide-input"]
-#| export assembler
-"""An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
-
-import numbers
-from contextlib import contextmanager
-
-import numpy as np
-
-
-def _index(a, i):
-    """A whole number as an Index; an Index as it is."""
-    if isinstance(i, Index):
-        return _live(a, i)
-    if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
-        raise TypeError(f"{a.name}: {i!r} is no index; expected a whole number below 2^31 or the counter of a loop")
-    return Index(a, str(int(i)), int(i) + 1)
-
-
-def _indices(a, array, indices):
-    """The indices, each as an Index that was checked, or noted for the check at the call."""
+def _wholes(a, array, indices):
+    """The indices of an array, checked or noted for the check at the call: a number each, or one each in every lane."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [_index(a, i) for i in indices]
+    indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
             if not isinstance(i.extent, str) and not isinstance(size, str):
                 _check_reach(a.name, *a.reaches[-1], {})
-    return indices
+    if indices[-1].register and not any(i.each for i in indices[:-1]):
+        return [_Whole(a, i.register, "side by side" if indices[-1].each else None) for i in indices]
+    return [_Whole(a, i.each or a.spread("i64", i.register), "apart") for i in indices]
+
+
+def _load_lanes(a, kind, address, lanes):
+    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
+    wide, register = a.wide(kind), "poison"
+    if lanes == "side by side":
+        mask = f"{a.wide('i1')} {a.mask}"
+        return a.write(f"call {wide} @llvm.masked.load(ptr {address}, {mask}, {wide} zeroinitializer)")
+    for lane in range(a.lanes):
+        one = a.write(f"extractelement {a.wide('ptr')} {address}, i32 {lane}")
+        one = a.write(f"load {kind}, ptr {one}")
+        register = a.write(f"insertelement {wide} {register}, {kind} {one}, i32 {lane}")
+    return register
 
 
 # %%
 #| export assembler
 def _place(a, array, indices):
-    """Where array[indices] lies, as a whole number in a register."""
-    here, *columns = _wholes(a, _indices(a, array, indices))
+    """The address of array[indices] in a register, and how the addresses of the lanes lie, if there are several."""
+    here, *columns = _wholes(a, array, indices)
     for column, size in zip(columns, array.shape[1:]):
         here = flat(here, here.like(a.size(size)), column)
-    return here
+    return a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {here.kind} {here.register}"), here.lanes
 
 
 # %% [markdown]
-# Then the paper to write on, which is folded: `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a
-# number, and a size as a number, each handed over by the call as one 64-bit word.
+# Loads and stores are as before, but with a place that was checked. (Where there are lanes, a folded function does it.)
+
+
+# %%
+#| export assembler
+def _load(a, array, *indices):
+    """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
+    address, lanes = _place(a, array, indices)
+    one = None if lanes else a.write(f"load {array.kind}, ptr {address}")
+    each = _load_lanes(a, array.kind, address, lanes) if lanes else None
+    if array.rows_of:
+        return Index(a, one, array.rows_of, each)
+    return Value(a, each or a.spread(array.kind, one))
+
+
+def _store(a, value, array, *indices):
+    """Store a value into array[indices]."""
+    (address, lanes), register = _place(a, array, indices), _number(a, value)
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    if a.mask and not lanes:
+        raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
+    if not lanes:
+        one = register if a.lanes == 1 else a.write(f"extractelement {a.kind} {register}, i32 0")
+        return a.emit(f"store {a.real} {one}, ptr {address}")
+    name, kind = ("scatter", a.wide("ptr")) if lanes == "apart" else ("store", "ptr")
+    a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {kind} {address}, {a.wide('i1')} {a.mask})")
+
+
+# %% [markdown]
+# The rest is folded. `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a number, and a size as a
+# number, each handed over by the call as one 64-bit word. `a.loop("rows")` is the loop that you know, its blocks numbered so that
+# there may be several. `a.assemble()` gives a `Program`, which is called with buffers by name. Before its first instruction
+# runs, all is looked at that could go wrong in memory: dtypes, shapes, the reach of every index, that every row number is a row.
 
 
 # %% tags=["hide-input"]
 #| export assembler
-def _check_store(a, array, place):
-    """Raise TypeError where no number can be stored."""
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    if a.mask and not place.lanes:
-        raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
+class Assembler:
+    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes.
 
+    Raises TypeError and ValueError for what can be no part of it.
+    """
 
-_FAST = "contract nsz arcp "  # float32 may fuse a·b + c into one instruction, and turn x/n into x·(1/n)
-
-
-class _Paper:
-    """A program as it is being written: its lines, the loops that are open, and what a call will hand over."""
+    load, store = _load, _store
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
@@ -1106,8 +1052,8 @@ class _Paper:
         self.lanes = (host_lanes() if single else 1) if lanes is None else lanes
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.real, self.flags = REAL[self.dtype], _FAST * single
-        self.kind = self.wide(self.real)
+        self.flags = "contract nsz arcp " * single  # it may fuse a·b + c into one instruction, and make x·(1/n) of x/n
+        self.real, self.kind = REAL[self.dtype], self.wide(REAL[self.dtype])
         self.slots, self.lines, self.mask = [], [], None  # mask: inside of lanes, which of them are not past the end
         self.arrays, self.words, self.reaches = {}, {}, []
         self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
@@ -1127,10 +1073,6 @@ class _Paper:
         wide = self.wide(kind)
         first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
         return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
-
-    def first(self, register):
-        """The register of the number in the first lane."""
-        return register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -1156,16 +1098,23 @@ class _Paper:
 
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
-        if not isinstance(name, str) or not (name.isidentifier() and name.isascii()):
-            raise ValueError(f"{self.name}: {name!r} is no name; expected a word such as 'rows'")
-        if self.words.setdefault(name, kind) != kind:
-            raise ValueError(f"{self.name}: {name!r} is the name of something else; expected a name of its own")
+        fits = isinstance(name, str) and name.isidentifier() and name.isascii()
+        if not fits or self.words.setdefault(name, kind) != kind:
+            raise ValueError(f"{self.name}: {name!r}; expected a word of its own, such as 'rows'")
         return f"%word.{name}"
 
     def size(self, extent):
         """A size as a register: a positive whole number, or a name."""
         whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
         return str(int(extent)) if whole else self.word(extent, "i64")
+
+    def index(self, i):
+        """A whole number as an Index; an Index, if it is alive, as it is."""
+        if isinstance(i, Index):
+            return _live(self, i)
+        if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
+            raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
+        return Index(self, str(int(i)), int(i) + 1)
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -1174,7 +1123,7 @@ class _Paper:
         for size in shape if rows_of is None else (*shape, rows_of):
             self.size(size)
         self.word(name, "ptr")
-        self.arrays[name] = _Array(name, shape, rows_of)
+        self.arrays[name] = _Array(name, shape, "i64" if rows_of else self.real, rows_of)
         return self.arrays[name]
 
     def number(self, name):
@@ -1183,72 +1132,38 @@ class _Paper:
 
     def count(self, what):
         """A size, or an index, as a number to compute with."""
-        index = _index(self, what) if isinstance(what, Index) else Index(self, self.size(what), what)
+        index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
         each = index.each or self.spread("i64", index.register)
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
-
-# %% [markdown]
-# Loads and stores are as before, but with a place that was checked. (Where there are lanes, a folded function does it.)
-
-
-# %%
-#| export assembler
-class _Moves(_Paper):
-    """Loads and stores."""
-
-    def load(self, array, *indices):
-        """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-        place, pointer = _place(self, array, indices), f"%word.{array.name}"
-        kind = "i64" if array.rows_of else self.real
-        if place.lanes:
-            each = _load_lanes(self, kind, pointer, place)
-            return Index(self, None, array.rows_of, each) if array.rows_of else Value(self, each)
-        address = self.write(f"getelementptr {kind}, ptr {pointer}, i64 {place.register}")
-        one = self.write(f"load {kind}, ptr {address}")
-        return Index(self, one, array.rows_of) if array.rows_of else Value(self, self.spread(kind, one))
-
-    def store(self, value, array, *indices):
-        """Store a value into array[indices]."""
-        place, pointer, register = _place(self, array, indices), f"%word.{array.name}", _number(self, value)
-        _check_store(self, array, place)
-        if place.lanes:
-            return _store_lanes(self, register, pointer, place)
-        address = self.write(f"getelementptr {self.real}, ptr {pointer}, i64 {place.register}")
-        self.emit(f"store {self.real} {self.first(register)}, ptr {address}")
-
-
-# %% [markdown]
-# The rest is folded. `a.loop("rows")` is the loop that you know: test, body, after, its blocks numbered so that there may be
-# several. `a.assemble()` gives a `Program`, which is called with buffers by name. Before its first instruction runs, all is
-# looked at that could go wrong in memory: dtypes, shapes, the reach of every index, that every row number is a row.
-
-
-# %% tags=["hide-input"]
-#| export assembler
-class Assembler(_Moves):
-    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes."""
-
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` counters a turn. Raises ValueError for wrong lanes or nesting."""
+        """Write a loop over [0, extent), `lanes` counters a turn."""
         if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
-            raise ValueError(
-                f"{self.name}: a loop takes 1 counter at once or, outside of lanes, {self.lanes}; got {lanes}"
-            )
+            raise ValueError(f"{self.name}: {lanes!r} counters at once; expected 1 or, outside of lanes, {self.lanes}")
         end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
         self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
         self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
         self.scopes.append((self, n))
-        yield Index(self, f"%i{n}", extent) if lanes == 1 else _counters(self, f"%i{n}", extent, end)
+        yield Index(self, f"%i{n}", extent, self._counters(f"%i{n}", end) if lanes > 1 else None)
         if lanes > 1:
             self.mask = None
         if self.scopes.pop() != (self, n):
             raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
         self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
         self.emit(f"br label %test{n}", f"after{n}:")
+
+    def _counters(self, first, end):
+        """The counters of one turn, a lane each. Those past the end are masked and 0: what they compute is never kept."""
+        wide, each = self.wide("i64"), f"<{', '.join(f'i64 {lane}' for lane in range(self.lanes))}>"
+        each = self.write(f"add {wide} {self.spread('i64', first)}, {each}")
+        self.mask = self.constant("i1", "true")  # all lanes, in every turn: then a mask costs nothing, on any processor
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each
+        self.mask = self.write(f"icmp slt {wide} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {self.mask}, {wide} {each}, {wide} zeroinitializer")
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -1298,8 +1213,6 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: fir
 #| export elementary
 """exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
 
-import struct
-
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
 _FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
@@ -1322,9 +1235,8 @@ def sqrt(x):
 def scaled(x, n):
     """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
-        for part in (int(n) >> 1, int(n) - (int(n) >> 1)):
-            x = x * struct.unpack("<d", struct.pack("<Q", (part + 1023 << 52) % 2**64))[0]
-        return x
+        half = int(n) >> 1
+        return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
     both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
@@ -1338,7 +1250,8 @@ def scaled(x, n):
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
     if not isinstance(x, Value):
-        return float(struct.unpack("<q", struct.pack("<d", x))[0] - _FORMAT[_DOUBLE][-1] >> 52)
+        m, e = math.frexp(x)
+        return float(e - (0.0 <= m < 0.7071067811865476))
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     kind = a.wide(whole)
     bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
@@ -1347,12 +1260,12 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
-def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
+def _make_exp(bottom, top, ln2, ln2_rest, series):
     """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
-        n = rint(y * log2_e)
+        n = rint(y * 1.4426950408889634)
         n = select(n < top, n, top)  # also for a NaN, which is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
@@ -1363,22 +1276,18 @@ def _make_exp(bottom, top, log2_e, ln2, ln2_rest, series):
     return exp
 
 
+_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2: a short number, and the rest
+_CEPHES = 1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1
 EXP = {
-    _DOUBLE: _make_exp(
-        *(-746.0, 1025.0, 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
-        tuple(1.0 / math.factorial(k) for k in range(13, 1, -1)),
-    ),
-    _SINGLE: _make_exp(
-        *(-104.0, 129.0, 1.4426950408889634, 0.693359375, -2.12194440e-4),
-        (1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1),
-    ),
+    _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
+    _SINGLE: _make_exp(-104.0, 129.0, 0.693359375, -2.12194440e-4, _CEPHES),
 }
 
 
-def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
+def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
 
-    infinity, nan = math.inf, math.nan  # so that kernels find them, too, in the dtype that they work in
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # so that kernels find them in the dtype that they work in
 
     def log(x):
         small = x < tiny
@@ -1404,17 +1313,12 @@ def _make_log(tiny, scale, shift, ln2, ln2_rest, even, odd):
     return log
 
 
+_EVEN = 1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01
+_ODD = 1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01
+_SHORT = (0.24279078841, 0.40000972152), (0.28498786688, 0.66666662693)
 LOG = {
-    _DOUBLE: _make_log(
-        *(2.0**-1022, 2.0**54, 54.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
-        (1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01),
-        (1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01),
-    ),
-    _SINGLE: _make_log(
-        *(2.0**-126, 2.0**25, 25.0, 0.69313812256, 9.0580006145e-6),
-        (0.24279078841, 0.40000972152),
-        (0.28498786688, 0.66666662693),
-    ),
+    _DOUBLE: _make_log(2.0**-1022, 54.0, *_LN2, _EVEN, _ODD),
+    _SINGLE: _make_log(2.0**-126, 25.0, 0.69313812256, 9.0580006145e-6, *_SHORT),
 }
 
 
@@ -1451,6 +1355,15 @@ def _so_far(total):
     return Value(a, a.write(f"load {a.kind}, ptr {total.slot}"))
 
 
+def _grown(a, old, term):
+    """The register of old + term: in lanes that are not masked or, outside of lanes, in the first one; else that of old."""
+    new = (old + term).register
+    if a.lanes == 1:
+        return new
+    mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
+    return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
+
+
 def _across(a, value):
     """The sum of a value over all lanes. In float32 LLVM may add them in the order that is quickest."""
     if a.lanes == 1:
@@ -1477,8 +1390,8 @@ class _Sum:
         return _so_far(self)
 
     def __iadd__(self, term):
-        a, old = self.a, _so_far(self)
-        a.emit(f"store {a.kind} {_unmasked(a, old + term, old)}, ptr {self.slot}")
+        a = self.a
+        a.emit(f"store {a.kind} {_grown(a, _so_far(self), term)}, ptr {self.slot}")
         return self
 
     def total(self):
@@ -1545,10 +1458,8 @@ print(descend(1.0, 2.0, 0.5))  # by hand: 0
 
 
 # %% tags=["hide-input"]
-#| export checks
-"""What a task takes on all five levels: arrays that fit each other, rows that there are, numbers that are numbers."""
-
-import numpy as np
+#| export tasks
+"""The two tasks in machine code: one program, one call, any number of steps."""
 
 
 def _check_array(name, array, dtype, *shape):
@@ -1556,9 +1467,8 @@ def _check_array(name, array, dtype, *shape):
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
-    if not np.isfinite(array).all():
-        row = np.argmin(np.isfinite(array).all(axis=1))
-        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+    if not (finite := np.isfinite(array)).all():
+        raise ValueError(f"{name} is not a finite number in row {finite.all(axis=1).argmin()}; drop or fill such rows")
 
 
 def check_inputs(x, dtype, features):
@@ -1595,9 +1505,6 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 # %%
 #| export tasks
-"""The two tasks in machine code: one program, one call, any number of steps."""
-
-
 def _dense(inputs, w, b):
     """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]

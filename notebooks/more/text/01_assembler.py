@@ -3,7 +3,7 @@
 #
 # **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
 #
-# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `lanes`, `program`, `machine`, and `levels_more/listing.py`.
+# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and `levels_more/listing.py`.
 # Nothing is exported here.
 
 # %%
@@ -11,7 +11,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, assembler, dot, lanes, machine, pool, program, values
+from levels.hardware import Assembler, Program, assembler, dot, machine, pool, program, values
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -40,7 +40,7 @@ print("\n".join(a.lines))
 # Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
 
 # %%
-page.source(assembler._Paper.wide, assembler._Paper.spread)
+page.source(Assembler.wide, Assembler.spread)
 
 # %%
 a = Assembler("lanes", "f4", lanes=4)
@@ -52,26 +52,27 @@ with a.loop("n", 4) as i:
 
 # %% [markdown]
 # The load takes four neighbours at once, and a **mask** of four bits says which of them count: in the last turn some lanes lie
-# past the end. The mask is a comparison of the four counters with n:
+# past the end. The mask is a comparison of the four counters with n. A counter past the end becomes 0, a row that there is, so that
+# no lane has an address outside of its array:
 
 # %%
-page.source(lanes._counters)
+page.source(Assembler._counters)
 
 # %% [markdown]
 # Where rows are picked by number, lanes lie anywhere, and each is loaded on its own. Processors have one instruction for that, a
 # *gather*. Where we tried, sixteen small loads were quicker (by a tenth, in the net's program).
 
 # %%
-page.source(lanes._load_lanes)
+page.source(assembler._load_lanes)
 
 # %% [markdown]
-# ## What is checked at a call (8 min)
+# ## What is checked at a call (9 min)
 #
 # A program reads and writes memory, and nobody looks after it while it runs. So all is looked at before: each buffer's dtype and
 # shape, each index that may leave its array, each row number.
 
 # %%
-page.source(program._memory_of, program._rows_in, program._checked)
+page.source(program._memory_of, program._checked)
 
 # %% [markdown]
 # The call gets a copy of the row numbers, or somebody could change them between the look and the call. An index is a counter or a row number, nothing else: `i + 1` is no index.
@@ -97,7 +98,7 @@ except IndexError as error:
 # Row 10 would lie behind the last of the ten, and the call says so.
 
 # %% [markdown]
-# ## A call (4 min)
+# ## A call (3 min)
 #
 # `bind` writes a block of 64-bit words: addresses, sizes, and numbers as their bits. The machine code gets one argument, the
 # address of that block, so every program is called in the same way.
