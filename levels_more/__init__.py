@@ -115,7 +115,7 @@ CONTENTS = {
             "embedding_column fingerprint indicator_column is_missing numeric_column row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS absolute "
+            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS TRAINING absolute "
             "truncated_normal"
         ),
         "losses": (

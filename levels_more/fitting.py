@@ -262,7 +262,7 @@ def summary(model):
     top = [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
     rows = [("layer", "output shape", "parameters")]
     for part in top:
-        shape = part.output_shape and str((None, *part.output_shape[1:]))
+        shape = vars(part).get("output_shape") and str((None, *part.output_shape[1:]))
         rows.append((f"{part.name} ({type(part).__name__})", shape or "not built", f"{part.count():,}"))
     rows.append(("total", "", f"{model.count():,}"))
     rows.append(("trained", "", f"{sum(math.prod(v.shape) for v in model.trainable_variables):,}"))

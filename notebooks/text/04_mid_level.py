@@ -153,7 +153,7 @@ print(hidden.kernel.numpy().round(4))
 
 # %%
 #| export layers
-from levels.low_level import nn
+from levels.low_level import as_tensor, nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
 
@@ -164,13 +164,8 @@ def glorot_uniform(shape):
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-def linear(x):
-    """x[…] as it is."""
-    return x
-
-
 INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
-ACTIVATIONS = {"linear": linear, "relu": nn.relu, "sigmoid": nn.sigmoid}
+ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 # %%
 print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
@@ -190,6 +185,8 @@ import difflib
 import functools
 
 from levels import more
+from levels.hardware import DEVICES
+from levels.low_level import Module, Operators
 
 
 def known(what, table, name):
@@ -242,33 +239,47 @@ class Made:
 
 
 # %% [markdown]
-# Now the second version of a layer, in three classes. The first has a name and a dtype, and makes variables: `add_weight` takes
-# the numbers of an initializer and makes a variable of them. What a layer of its own kind has to add is `build`.
+# Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a variable
+# of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
+#
+# (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers there
+# do another thing while a model is trained.)
 
 
 # %%
 #| export layers
-from levels.hardware import DEVICES, flag
-from levels.low_level import Module
-
-
-class _Part(Made, Module):
-    """Makes its own variables."""
+class Layer(Made, Module):
+    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        self.input_specs = self.output_shape = None  # of the last call
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
+        """A new variable of this shape, in the layer's dtype: float32, unless said or seen."""
         spec = DEVICES[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(spec.dtype), trainable=trainable)
+
+    def __call__(self, x, training=None):
+        """What `call` gives, after `build` on the first call. `training` None leaves it as it is around."""
+        plain = training is None and isinstance(x, (Operators, np.ndarray))
+        return (Layer if plain else wider(Layer)).run(self, x, training)
+
+    def run(self, x, training=None):
+        """The same for a single x. No layer of the core does another thing in a training."""
+        x = as_tensor(x)
+        if not self.built:
+            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
+            self.build(x.spec.shape)
+            self.built = True
+        y = self.call(x)
+        self.input_specs, self.output_shape = [x.spec], y.spec.shape if isinstance(y, Operators) else None
+        return y
 
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
@@ -276,46 +287,7 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# The second class adds the call, with the `if not self.built` from above. Some layers do another thing while a model is trained
-# (one of them forgets some of its numbers). So a call may say that it is part of a training: `TRAINING` keeps that for the layers
-# inside, until the call ends, whatever happens.
-
-
-# %%
-#| export layers
-from levels.low_level import Operators, as_tensor
-
-TRAINING = [False]  # the last one says whether layers are called in order to be trained
-
-
-class Layer(_Part):
-    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
-
-    def __call__(self, x, training=None):
-        """Build on the first call, then `call`. `training` None leaves it as it is around."""
-        if not isinstance(x, (Operators, np.ndarray)) and wider(Layer) is not Layer:
-            return wider(Layer).__call__(self, x, training)  # several inputs, or places for some
-        return self.run(as_tensor(x), training)
-
-    def run(self, x, training):
-        """`call`, built for what is like x, a tensor or a list of them, as part of a training or not."""
-        specs = [part.spec for part in (x if isinstance(x, list) else [x])]
-        if not self.built:
-            dtype, shapes = specs[0].dtype, [spec.shape for spec in specs]
-            self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-            self.build(shapes if isinstance(x, list) else shapes[0])
-            self.built = True
-        TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
-        try:
-            y = self.call(x)
-        finally:
-            TRAINING.pop()
-        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
-        return y
-
-
-# %% [markdown]
-# The third is the layer of both tasks. `build` makes two variables, and `call` is one line, with your `affine`.
+# And the layer of both tasks. `build` makes two variables, and `call` is one line, with your `affine`.
 
 
 # %%
