@@ -1,6 +1,6 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
-from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
+from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_sum, reshape
 from levels.mid_level import LOSSES, WIDER, Loss, check_probabilities, losses
 from levels_more.checks import flag
 
@@ -18,9 +18,9 @@ def weighted(loss, each, sample_weight):
 class _Weighted(Loss):
     """What a loss is with a weight for each sample."""
 
-    def with_sample_weight(self, each, sample_weight):
-        """The mean of what each sample gives, [batch, …], times its weight [batch]."""
-        return reduce_mean(weighted(self, each, sample_weight))
+    def weighted(self, each, sample_weight):
+        """What each sample gives, [batch, …], times its weight [batch]."""
+        return weighted(self, each, sample_weight)
 
 
 class MeanAbsoluteError(Loss):

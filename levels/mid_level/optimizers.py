@@ -17,14 +17,6 @@ def descend(rate, dw, w):
     return w - rate * dw
 
 
-def _in_two(pairs):
-    """The gradients, and the variables, of pairs. Raises TypeError for what are no such pairs, or none."""
-    pairs = [*pairs] if hasattr(pairs, "__iter__") else []
-    if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-        raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-    return zip(*pairs, strict=True)
-
-
 class _Rated(Made, Module):
     """Has a learning rate."""
 
@@ -63,7 +55,10 @@ class Optimizer(_Rated):
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
-        gradients, variables = _in_two(grads_and_vars)
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
         if [*map(id, self.owners)] != [*map(id, variables)]:

@@ -397,8 +397,8 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a beginning, a
-# check that the two belong together, and an end, the mean. The check is folded: shapes have to be equal, and what has to be a
-# probability lies in 0 to 1. (While a function is traced nobody knows its numbers, and they pass.)
+# check that the two belong together, and an end, the mean. Half of the check is folded: what has to be a probability lies in 0 to 1.
+# (While a function is traced nobody knows its numbers, and they pass.)
 
 # %% tags=["hide-input"]
 #| export losses
@@ -412,19 +412,10 @@ def check_probabilities(loss, name, x):
         raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
 
-def _check(loss, y_true, y_pred):
-    """Raise ValueError where the two do not belong together."""
-    if y_true.spec.shape != y_pred.spec.shape:
-        cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
-    if loss.probabilities:
-        check_probabilities(loss, "y_true", y_true)
-        check_probabilities(loss, "y_pred", y_pred)
-
-
 # %% [markdown]
 # Between beginning and end stands `call`, which each loss writes for itself. `probabilities` and `classes` say what its numbers
-# are. (Labels may be whole numbers, 1 and 0 for yes and no: the op "cast", of `levels_more`, makes floats of them.)
+# are. (Labels may be whole numbers, 1 and 0 for yes and no. The op "cast" makes floats of them. It comes from `levels_more`, like the
+# weights of samples: without it, such labels are refused.)
 
 
 # %%
@@ -437,26 +428,35 @@ class Loss(Made):
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    check = _check
+    def check(self, y_true, y_pred):
+        """Raise ValueError where the two do not belong together."""
+        if y_true.spec.shape != y_pred.spec.shape:
+            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
+            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
+        if self.probabilities:
+            check_probabilities(self, "y_true", y_true)
+            check_probabilities(self, "y_pred", y_pred)
 
-    def each(self, y_true, y_pred):
-        """`call`, of two that belong together."""
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
-        return self.call(y_true, y_pred)
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        each = self.each(y_true, y_pred)
-        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+        each = self.call(y_true, y_pred)
+        return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
 
     def __repr__(self):
         return type(self).__name__
 
 
+# %% [markdown]
+# What is left for the first loss is your function:
+
+
+# %%
+#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
@@ -619,14 +619,6 @@ print(
 
 # %% tags=["hide-input"]
 #| export optimizers
-def _in_two(pairs):
-    """The gradients, and the variables, of pairs. Raises TypeError for what are no such pairs, or none."""
-    pairs = [*pairs] if hasattr(pairs, "__iter__") else []
-    if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-        raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-    return zip(*pairs, strict=True)
-
-
 class _Rated(Made, Module):
     """Has a learning rate."""
 
@@ -672,7 +664,10 @@ class Optimizer(_Rated):
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
-        gradients, variables = _in_two(grads_and_vars)
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
         if [*map(id, self.owners)] != [*map(id, variables)]:
@@ -685,6 +680,12 @@ class Optimizer(_Rated):
                 variable.assign(value)
 
 
+# %% [markdown]
+# SGD, stochastic gradient descent, remembers nothing, and its update is your function:
+
+
+# %%
+#| export optimizers
 class SGD(Optimizer):
     """w ← w - rate·dw"""
 
@@ -693,7 +694,7 @@ class SGD(Optimizer):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing. Its rate can be changed at any time, and compiled steps hear of it:
+# Its rate can be changed at any time, and compiled steps hear of it:
 
 # %%
 from levels.low_level import constant
