@@ -153,10 +153,6 @@ CONTENTS = {
         "functional": "Model.begin Model.parted Model.summary",
         "gradients": "Operators.backward",
         "layers": "Layer.losses",
-        "pipeline": (
-            "Dataset.cache Dataset.filter Dataset.from_csv Dataset.from_generator Dataset.map Dataset.prefetch "
-            "Dataset.repeat Dataset.skip Dataset.take Dataset.zip"
-        ),
         "placing": "Operators.to",
         "saving": "Model.save",
         "tensor_ops": "Operators.slice",

@@ -33,7 +33,7 @@ BEYOND = {  # what the core does not know, and what it says
     "mid_level.Dataset.from_tensor_slices((X, X)).shuffle(2)": "shuffle: buffer_size is 2; expected a whole number from 4 on",
     "mid_level.Dataset.from_tensor_slices((X, X)).batch(2).batch(2)": "batch: 2 batches make no batch of 2",
     "mid_level.Dataset.from_tensor_slices((X, X)).map(np.add)": "'Dataset' object has no attribute 'map'",
-    "mid_level.Dataset.from_csv": "Dataset has no attribute 'from_csv'",
+    "mid_level.Dataset.from_csv": "type object 'Dataset' has no attribute 'from_csv'",
     "mid_level.RMSprop": "module 'levels.mid_level' has no attribute 'RMSprop'",
     "mid_level.metrics": "module 'levels.mid_level' has no attribute 'metrics'",
 }
