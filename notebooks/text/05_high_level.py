@@ -378,27 +378,18 @@ except ValueError as error:
 #
 # ### The whole loop
 #
-# All pieces are there, but one: `_tell` speaks to each callback.
+# All pieces are there. Your loop wants three functions, and here they are. `tell` speaks to each callback, which knows its model by
+# then. `one_pass` goes through the data, and through the validation rows where there are any. And the third is your `ended`, with the
+# model filled in: `functools.partial(ended, model)` is a function of the other two arguments.
+#
+# Whatever ends the training, an error too, the history holds what was done, and the callbacks hear of the end.
+
 
 # %%
 #| export loops
 import functools
 
 
-def _tell(model, callbacks, event, *args):
-    """Call the method of that name of each callback, which knows its model by then."""
-    for callback in callbacks:
-        callback.model = model
-        getattr(callback, event)(*args)
-
-
-# %% [markdown]
-# Below, `one_pass` goes through the data, and through the validation rows where there are any. Whatever ends the training, an
-# error too, the history holds what was done, and the callbacks hear of the end.
-
-
-# %%
-#| export loops
 def run_training(model, data, epochs, verbose, callbacks, validation):
     """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
     history = model.history = History()
@@ -407,7 +398,10 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
         raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
 
-    tell = functools.partial(_tell, model, callbacks)
+    def tell(event, *args):
+        for callback in callbacks:
+            callback.model = model
+            getattr(callback, event)(*args)
 
     def one_pass():
         logs = training.one_pass(train, data, history)
@@ -417,7 +411,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
 
     tell("on_train_begin")
     try:
-        run_epochs(epochs, tell, one_pass, lambda *end: ended(model, *end))
+        run_epochs(epochs, tell, one_pass, functools.partial(ended, model))
     finally:
         tell("on_train_end")
     return history
