@@ -48,8 +48,8 @@ class Trainable(Layer):
 
 def rows_of(model, x, y):
     """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
-    x = constant(x)
-    y, loss = constant(y, x.dtype if x.dtype.kind == "f" else np.float32), model.training.losses[0]
+    x, loss = constant(x), model.training.losses[0]
+    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
     if isinstance(loss, Loss):
         loss.check(y, y)
         loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))

@@ -24,7 +24,7 @@ RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) re
 
 def glorot_uniform(shape):
     """Numbers for weights [inputs, units], uniform in ±√(6 / (inputs + units)) (Glorot and Bengio, 2010)."""
-    limit = math.sqrt(6.0 / sum(shape[-2:]))
+    limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 

@@ -48,8 +48,7 @@ class Optimizer(_Rated):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
         dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        if not callable(self.rate):
-            self.rate = Variable(np.array(self.rate, dtype), trainable=False)
+        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 

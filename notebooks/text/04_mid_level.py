@@ -65,7 +65,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
 # inside it; `x.spec` is all that is known of x without its numbers.
 #
-# ## A part owns its variables (22 min)
+# ## A part owns its variables (19 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -160,7 +160,7 @@ RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) re
 
 def glorot_uniform(shape):
     """Numbers for weights [inputs, units], uniform in ±√(6 / (inputs + units)) (Glorot and Bengio, 2010)."""
-    limit = math.sqrt(6.0 / sum(shape[-2:]))
+    limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
@@ -351,7 +351,7 @@ twice
 #
 # **A good place to stop.** A layer makes its own weights, and a layer of layers finds them all.
 #
-# ## What is wrong: losses (15 min)
+# ## What is wrong: losses (16 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -544,7 +544,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 #
 # **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
 #
-# ## What to do about it: optimizers (17 min)
+# ## What to do about it: optimizers (18 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -613,8 +613,8 @@ print(
 # %% [markdown]
 # That is w = (2, -3) and b = 3, nearly. Two things are missing. The rate is a number in the code: whoever changes it has to
 # compile again. And many optimizers remember something of each variable from step to step. So an optimizer owns variables too, and
-# it is a module like a layer. The rate is one of them. The folded cell keeps it: a number, which may be changed at any time, or a
-# **schedule**, a function of the step.
+# it is a module like a layer. The rate is one of them. The folded cell keeps it: a number, which may be changed at any time. (It may
+# also be a **schedule**, a function of the step, as in `more/04_optimizers`.)
 
 
 # %% tags=["hide-input"]
@@ -642,8 +642,9 @@ class _Rated(Made, Module):
 
 
 # %% [markdown]
-# What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`.
-# `apply_gradients` goes through the pairs of gradient and variable, asks `update` for the new numbers, and assigns them.
+# What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`, and keeps in
+# `owners` for which variables. `apply_gradients` takes pairs of gradient and variable, of these variables and no others. It asks
+# `update` for the new numbers of each, and assigns them.
 
 
 # %%
@@ -657,8 +658,7 @@ class Optimizer(_Rated):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
         dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        if not callable(self.rate):
-            self.rate = Variable(np.array(self.rate, dtype), trainable=False)
+        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
@@ -892,7 +892,7 @@ for name, x in inputs.items():
 #
 # **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
-# ## Data that arrives in batches (9 min)
+# ## Data that arrives in batches (8 min)
 #
 # A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
 # write them with a generator. It has one flaw:
@@ -982,10 +982,10 @@ class _Rows(Made):
 
 
 # %% [markdown]
-# The other half is folded. It says where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays and
-# the very batches to go through, which is what our tasks have. Much of it are checks.
-#
-# And it holds the stages, each a recipe around a recipe, as above. The orders of a `shuffle` are those of its seed and of the pass's
+# The other half is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a recipe around a
+# recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays
+# and the very batches to go through, which is what our tasks have.
+# The orders of a `shuffle` are those of its seed and of the pass's
 # number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
 # TensorFlow's: how many rows may wait to be drawn. All of them, here.
 
@@ -1147,7 +1147,8 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #
 # The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for the
 # starting weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and
-# update. The fifth mark, `model`, stands where the layers are named, in the tasks below.
+# update. The fifth mark, `model`, stands where the layers are named, in the tasks below. (`Fit` is level 1's result: losses, weights
+# and `predict`. `check_task` and `check_inputs` are level 1's, too. They refuse arrays that do not fit.)
 
 # %%
 #| export tasks
@@ -1259,7 +1260,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Nine in ten, where the commoner answer alone would be right in about half of all cases.
 #
-# ## What this level cost (2 min)
+# ## What this level cost (3 min)
 #
 # How many lines, how many launches, how many bytes? Op by op, as on level 3, and for the same thousand steps of the first task:
 
@@ -1288,15 +1289,16 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Nine lines more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
+# Counted are the lines of `tasks.py`: layers, losses and the rest stand in files of their own, for every model to come. Nine lines
+# more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
 #
 # One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
 # are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.
 # Compiled, the layers are gone: only what they did passes the door, and the two programs are the same but for that counter.
 #
 # Four levels stand now. (The picture divides a run of 8,000 steps, what is done once included, and so the compiled steps look
-# longer than in the table.) **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
-# grows shorter, and what stays?
+# longer than in the table.) It begins where we are. **Move the level** down (mouse, or Tab and the arrow keys), and watch the four
+# parts of a step: what grows longer, and what stays?
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 from course.figures import great
@@ -1306,11 +1308,12 @@ on_all = [level.tasks.linear_regression for level in (hardware, kernels, low_lev
 widgets.explore(
     partial(great.depth, compare.measure(task, *on_all, last=1000)),
     level=[1, 2, 3, 4],
+    start={"level": 4},
     text="One of four levels at a time: its code for the line, its time among those of all, and its losses.",
 )
 
 # %% [markdown]
-# The loop, then the launches, then the gradients, then the names of the weights: each level takes something out of our hands.
+# Upwards: the loop, then the launches, then the gradients, then the names of the weights. Each level takes something out of our hands.
 # The losses stay where they are.
 #
 # ### The level below | here
@@ -1334,7 +1337,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
 # | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
 # | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
-# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.get_weights()` |
+# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.variables` |
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | `Dataset.shuffle(n).batch(32)` |
 #
 # ## An exercise (4 min, optional)
