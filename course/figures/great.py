@@ -139,7 +139,8 @@ def five_levels(figure, comparison):
     if len(rows[0].losses) > rows[0].own:
         note = f"Rows 0, 2 and 3 eager take only the last {rows[0].own:,} steps, from the weights that level 1 has by then."
         sheet.write(14, 356, note, color=GREY)
-    finding = f"{len(exact)} of {len(rows)} versions, all in float64, draw one curve: they differ by {short(double) if double else 0}"
+    finding = f"{len(exact)} of {len(rows)} versions, all in float64, draw one curve: they differ by "
+    finding += f"{short(double) if double else 0}"
     finding += f", the one in float32 (dotted) by at most {short(single)}"
     sheet.write(14, 386, finding, size=11, weight="bold")
     curves(sheet.axes(62, 720, 406, 592), rows)

@@ -431,8 +431,8 @@ class Loss(Made):
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
+            cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
+            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
         if self.probabilities:
             check_probabilities(self, "y_true", y_true)
             check_probabilities(self, "y_pred", y_pred)

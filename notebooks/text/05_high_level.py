@@ -269,6 +269,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 #
 # `print` can be told anything. So we can watch the bare loop, with a pass that does nothing and an end after the second epoch:
 
+
 # %%
 def nothing_learned():
     return {"loss": 7.0}
