@@ -1,7 +1,7 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
 from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_sum, reshape
-from levels.mid_level import LOSSES, WIDER, Loss, check_probabilities, losses
+from levels.mid_level import LOSSES, WIDER, Loss, losses
 from levels_more.checks import flag
 
 from .layers import absolute
@@ -38,7 +38,7 @@ class Crossentropy(Loss):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_probabilities(self, "y_true", y_true)
+        self.check_probabilities("y_true", y_true)
 
 
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
@@ -87,7 +87,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         check_classes(self, y_true, y_pred)
         if self.probabilities:
-            check_probabilities(self, "y_pred", y_pred)
+            self.check_probabilities("y_pred", y_pred)
 
     def call(self, y_true, y_pred):
         *samples, classes = y_pred.spec.shape

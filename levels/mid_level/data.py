@@ -21,10 +21,7 @@ def _batched(rows, size):
 
 
 class _Rows(Made):
-    """Rows of a tuple of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
-
-    They are an array [rows] or, in `batches`, [steps, batch], or a list of arrays.
-    """
+    """Rows of a tuple of `arrays`. `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length

@@ -14,13 +14,6 @@ def squared_error(y_true, y_pred):
     return error * error
 
 
-def check_probabilities(loss, name, x):
-    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
-        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
-        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
-
-
 class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
@@ -35,8 +28,14 @@ class Loss(Made):
             cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
             raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
         if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
+            self.check_probabilities("y_true", y_true)
+            self.check_probabilities("y_pred", y_pred)
+
+    def check_probabilities(self, name, x):
+        """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+        if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
+            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. Raises ValueError where the two do not belong together."""

@@ -397,29 +397,18 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a beginning, a
-# check that the two belong together, and an end, the mean. Half of the check is folded: what has to be a probability lies in 0 to 1.
-# (While a function is traced nobody knows its numbers, and they pass.)
-
-# %% tags=["hide-input"]
-#| export losses
-from levels.low_level import Tensor, apply, reduce_mean
-
-
-def check_probabilities(loss, name, x):
-    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
-        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
-        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
-
-
-# %% [markdown]
-# Between beginning and end stands `call`, which each loss writes for itself. `probabilities` and `classes` say what its numbers
-# are. (Labels may be whole numbers, 1 and 0 for yes and no. The op "cast" makes floats of them. It comes from `levels_more`, like the
+# check that the two belong together, and an end, the mean. Between them stands `call`, which each loss writes for itself.
+# `probabilities` and `classes` say what its numbers are: what has to be a probability lies in 0 to 1.
+#
+# (Labels may be whole numbers, 1 and 0 for yes and no. The op "cast" makes floats of them. It comes from `levels_more`, like the
 # weights of samples: without it, such labels are refused.)
 
 
 # %%
 #| export losses
+from levels.low_level import Tensor, apply, reduce_mean
+
+
 class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
@@ -434,8 +423,14 @@ class Loss(Made):
             cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
             raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
         if self.probabilities:
-            check_probabilities(self, "y_true", y_true)
-            check_probabilities(self, "y_pred", y_pred)
+            self.check_probabilities("y_true", y_true)
+            self.check_probabilities("y_pred", y_pred)
+
+    def check_probabilities(self, name, x):
+        """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+        if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
+            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. Raises ValueError where the two do not belong together."""
@@ -954,10 +949,7 @@ from levels.low_level import constant, gather
 
 
 class _Rows(Made):
-    """Rows of a tuple of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
-
-    They are an array [rows] or, in `batches`, [steps, batch], or a list of arrays.
-    """
+    """Rows of a tuple of `arrays`. `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
