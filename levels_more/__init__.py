@@ -179,7 +179,7 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "functional": "Model Training predict rows_of run_training",
+        "functional": "Model Training batches_of predict run_training",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",
         "optimizers": "Adam SGD",

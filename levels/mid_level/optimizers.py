@@ -18,16 +18,13 @@ def descend(rate, dw, w):
 
 
 class _Rated(Made, Module):
-    """Has a learning rate."""
+    """Has a `learning_rate`: a number, or a function of the step. Compiled steps hear of a change."""
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate
 
-    @property
-    def learning_rate(self):
-        """A number, or a function of the step. Compiled steps hear of a change."""
-        return float(self.rate) if isinstance(self.rate, Variable) else self.rate
+    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
 
     @learning_rate.setter
     def learning_rate(self, value):

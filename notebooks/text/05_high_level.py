@@ -514,49 +514,36 @@ doubled.compile("sgd", "mse")
 print(doubled(np.ones((1, 2))).numpy(), doubled.training)
 
 # %% [markdown]
-# For the second half we need a helper: arrays become a dataset. That is where they go to the device, once. And it is where the
-# loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
-# compiled step cannot look at the numbers that pass through it.
+# For the second half we need a helper: arrays become a dataset of batches. That is where they go to the device, once. And it is
+# where the loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1,
+# and a compiled step cannot look at the numbers that pass through it. A Dataset that somebody has made goes through as it is.
 
 
 # %%
 #| export models
 from levels.low_level import constant
-from levels.mid_level import Loss
-
-
-def rows_of(model, x, y):
-    """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
-    x, loss = constant(x), model.training.losses[0]
-    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
-    if isinstance(loss, Loss):
-        loss.check(y, y)
-        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
-    return Dataset.from_tensor_slices((x, y))
-
-
-# %%
-print(rows_of(doubled, task.x, task.x))
-
-# %% [markdown]
-# Batches of them, or a Dataset that somebody has made, go into `fit` and `evaluate` alike:
-
-# %%
-#| export models
-from levels.mid_level import wider
+from levels.mid_level import Loss, wider
 
 
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
-    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError for a missing one."""
+    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError, ValueError for what is none."""
     if isinstance(x, Dataset):
         return x
     x, y = x if isinstance(x, tuple) and y is None else (x, y)
     if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-    rows = wider(rows_of)(model, x, y)
+    x, loss = constant(x), model.training.losses[0]
+    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
+    rows = Dataset.from_tensor_slices((x, y))
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
+
+# %%
+print(batches_of(doubled, task.x, task.x, batch_size=10))
 
 # %% [markdown]
 # And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
@@ -573,7 +560,9 @@ from levels.mid_level import at_least, positive
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
-    batches = batches_of
+    def batches(self, *given):
+        """See `batches_of`."""
+        return wider(batches_of)(self, *given)
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
@@ -619,8 +608,6 @@ class Sequential(Model):
 
     def __init__(self, layers, name=None):
         super().__init__(name)
-        if not hasattr(layers, "__iter__"):
-            raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
         self.layers = [layer for layer in layers if isinstance(layer, Layer)]
         for other in [x for x in layers if not isinstance(x, Layer)]:
             self.begin(other)  # an `Input` of `levels_more`
