@@ -96,9 +96,10 @@ class _Inputs(Layer):
 
     def run(self, x, training=None):
         first = x[0] if isinstance(x, (list, tuple)) and x else x
-        if hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
+        array = isinstance(first, (Operators, np.ndarray))
+        if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
             return first.through(self, x)
-        several = isinstance(x, (list, tuple)) and isinstance(first, (Operators, np.ndarray))
+        several = array and first is not x
         TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
         try:
             return _of_several(self, [*map(as_tensor, x)]) if several else Layer.run(self, x)

@@ -227,7 +227,10 @@ class Stream(Dataset):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """As in the core; x, y: what `from_tensor_slices` takes; the batches may be of different sizes."""
+        """One batch (x, y) for each of `batches`, row numbers [steps, batch] or several of different sizes.
+
+        x, y: what `from_tensor_slices` takes. Raises ValueError for what is no row numbers.
+        """
         rows = packed(batches)
         for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
             if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
@@ -276,6 +279,7 @@ class Stream(Dataset):
         return int(self.length)
 
     def rows(self):
+        """As in the core. Raises TypeError where no row numbers pass."""
         if self.arrays is None:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         arrays, rows = super().rows()

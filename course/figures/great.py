@@ -139,9 +139,10 @@ def five_levels(figure, comparison):
     if len(rows[0].losses) > rows[0].own:
         note = f"Rows 0, 2 and 3 eager take only the last {rows[0].own:,} steps, from the weights that level 1 has by then."
         sheet.write(14, 356, note, color=GREY)
-    finding = f"{len(exact)} of {len(rows)} versions, all in float64, draw one curve: they differ by "
-    finding += f"{short(double) if double else 0}"
-    finding += f", the one in float32 (dotted) by at most {short(single)}"
+    finding = (
+        f"{len(exact)} of {len(rows)} rows draw one curve: float64 losses differ by {short(double) if double else 0}"
+    )
+    finding += f", float32 (dotted) by at most {short(single)}"
     sheet.write(14, 386, finding, size=11, weight="bold")
     curves(sheet.axes(62, 720, 406, 592), rows)
     told = "; ".join(f"{row.name} {micro(row.predicted)} and {micro(row.measured)}" for row in rows)

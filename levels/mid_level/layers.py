@@ -64,7 +64,8 @@ WIDER = {}  # a class or function of the core -> that of `levels_more` which sta
 
 def wider(own):
     """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
-    more("wider", own.__name__)
+    if own not in WIDER:
+        more("wider", own.__name__)
     return WIDER.get(own, own)
 
 
