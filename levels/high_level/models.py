@@ -103,6 +103,8 @@ class Sequential(Model):
 
     def __init__(self, layers, name=None):
         super().__init__(name)
+        if not hasattr(layers, "__iter__"):
+            raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
         self.layers = [layer for layer in layers if isinstance(layer, Layer)]
         for other in [x for x in layers if not isinstance(x, Layer)]:
             self.begin(other)  # an `Input` of `levels_more`
