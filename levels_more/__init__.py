@@ -115,7 +115,7 @@ CONTENTS = {
             "embedding_column fingerprint indicator_column is_missing numeric_column row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS absolute "
+            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS TRAINING absolute "
             "truncated_normal"
         ),
         "losses": (
@@ -153,10 +153,6 @@ CONTENTS = {
         "functional": "Model.begin Model.parted Model.summary",
         "gradients": "Operators.backward",
         "layers": "Layer.losses",
-        "pipeline": (
-            "Dataset.cache Dataset.filter Dataset.from_csv Dataset.from_generator Dataset.map Dataset.prefetch "
-            "Dataset.repeat Dataset.skip Dataset.take Dataset.zip"
-        ),
         "placing": "Operators.to",
         "saving": "Model.save",
         "tensor_ops": "Operators.slice",
@@ -183,7 +179,7 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "functional": "Model Training predict rows_of run_training",
+        "functional": "Model Training batches_of predict run_training",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",
         "optimizers": "Adam SGD",

@@ -195,14 +195,23 @@ def arrays_of(x):
     return [a if isinstance(a, np.ndarray) else constant(a).numpy() for a in (x if several else [x])]
 
 
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+    """As in the core; x and y may be lists of arrays, for several inputs and outputs, or both in a tuple."""
+    if isinstance(x, Dataset):
+        return x
+    rows = rows_of(model, *(x if isinstance(x, tuple) and y is None else (x, y)))
+    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+
+
 def rows_of(model, x, y):
     """A Dataset of the rows of arrays x, y, or of lists of them, with targets as the losses want them.
 
     The rows go to the device here, once. Raises ValueError where a loss has no meaning for the targets, or for what the
     model gives for the first rows, and TypeError where y is missing.
     """
-    if y is None:
-        raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
+    if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
+        told = "missing" if y is None else f"a {type(y).__name__}"
+        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
     x, y = arrays_of(x), arrays_of(y)
     dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
     losses = (model.training.losses * len(y))[: len(y)]
@@ -262,7 +271,7 @@ def summary(model):
     top = [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
     rows = [("layer", "output shape", "parameters")]
     for part in top:
-        shape = part.output_shape and str((None, *part.output_shape[1:]))
+        shape = vars(part).get("output_shape") and str((None, *part.output_shape[1:]))
         rows.append((f"{part.name} ({type(part).__name__})", shape or "not built", f"{part.count():,}"))
     rows.append(("total", "", f"{model.count():,}"))
     rows.append(("trained", "", f"{sum(math.prod(v.shape) for v in model.trainable_variables):,}"))

@@ -1,7 +1,7 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
 from levels.hardware import DEVICES
-from levels.high_level import Model, Training, rows_of, run_training
+from levels.high_level import Model, Training, batches_of, run_training
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
 from levels_more import fitting
@@ -94,4 +94,4 @@ class Functional(Model):
 
 METHODS.update({"Model.begin": begin, "Model.parted": fitting.parted, "Model.summary": fitting.summary})
 WIDER.update({Model: Functional, Training: fitting.Training, run_training: fitting.run_training})
-WIDER.update({rows_of: fitting.rows_of, Model.predict: fitting.predict})
+WIDER.update({batches_of: fitting.batches_of, Model.predict: fitting.predict})

@@ -26,7 +26,6 @@ from levels.mid_level import (
     ACTIVATIONS,
     INITIALIZERS,
     RANDOM,
-    TRAINING,
     WIDER,
     Layer,
     Made,
@@ -86,16 +85,38 @@ class L2(Made):
 REGULARIZERS = {"l1": L1(), "l2": L2()}
 
 
-class _Inputs(Layer):
-    """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers."""
+TRAINING = [False]  # the last one says whether layers are called in order to be trained
 
-    def __call__(self, x, training=None):
+
+class _Inputs(Layer):
+    """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers.
+
+    Or on one as part of a training, which the layers inside hear of, until the call ends.
+    """
+
+    def run(self, x, training=None):
         first = x[0] if isinstance(x, (list, tuple)) and x else x
-        if hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
+        array = isinstance(first, (Operators, np.ndarray))
+        if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
             return first.through(self, x)
-        if not (isinstance(x, (list, tuple)) and isinstance(first, (Operators, np.ndarray))):
-            return Layer.__call__(self, as_tensor(x), training)
-        return self.run([*map(as_tensor, x)], training)
+        several = array and first is not x
+        TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
+        try:
+            return _of_several(self, [*map(as_tensor, x)]) if several else Layer.run(self, x)
+        finally:
+            TRAINING.pop()
+
+
+def _of_several(layer, x):
+    """What `Layer.run` does, for a list of tensors: `build` gets a list of shapes."""
+    specs = [part.spec for part in x]
+    if not layer.built:
+        layer.dtype = layer.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
+        layer.build([spec.shape for spec in specs])
+        layer.built = True
+    y = layer.call(x)
+    layer.input_specs, layer.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
+    return y
 
 
 def _losses(layer):

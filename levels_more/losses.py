@@ -1,7 +1,7 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
-from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
-from levels.mid_level import LOSSES, WIDER, Loss, check_probabilities, losses
+from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_sum, reshape
+from levels.mid_level import LOSSES, WIDER, Loss, losses
 from levels_more.checks import flag
 
 from .layers import absolute
@@ -18,9 +18,9 @@ def weighted(loss, each, sample_weight):
 class _Weighted(Loss):
     """What a loss is with a weight for each sample."""
 
-    def with_sample_weight(self, each, sample_weight):
-        """The mean of what each sample gives, [batch, …], times its weight [batch]."""
-        return reduce_mean(weighted(self, each, sample_weight))
+    def weighted(self, each, sample_weight):
+        """What each sample gives, [batch, …], times its weight [batch]."""
+        return weighted(self, each, sample_weight)
 
 
 class MeanAbsoluteError(Loss):
@@ -38,7 +38,7 @@ class Crossentropy(Loss):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_probabilities(self, "y_true", y_true)
+        self.check_probabilities("y_true", y_true)
 
 
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
@@ -87,7 +87,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         check_classes(self, y_true, y_pred)
         if self.probabilities:
-            check_probabilities(self, "y_pred", y_pred)
+            self.check_probabilities("y_pred", y_pred)
 
     def call(self, y_true, y_pred):
         *samples, classes = y_pred.spec.shape

@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
-from levels.mid_level import LOSSES, Loss, Made, at_least, check_probabilities, positive
+from levels.mid_level import LOSSES, Loss, Made, at_least, positive
 from levels_more.checks import expect
 
 from .losses import check_classes, weighted
@@ -33,7 +33,7 @@ class Metric(Made, Module):
         self.state = None  # variables, made for the first batch
 
     probabilities, check = False, Loss.check  # that the shapes are equal
-    __repr__ = Loss.__repr__
+    check_probabilities, __repr__ = Loss.check_probabilities, Loss.__repr__
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
@@ -90,7 +90,7 @@ class BinaryAccuracy(Metric):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_probabilities(self, "y_true", y_true)
+        self.check_probabilities("y_true", y_true)
 
     def said(self, y_pred):
         return cast(y_pred > self.threshold, y_pred.dtype)

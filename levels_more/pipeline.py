@@ -219,7 +219,24 @@ class Stream(Dataset):
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
         super().__init__(stage, make if arrays is None else lambda: packed(make()), length, arrays, batches, before)
 
-    in_rows, packed = staticmethod(in_rows), staticmethod(packed)  # of a tuple or dict of arrays, words as well
+    @classmethod
+    def from_tensor_slices(cls, arrays):
+        """The rows of all the arrays of a tuple or a dict, of words as well; for what is raised see `in_rows`."""
+        arrays, count = in_rows(arrays)
+        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
+
+    @classmethod
+    def from_batches(cls, x, y, batches):
+        """One batch (x, y) for each of `batches`, row numbers [steps, batch] or several of different sizes.
+
+        x, y: what `from_tensor_slices` takes. Raises ValueError for what is no row numbers.
+        """
+        rows = packed(batches)
+        for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
+            if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
+                given = reprlib.repr(batches)
+                raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        return cls("from_batches", lambda: rows, len(rows), in_rows((x, y))[0], True)
 
     @classmethod
     def from_csv(cls, path, label_name=None, na_value=""):
@@ -261,6 +278,13 @@ class Stream(Dataset):
             raise ValueError(f"{self.stage} never ends; take(count) of it")
         return int(self.length)
 
+    def rows(self):
+        """As in the core. Raises TypeError where no row numbers pass."""
+        if self.arrays is None:
+            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
+        arrays, rows = super().rows()
+        return arrays if isinstance(arrays, tuple) else (arrays,), rows
+
     @property
     def in_memory(self):
         """Whether there are `rows`: a compiled function can take a pass whole."""
@@ -271,7 +295,7 @@ class Stream(Dataset):
         n = at_least(1, "shuffle: buffer_size", buffer_size)
         again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         if self.arrays is not None and n >= self.length and again:
-            return Dataset.shuffle(self, n, seed)
+            return super().shuffle(n, seed)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count() if again else itertools.repeat(0)
 
@@ -289,7 +313,7 @@ class Stream(Dataset):
             if drop and not full:
                 raise ValueError(f"batch: {self.length} elements make no batch of {n}, and the remainder is dropped")
             if not drop or full == self.length:
-                return Dataset.batch(self, n)
+                return super().batch(n)
             return _then(self, f"batch({n})", lambda: self.make()[:full].reshape(-1, n), full // n, self.arrays, True)
         return _then(
             self, f"batch({n})", lambda: stacked(_elements(self), n, drop), count(self.length / n), batches=True

@@ -203,7 +203,7 @@ def as_bytes(text):
 
 def check_built(model, verb):
     """Raise ValueError where nobody knows yet what the model's inputs are like."""
-    if model.input_specs is None:
+    if vars(model).get("input_specs") is None:
         raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
 
 

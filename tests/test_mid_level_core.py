@@ -25,7 +25,7 @@ BEYOND = {  # what the core does not know, and what it says
     "mid_level.SGD(0.1, 0.9)": "_Rated.__init__() takes from 1 to 2 positional arguments but 3 were given",
     "mid_level.Adam(clipnorm=1.0)": "Adam.__init__() got an unexpected keyword argument 'clipnorm'",
     "mid_level.BinaryCrossentropy(from_logits=True)": "Loss.__init__() got an unexpected keyword argument 'from_logits'",
-    "mid_level.MeanSquaredError()(X, X, np.ones(4))": "type object 'Loss' has no attribute 'with_sample_weight'",
+    "mid_level.MeanSquaredError()(X, X, np.ones(4))": "type object 'Loss' has no attribute 'weighted'",
     "mid_level.Dense(1)([X, X])": "matmul: x is (2, 4, 2) and w is (2, 1): both need two axes",
     "mid_level.Dataset.from_tensor_slices({'x': X})": "Dataset: expected a tuple of arrays, got {'x': ",
     "mid_level.Dataset.from_tensor_slices(X)": "Dataset: expected a tuple of arrays, got array(",
@@ -33,7 +33,7 @@ BEYOND = {  # what the core does not know, and what it says
     "mid_level.Dataset.from_tensor_slices((X, X)).shuffle(2)": "shuffle: buffer_size is 2; expected a whole number from 4 on",
     "mid_level.Dataset.from_tensor_slices((X, X)).batch(2).batch(2)": "batch: 2 batches make no batch of 2",
     "mid_level.Dataset.from_tensor_slices((X, X)).map(np.add)": "'Dataset' object has no attribute 'map'",
-    "mid_level.Dataset.from_csv": "Dataset has no attribute 'from_csv'",
+    "mid_level.Dataset.from_csv": "type object 'Dataset' has no attribute 'from_csv'",
     "mid_level.RMSprop": "module 'levels.mid_level' has no attribute 'RMSprop'",
     "mid_level.metrics": "module 'levels.mid_level' has no attribute 'metrics'",
 }

@@ -139,11 +139,11 @@ def five_levels(figure, comparison):
     if len(rows[0].losses) > rows[0].own:
         note = f"Rows 0, 2 and 3 eager take only the last {rows[0].own:,} steps, from the weights that level 1 has by then."
         sheet.write(14, 356, note, color=GREY)
-    parts = sum(row.own < len(row.losses) for row in exact)
-    runs = f"{len(exact) - parts} runs, {parts} last stretches" if parts else f"{len(exact)} rows"
-    finding = f"{runs}, one curve: losses in float64 differ by {short(double) if double else 0}"
-    finding += f", in float32 by at most {short(single)}"
-    sheet.write(14, 386, finding[0].upper() + finding[1:], size=11, weight="bold")
+    finding = (
+        f"{len(exact)} of {len(rows)} rows draw one curve: float64 losses differ by {short(double) if double else 0}"
+    )
+    finding += f", float32 (dotted) by at most {short(single)}"
+    sheet.write(14, 386, finding, size=11, weight="bold")
     curves(sheet.axes(62, 720, 406, 592), rows)
     told = "; ".join(f"{row.name} {micro(row.predicted)} and {micro(row.measured)}" for row in rows)
     return f"{comparison.title}: {ways}. A step, predicted and measured: {told}. {finding}."

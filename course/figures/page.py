@@ -52,4 +52,8 @@ def layers_of(model):
 
 
 def activation_of(layer):
-    return getattr(getattr(layer, "activation", None), "__name__", "linear")
+    """The name of its activation, "linear" where it has none."""
+    from levels.mid_level import ACTIVATIONS as table
+
+    given = getattr(layer, "activation", None)
+    return next((name for name, function in table.items() if function is given), getattr(given, "__name__", "linear"))

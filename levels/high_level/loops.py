@@ -88,13 +88,6 @@ class Training(Made):
         return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}
 
 
-def _tell(model, callbacks, event, *args):
-    """Call the method of that name of each callback, which knows its model by then."""
-    for callback in callbacks:
-        callback.model = model
-        getattr(callback, event)(*args)
-
-
 def run_training(model, data, epochs, verbose, callbacks, validation):
     """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
     history = model.history = History()
@@ -103,7 +96,10 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
         raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
 
-    tell = functools.partial(_tell, model, callbacks)
+    def tell(event, *args):
+        for callback in callbacks:
+            callback.model = model
+            getattr(callback, event)(*args)
 
     def one_pass():
         logs = training.one_pass(train, data, history)
@@ -113,7 +109,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
 
     tell("on_train_begin")
     try:
-        run_epochs(epochs, tell, one_pass, lambda *end: ended(model, *end))
+        run_epochs(epochs, tell, one_pass, functools.partial(ended, model))
     finally:
         tell("on_train_end")
     return history

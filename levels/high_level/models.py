@@ -46,32 +46,29 @@ class Trainable(Layer):
         return loss
 
 
-def rows_of(model, x, y):
-    """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
-    x = constant(x)
-    y, loss = constant(y, x.dtype if x.dtype.kind == "f" else np.float32), model.training.losses[0]
-    if isinstance(loss, Loss):
-        loss.check(y, y)
-        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
-    return Dataset.from_tensor_slices((x, y))
-
-
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
-    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError for a missing one."""
+    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError, ValueError for what is none."""
     if isinstance(x, Dataset):
         return x
     x, y = x if isinstance(x, tuple) and y is None else (x, y)
     if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-    rows = wider(rows_of)(model, x, y)
+    x, loss = constant(x), model.training.losses[0]
+    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
+    rows = Dataset.from_tensor_slices((x, y))
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
 
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
-    batches = batches_of
+    def batches(self, *given):
+        """See `batches_of`."""
+        return wider(batches_of)(self, *given)
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip

@@ -7,7 +7,7 @@ import reprlib
 
 import numpy as np
 
-from levels import more, plugged
+from levels import plugged
 from levels.low_level import constant, gather
 
 from .layers import RANDOM, Made, at_least, wider
@@ -21,10 +21,7 @@ def _batched(rows, size):
 
 
 class _Rows(Made):
-    """Rows of a tuple of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
-
-    They are an array [rows] or, in `batches`, [steps, batch], or a list of arrays.
-    """
+    """Rows of a tuple of `arrays`. `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -40,53 +37,42 @@ class _Rows(Made):
 
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
-        if not self.batches or self.arrays is None:
+        if not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
-        return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
+        return self.arrays, self.make()
 
     def __repr__(self):
         return " → ".join(data.stage for data in self.stages)
 
 
 class _Plugged(type):
-    """The type of a class that looks up in `levels_more` what it lacks, such as `Dataset.from_csv`."""
+    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
 
-    def __getattr__(cls, name):
-        if name.startswith("_") or more("method", f"{cls.__name__}.{name}") is None:
-            raise AttributeError(f"{cls.__name__} has no attribute {name!r}")
-        return getattr(wider(cls), name)
+    def __getattribute__(cls, name):
+        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
 
 
 class Dataset(_Rows, metaclass=_Plugged):
     """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
-    packed = staticmethod(np.asarray)  # batches of row numbers as one array
-
-    @staticmethod
-    def in_rows(arrays):
-        """These arrays as tensors, and how many rows each has. Raises TypeError for no tuple, ValueError for unequal ones."""
+    @classmethod
+    def from_tensor_slices(cls, arrays):
+        """The rows of all the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
         if len({*counts}) != 1 or not counts[0]:
             raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
-        return tuple(map(constant, arrays)), counts[0]
-
-    @classmethod
-    def from_tensor_slices(cls, arrays):
-        """The rows of all the arrays of a tuple; for what is raised see `in_rows`."""
-        arrays, count = wider(cls).in_rows(arrays)
-        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
+        return cls("from_tensor_slices", lambda: np.arange(counts[0]), counts[0], tuple(map(constant, arrays)))
 
     @classmethod
     def from_batches(cls, x, y, batches):
         """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        rows = wider(cls).packed(batches)
-        for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
-            if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
-                given = reprlib.repr(batches)
-                raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), wider(cls).in_rows((x, y))[0], True)
+        rows = np.asarray(batches)
+        if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
+            given = reprlib.repr(batches)
+            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
 
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""

@@ -10,7 +10,7 @@ import random
 import numpy as np
 
 from levels import more, plugged
-from levels.hardware import DEVICES, flag
+from levels.hardware import DEVICES
 from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
 
@@ -24,17 +24,12 @@ RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) re
 
 def glorot_uniform(shape):
     """Numbers for weights [inputs, units], uniform in ±√(6 / (inputs + units)) (Glorot and Bengio, 2010)."""
-    limit = math.sqrt(6.0 / sum(shape[-2:]))
+    limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-def linear(x):
-    """x[…] as it is."""
-    return x
-
-
 INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
-ACTIVATIONS = {"linear": linear, "relu": nn.relu, "sigmoid": nn.sigmoid}
+ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
 def known(what, table, name):
@@ -69,7 +64,8 @@ WIDER = {}  # a class or function of the core -> that of `levels_more` which sta
 
 def wider(own):
     """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
-    more("wider", own.__name__)
+    if own not in WIDER:
+        more("wider", own.__name__)
     return WIDER.get(own, own)
 
 
@@ -86,56 +82,42 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class _Part(Made, Module):
-    """Makes its own variables."""
+class Layer(Made, Module):
+    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        self.input_specs = self.output_shape = None  # of the last call
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
+        """A new variable of this shape, in the layer's dtype: float32, unless said or seen."""
         spec = DEVICES[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(spec.dtype), trainable=trainable)
 
+    def __call__(self, x, training=None):
+        """What `call` gives, after `build` on the first call. `training` None leaves it as it is around."""
+        plain = training is None and isinstance(x, (Operators, np.ndarray))
+        return (Layer if plain else wider(Layer)).run(self, x, training)
+
+    def run(self, x, training=None):
+        """The same for a single x. No layer of the core does another thing in a training."""
+        x = as_tensor(x)
+        if not self.built:
+            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
+            self.build(x.spec.shape)
+            self.built = True
+        y = self.call(x)
+        self.input_specs, self.output_shape = [x.spec], y.spec.shape if isinstance(y, Operators) else None
+        return y
+
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
         return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
-
-
-TRAINING = [False]  # the last one says whether layers are called in order to be trained
-
-
-class Layer(_Part):
-    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
-
-    def __call__(self, x, training=None):
-        """Build on the first call, then `call`. `training` None leaves it as it is around."""
-        if not isinstance(x, (Operators, np.ndarray)) and wider(Layer) is not Layer:
-            return wider(Layer).__call__(self, x, training)  # several inputs, or places for some
-        return self.run(as_tensor(x), training)
-
-    def run(self, x, training):
-        """`call`, built for what is like x, a tensor or a list of them, as part of a training or not."""
-        specs = [part.spec for part in (x if isinstance(x, list) else [x])]
-        if not self.built:
-            dtype, shapes = specs[0].dtype, [spec.shape for spec in specs]
-            self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-            self.build(shapes if isinstance(x, list) else shapes[0])
-            self.built = True
-        TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
-        try:
-            y = self.call(x)
-        finally:
-            TRAINING.pop()
-        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
-        return y
 
 
 class Dense(Layer):

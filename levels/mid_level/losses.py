@@ -14,23 +14,6 @@ def squared_error(y_true, y_pred):
     return error * error
 
 
-def check_probabilities(loss, name, x):
-    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
-        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
-        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
-
-
-def _check(loss, y_true, y_pred):
-    """Raise ValueError where the two do not belong together."""
-    if y_true.spec.shape != y_pred.spec.shape:
-        cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
-    if loss.probabilities:
-        check_probabilities(loss, "y_true", y_true)
-        check_probabilities(loss, "y_pred", y_pred)
-
-
 class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
@@ -39,21 +22,30 @@ class Loss(Made):
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    check = _check
+    def check(self, y_true, y_pred):
+        """Raise ValueError where the two do not belong together."""
+        if y_true.spec.shape != y_pred.spec.shape:
+            cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
+            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
+        if self.probabilities:
+            self.check_probabilities("y_true", y_true)
+            self.check_probabilities("y_pred", y_pred)
 
-    def each(self, y_true, y_pred):
-        """`call`, of two that belong together."""
+    def check_probabilities(self, name, x):
+        """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+        if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
+            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
-        return self.call(y_true, y_pred)
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        each = self.each(y_true, y_pred)
-        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+        each = self.call(y_true, y_pred)
+        return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
 
     def __repr__(self):
         return type(self).__name__

@@ -17,25 +17,14 @@ def descend(rate, dw, w):
     return w - rate * dw
 
 
-def _in_two(pairs):
-    """The gradients, and the variables, of pairs. Raises TypeError for what are no such pairs, or none."""
-    pairs = [*pairs] if hasattr(pairs, "__iter__") else []
-    if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-        raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-    return zip(*pairs, strict=True)
-
-
 class _Rated(Made, Module):
-    """Has a learning rate."""
+    """Has a `learning_rate`: a number, or a function of the step. Compiled steps hear of a change."""
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate
 
-    @property
-    def learning_rate(self):
-        """A number, or a function of the step. Compiled steps hear of a change."""
-        return float(self.rate) if isinstance(self.rate, Variable) else self.rate
+    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
 
     @learning_rate.setter
     def learning_rate(self, value):
@@ -56,14 +45,16 @@ class Optimizer(_Rated):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
         dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        if not callable(self.rate):
-            self.rate = Variable(np.array(self.rate, dtype), trainable=False)
+        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
-        gradients, variables = _in_two(grads_and_vars)
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
         if [*map(id, self.owners)] != [*map(id, variables)]:

@@ -65,7 +65,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
 # inside it; `x.spec` is all that is known of x without its numbers.
 #
-# ## A part owns its variables (22 min)
+# ## A part owns its variables (19 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -153,24 +153,19 @@ print(hidden.kernel.numpy().round(4))
 
 # %%
 #| export layers
-from levels.low_level import nn
+from levels.low_level import as_tensor, nn
 
 RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
 
 
 def glorot_uniform(shape):
     """Numbers for weights [inputs, units], uniform in ±√(6 / (inputs + units)) (Glorot and Bengio, 2010)."""
-    limit = math.sqrt(6.0 / sum(shape[-2:]))
+    limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-def linear(x):
-    """x[…] as it is."""
-    return x
-
-
 INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
-ACTIVATIONS = {"linear": linear, "relu": nn.relu, "sigmoid": nn.sigmoid}
+ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 # %%
 print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
@@ -190,6 +185,8 @@ import difflib
 import functools
 
 from levels import more
+from levels.hardware import DEVICES
+from levels.low_level import Module, Operators
 
 
 def known(what, table, name):
@@ -224,7 +221,8 @@ WIDER = {}  # a class or function of the core -> that of `levels_more` which sta
 
 def wider(own):
     """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
-    more("wider", own.__name__)
+    if own not in WIDER:
+        more("wider", own.__name__)
     return WIDER.get(own, own)
 
 
@@ -242,33 +240,47 @@ class Made:
 
 
 # %% [markdown]
-# Now the second version of a layer, in three classes. The first has a name and a dtype, and makes variables: `add_weight` takes
-# the numbers of an initializer and makes a variable of them. What a layer of its own kind has to add is `build`.
+# Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a variable
+# of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
+#
+# (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers there
+# do another thing while a model is trained.)
 
 
 # %%
 #| export layers
-from levels.hardware import DEVICES, flag
-from levels.low_level import Module
-
-
-class _Part(Made, Module):
-    """Makes its own variables."""
+class Layer(Made, Module):
+    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        self.input_specs = self.output_shape = None  # of the last call
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this shape, in the part's dtype: float32, unless said or seen."""
+        """A new variable of this shape, in the layer's dtype: float32, unless said or seen."""
         spec = DEVICES[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(spec.dtype), trainable=trainable)
+
+    def __call__(self, x, training=None):
+        """What `call` gives, after `build` on the first call. `training` None leaves it as it is around."""
+        plain = training is None and isinstance(x, (Operators, np.ndarray))
+        return (Layer if plain else wider(Layer)).run(self, x, training)
+
+    def run(self, x, training=None):
+        """The same for a single x. No layer of the core does another thing in a training."""
+        x = as_tensor(x)
+        if not self.built:
+            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
+            self.build(x.spec.shape)
+            self.built = True
+        y = self.call(x)
+        self.input_specs, self.output_shape = [x.spec], y.spec.shape if isinstance(y, Operators) else None
+        return y
 
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
@@ -276,46 +288,7 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# The second class adds the call, with the `if not self.built` from above. Some layers do another thing while a model is trained
-# (one of them forgets some of its numbers). So a call may say that it is part of a training: `TRAINING` keeps that for the layers
-# inside, until the call ends, whatever happens.
-
-
-# %%
-#| export layers
-from levels.low_level import Operators, as_tensor
-
-TRAINING = [False]  # the last one says whether layers are called in order to be trained
-
-
-class Layer(_Part):
-    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
-
-    def __call__(self, x, training=None):
-        """Build on the first call, then `call`. `training` None leaves it as it is around."""
-        if not isinstance(x, (Operators, np.ndarray)) and wider(Layer) is not Layer:
-            return wider(Layer).__call__(self, x, training)  # several inputs, or places for some
-        return self.run(as_tensor(x), training)
-
-    def run(self, x, training):
-        """`call`, built for what is like x, a tensor or a list of them, as part of a training or not."""
-        specs = [part.spec for part in (x if isinstance(x, list) else [x])]
-        if not self.built:
-            dtype, shapes = specs[0].dtype, [spec.shape for spec in specs]
-            self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-            self.build(shapes if isinstance(x, list) else shapes[0])
-            self.built = True
-        TRAINING.append(TRAINING[-1] if training is None else flag(f"{self.name}: training", training))
-        try:
-            y = self.call(x)
-        finally:
-            TRAINING.pop()
-        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
-        return y
-
-
-# %% [markdown]
-# The third is the layer of both tasks. `build` makes two variables, and `call` is one line, with your `affine`.
+# And the layer of both tasks. `build` makes two variables, and `call` is one line, with your `affine`.
 
 
 # %%
@@ -379,7 +352,7 @@ twice
 #
 # **A good place to stop.** A layer makes its own weights, and a layer of layers finds them all.
 #
-# ## What is wrong: losses (15 min)
+# ## What is wrong: losses (16 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -425,38 +398,18 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a beginning, a
-# check that the two belong together, and an end, the mean. The check is folded: shapes have to be equal, and what has to be a
-# probability lies in 0 to 1. (While a function is traced nobody knows its numbers, and they pass.)
-
-# %% tags=["hide-input"]
-#| export losses
-from levels.low_level import Tensor, apply, reduce_mean
-
-
-def check_probabilities(loss, name, x):
-    """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-    if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
-        wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
-        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
-
-
-def _check(loss, y_true, y_pred):
-    """Raise ValueError where the two do not belong together."""
-    if y_true.spec.shape != y_pred.spec.shape:
-        cure = "; write y[:, None]" if y_true.spec.shape == y_pred.spec.shape[:-1] else ""
-        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
-    if loss.probabilities:
-        check_probabilities(loss, "y_true", y_true)
-        check_probabilities(loss, "y_pred", y_pred)
-
-
-# %% [markdown]
-# Between beginning and end stands `call`, which each loss writes for itself. `probabilities` and `classes` say what its numbers
-# are. (Labels may be whole numbers, 1 and 0 for yes and no: the op "cast", of `levels_more`, makes floats of them.)
+# check that the two belong together, and an end, the mean. Between them stands `call`, which each loss writes for itself.
+# `probabilities` and `classes` say what its numbers are: what has to be a probability lies in 0 to 1.
+#
+# (Labels may be whole numbers, 1 and 0 for yes and no. The op "cast" makes floats of them. It comes from `levels_more`, like the
+# weights of samples: without it, such labels are refused.)
 
 
 # %%
 #| export losses
+from levels.low_level import Tensor, apply, reduce_mean
+
+
 class Loss(Made):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
@@ -465,26 +418,41 @@ class Loss(Made):
     def __init__(self):
         """No arguments; without this line Python would take any."""
 
-    check = _check
+    def check(self, y_true, y_pred):
+        """Raise ValueError where the two do not belong together."""
+        if y_true.spec.shape != y_pred.spec.shape:
+            cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
+            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
+        if self.probabilities:
+            self.check_probabilities("y_true", y_true)
+            self.check_probabilities("y_pred", y_pred)
 
-    def each(self, y_true, y_pred):
-        """`call`, of two that belong together."""
+    def check_probabilities(self, name, x):
+        """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+        if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
+            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two do not belong together."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
-        return self.call(y_true, y_pred)
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        each = self.each(y_true, y_pred)
-        return reduce_mean(each) if sample_weight is None else wider(Loss).with_sample_weight(self, each, sample_weight)
+        each = self.call(y_true, y_pred)
+        return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
 
     def __repr__(self):
         return type(self).__name__
 
 
+# %% [markdown]
+# What is left for the first loss is your function:
+
+
+# %%
+#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
@@ -572,7 +540,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 #
 # **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
 #
-# ## What to do about it: optimizers (17 min)
+# ## What to do about it: optimizers (18 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
 # that is called the **rate**. This one is yours:
@@ -641,31 +609,20 @@ print(
 # %% [markdown]
 # That is w = (2, -3) and b = 3, nearly. Two things are missing. The rate is a number in the code: whoever changes it has to
 # compile again. And many optimizers remember something of each variable from step to step. So an optimizer owns variables too, and
-# it is a module like a layer. The rate is one of them. The folded cell keeps it: a number, which may be changed at any time, or a
-# **schedule**, a function of the step.
+# it is a module like a layer. The rate is one of them. The folded cell keeps it: a number, which may be changed at any time. (It may
+# also be a **schedule**, a function of the step, as in `more/04_optimizers`.)
 
 
 # %% tags=["hide-input"]
 #| export optimizers
-def _in_two(pairs):
-    """The gradients, and the variables, of pairs. Raises TypeError for what are no such pairs, or none."""
-    pairs = [*pairs] if hasattr(pairs, "__iter__") else []
-    if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-        raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-    return zip(*pairs, strict=True)
-
-
 class _Rated(Made, Module):
-    """Has a learning rate."""
+    """Has a `learning_rate`: a number, or a function of the step. Compiled steps hear of a change."""
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate
 
-    @property
-    def learning_rate(self):
-        """A number, or a function of the step. Compiled steps hear of a change."""
-        return float(self.rate) if isinstance(self.rate, Variable) else self.rate
+    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
 
     @learning_rate.setter
     def learning_rate(self, value):
@@ -678,8 +635,9 @@ class _Rated(Made, Module):
 
 
 # %% [markdown]
-# What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`.
-# `apply_gradients` goes through the pairs of gradient and variable, asks `update` for the new numbers, and assigns them.
+# What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`, and keeps in
+# `owners` for which variables. `apply_gradients` takes pairs of gradient and variable, of these variables and no others. It asks
+# `update` for the new numbers of each, and assigns them.
 
 
 # %%
@@ -693,14 +651,16 @@ class Optimizer(_Rated):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
         dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        if not callable(self.rate):
-            self.rate = Variable(np.array(self.rate, dtype), trainable=False)
+        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
-        gradients, variables = _in_two(grads_and_vars)
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
         if self.owners is None:
             self.build(variables)
         if [*map(id, self.owners)] != [*map(id, variables)]:
@@ -713,6 +673,12 @@ class Optimizer(_Rated):
                 variable.assign(value)
 
 
+# %% [markdown]
+# SGD, stochastic gradient descent, remembers nothing, and its update is your function:
+
+
+# %%
+#| export optimizers
 class SGD(Optimizer):
     """w ← w - rate·dw"""
 
@@ -721,7 +687,7 @@ class SGD(Optimizer):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing. Its rate can be changed at any time, and compiled steps hear of it:
+# Its rate can be changed at any time, and compiled steps hear of it:
 
 # %%
 from levels.low_level import constant
@@ -919,7 +885,7 @@ for name, x in inputs.items():
 #
 # **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
-# ## Data that arrives in batches (9 min)
+# ## Data that arrives in batches (8 min)
 #
 # A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
 # write them with a generator. It has one flaw:
@@ -981,10 +947,7 @@ from levels.low_level import constant, gather
 
 
 class _Rows(Made):
-    """Rows of a tuple of `arrays`, to go through as often as wished: `make()` gives the row numbers of a new pass.
-
-    They are an array [rows] or, in `batches`, [steps, batch], or a list of arrays.
-    """
+    """Rows of a tuple of `arrays`. `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -1000,19 +963,19 @@ class _Rows(Made):
 
     def rows(self):
         """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
-        if not self.batches or self.arrays is None:
+        if not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
-        return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
+        return self.arrays, self.make()
 
     def __repr__(self):
         return " → ".join(data.stage for data in self.stages)
 
 
 # %% [markdown]
-# The other half is folded. It says where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays and
-# the very batches to go through, which is what our tasks have. Much of it are checks.
-#
-# And it holds the stages, each a recipe around a recipe, as above. The orders of a `shuffle` are those of its seed and of the pass's
+# The other half is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a recipe around a
+# recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays
+# and the very batches to go through, which is what our tasks have.
+# The orders of a `shuffle` are those of its seed and of the pass's
 # number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
 # TensorFlow's: how many rows may wait to be drawn. All of them, here.
 
@@ -1023,44 +986,33 @@ import reprlib
 
 
 class _Plugged(type):
-    """The type of a class that looks up in `levels_more` what it lacks, such as `Dataset.from_csv`."""
+    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
 
-    def __getattr__(cls, name):
-        if name.startswith("_") or more("method", f"{cls.__name__}.{name}") is None:
-            raise AttributeError(f"{cls.__name__} has no attribute {name!r}")
-        return getattr(wider(cls), name)
+    def __getattribute__(cls, name):
+        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
 
 
 class Dataset(_Rows, metaclass=_Plugged):
     """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
-    packed = staticmethod(np.asarray)  # batches of row numbers as one array
-
-    @staticmethod
-    def in_rows(arrays):
-        """These arrays as tensors, and how many rows each has. Raises TypeError for no tuple, ValueError for unequal ones."""
+    @classmethod
+    def from_tensor_slices(cls, arrays):
+        """The rows of all the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
         if len({*counts}) != 1 or not counts[0]:
             raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
-        return tuple(map(constant, arrays)), counts[0]
-
-    @classmethod
-    def from_tensor_slices(cls, arrays):
-        """The rows of all the arrays of a tuple; for what is raised see `in_rows`."""
-        arrays, count = wider(cls).in_rows(arrays)
-        return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
+        return cls("from_tensor_slices", lambda: np.arange(counts[0]), counts[0], tuple(map(constant, arrays)))
 
     @classmethod
     def from_batches(cls, x, y, batches):
         """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        rows = wider(cls).packed(batches)
-        for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
-            if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
-                given = reprlib.repr(batches)
-                raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), wider(cls).in_rows((x, y))[0], True)
+        rows = np.asarray(batches)
+        if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
+            given = reprlib.repr(batches)
+            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
 
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
@@ -1185,7 +1137,8 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #
 # The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for the
 # starting weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and
-# update. The fifth mark, `model`, stands where the layers are named, in the tasks below.
+# update. The fifth mark, `model`, stands where the layers are named, in the tasks below. (`Fit` is level 1's result: losses, weights
+# and `predict`. `check_task` and `check_inputs` are level 1's, too. They refuse arrays that do not fit.)
 
 # %%
 #| export tasks
@@ -1297,7 +1250,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Nine in ten, where the commoner answer alone would be right in about half of all cases.
 #
-# ## What this level cost (2 min)
+# ## What this level cost (3 min)
 #
 # How many lines, how many launches, how many bytes? Op by op, as on level 3, and for the same thousand steps of the first task:
 
@@ -1326,15 +1279,16 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Nine lines more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
+# Counted are the lines of `tasks.py`: layers, losses and the rest stand in files of their own, for every model to come. Nine lines
+# more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
 #
 # One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
 # are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.
 # Compiled, the layers are gone: only what they did passes the door, and the two programs are the same but for that counter.
 #
 # Four levels stand now. (The picture divides a run of 8,000 steps, what is done once included, and so the compiled steps look
-# longer than in the table.) **Move the level** (mouse, or Tab and the arrow keys), and watch the four parts of a step: what
-# grows shorter, and what stays?
+# longer than in the table.) It begins where we are. **Move the level** down (mouse, or Tab and the arrow keys), and watch the four
+# parts of a step: what grows longer, and what stays?
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 from course.figures import great
@@ -1344,11 +1298,12 @@ on_all = [level.tasks.linear_regression for level in (hardware, kernels, low_lev
 widgets.explore(
     partial(great.depth, compare.measure(task, *on_all, last=1000)),
     level=[1, 2, 3, 4],
+    start={"level": 4},
     text="One of four levels at a time: its code for the line, its time among those of all, and its losses.",
 )
 
 # %% [markdown]
-# The loop, then the launches, then the gradients, then the names of the weights: each level takes something out of our hands.
+# Upwards: the loop, then the launches, then the gradients, then the names of the weights. Each level takes something out of our hands.
 # The losses stay where they are.
 #
 # ### The level below | here
@@ -1372,7 +1327,7 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 # | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
 # | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
 # | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
-# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.get_weights()` |
+# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.variables` |
 # | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | `Dataset.shuffle(n).batch(32)` |
 #
 # ## An exercise (4 min, optional)

@@ -43,8 +43,17 @@ for level in (hardware, kernels, low_level, mid_level):
 # %% [markdown]
 # That is 9.21, the loss of the last ten rows. (The mean of the last 50 batches is 3.63: ten rows may be unlucky.)
 #
-# In Keras a model is made and trained in four lines. Here is all that they need, on top of level 4: a list of layers, each called
-# on what the one before gave, and level 4's loop, which moves into a method called `fit`.
+# In Keras a model is made and trained in four lines:
+#
+# ```python
+# dense = Dense(1)
+# model = Sequential([dense])
+# model.compile(SGD(0.0005), MeanSquaredError())
+# model.fit(data)
+# ```
+#
+# Here is all that they need, on top of level 4: a list of layers, each called on what the one before gave, and level 4's loop,
+# which moves into a method called `fit`.
 
 # %%
 from levels.low_level import GradientTape
@@ -72,7 +81,7 @@ class Sequential:
 
 
 # %% [markdown]
-# We give a layer the starting weights of the other four levels, and here are the four lines:
+# We give the layer the starting weights of the other four levels, and here are the lines:
 
 # %%
 from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
@@ -116,8 +125,8 @@ from levels.low_level import function
 def step(x, y):
     with GradientTape() as tape:
         loss = model.loss(y, model(x))
-    gradients = tape.gradient(loss, dense.trainable_variables)
-    model.optimizer.apply_gradients(zip(gradients, dense.trainable_variables))
+    gradients = tape.gradient(loss, dense.variables)
+    model.optimizer.apply_gradients(zip(gradients, dense.variables))
     return loss
 
 
@@ -128,15 +137,15 @@ print(f"the last of {len(losses):,} losses: {float(losses[-1]).hex()}")
 
 
 # %% tags=["nbval-ignore-output"]
-def seconds(work):
+def seconds(work, *given):
     began = time.perf_counter()
-    work()
+    work(*given)
     return time.perf_counter() - began
 
 
 few = Dataset.from_batches(task.x, task.y, task.batches[:800])
-print(f"a program, 8,000 steps: {seconds(lambda: function(step).over(*arrays, batches)):.4f} s")
-print(f"op by op,    800 steps: {seconds(lambda: model.fit(few)):.4f} s")
+print(f"a program, 8,000 steps: {seconds(function(step).over, *arrays, batches):.4f} s")
+print(f"op by op,    800 steps: {seconds(model.fit, few):.4f} s")
 
 # %% [markdown]
 # The same bits, all losses in one array, and hardly any time.
@@ -144,8 +153,9 @@ print(f"op by op,    800 steps: {seconds(lambda: model.fit(few)):.4f} s")
 # %% [markdown]
 # ### 2 · A memory
 #
-# A `History` keeps what happened: the loss of every step, and the numbers of each epoch. The marker in the first line says that the
-# cell goes into the file `loops.py` of this level.
+# A `History` keeps what happened, in two lists: `passes`, the losses of all steps, and `epochs`, the numbers of each epoch. Asked for
+# them, it puts each list together: `losses` is one array, and `history` has a list for each name, as in Keras. The marker in the first
+# line says that the cell goes into the file `loops.py` of this level.
 
 
 # %%
@@ -259,8 +269,17 @@ def run_epochs(epochs, tell, one_pass, ended):
 #
 # `print` can be told anything. So we can watch the bare loop, with a pass that does nothing and an end after the second epoch:
 
+
 # %%
-run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
+def nothing_learned():
+    return {"loss": 7.0}
+
+
+def after_the_second(epoch, logs):
+    return epoch == 1
+
+
+run_epochs(9, print, nothing_learned, after_the_second)
 
 # %% [markdown]
 # **A good place to stop.** A pass is one call, and your loop goes through epochs and tells what happens.
@@ -310,7 +329,7 @@ except FloatingPointError as error:
 # ### 4 · Company: who listens
 #
 # A listener is a **callback**. This one hears everything and does nothing; others are made from it. (Python's `...` is a body
-# that does nothing.)
+# that does nothing. Of single steps nobody can be told here, for a pass is one call. `levels_more` cuts it where somebody listens.)
 
 
 # %%
@@ -378,27 +397,18 @@ except ValueError as error:
 #
 # ### The whole loop
 #
-# All pieces are there, but one: `_tell` speaks to each callback.
+# All pieces are there. Your loop wants three functions, and here they are. `tell` speaks to each callback, which knows its model by
+# then. `one_pass` goes through the data, and through the validation rows where there are any. And the third is your `ended`, with the
+# model filled in: `functools.partial(ended, model)` is a function of the other two arguments.
+#
+# Whatever ends the training, an error too, the history holds what was done, and the callbacks hear of the end.
+
 
 # %%
 #| export loops
 import functools
 
 
-def _tell(model, callbacks, event, *args):
-    """Call the method of that name of each callback, which knows its model by then."""
-    for callback in callbacks:
-        callback.model = model
-        getattr(callback, event)(*args)
-
-
-# %% [markdown]
-# Below, `one_pass` goes through the data, and through the validation rows where there are any. Whatever ends the training, an
-# error too, the history holds what was done, and the callbacks hear of the end.
-
-
-# %%
-#| export loops
 def run_training(model, data, epochs, verbose, callbacks, validation):
     """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
     history = model.history = History()
@@ -407,7 +417,10 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
         raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
 
-    tell = functools.partial(_tell, model, callbacks)
+    def tell(event, *args):
+        for callback in callbacks:
+            callback.model = model
+            getattr(callback, event)(*args)
 
     def one_pass():
         logs = training.one_pass(train, data, history)
@@ -417,7 +430,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
 
     tell("on_train_begin")
     try:
-        run_epochs(epochs, tell, one_pass, lambda *end: ended(model, *end))
+        run_epochs(epochs, tell, one_pass, functools.partial(ended, model))
     finally:
         tell("on_train_end")
     return history
@@ -501,49 +514,36 @@ doubled.compile("sgd", "mse")
 print(doubled(np.ones((1, 2))).numpy(), doubled.training)
 
 # %% [markdown]
-# For the second half we need a helper: arrays become a dataset. That is where they go to the device, once. And it is where the
-# loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1, and a
-# compiled step cannot look at the numbers that pass through it.
+# For the second half we need a helper: arrays become a dataset of batches. That is where they go to the device, once. And it is
+# where the loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1,
+# and a compiled step cannot look at the numbers that pass through it. A Dataset that somebody has made goes through as it is.
 
 
 # %%
 #| export models
 from levels.low_level import constant
-from levels.mid_level import Loss
-
-
-def rows_of(model, x, y):
-    """The rows of arrays x and y as a Dataset, y in the dtype of x. Raises ValueError for targets that the loss cannot take."""
-    x = constant(x)
-    y, loss = constant(y, x.dtype if x.dtype.kind == "f" else np.float32), model.training.losses[0]
-    if isinstance(loss, Loss):
-        loss.check(y, y)
-        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
-    return Dataset.from_tensor_slices((x, y))
-
-
-# %%
-print(rows_of(doubled, task.x, task.x))
-
-# %% [markdown]
-# Batches of them, or a Dataset that somebody has made, go into `fit` and `evaluate` alike:
-
-# %%
-#| export models
-from levels.mid_level import wider
+from levels.mid_level import Loss, wider
 
 
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
-    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError for a missing one."""
+    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError, ValueError for what is none."""
     if isinstance(x, Dataset):
         return x
     x, y = x if isinstance(x, tuple) and y is None else (x, y)
     if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-    rows = wider(rows_of)(model, x, y)
+    x, loss = constant(x), model.training.losses[0]
+    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
+    rows = Dataset.from_tensor_slices((x, y))
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
+
+# %%
+print(batches_of(doubled, task.x, task.x, batch_size=10))
 
 # %% [markdown]
 # And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
@@ -560,7 +560,9 @@ from levels.mid_level import at_least, positive
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
-    batches = batches_of
+    def batches(self, *given):
+        """See `batches_of`."""
+        return wider(batches_of)(self, *given)
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
@@ -692,7 +694,7 @@ print(*(layer.count() for layer in net.layers), "together", net.count())
 # %% [markdown]
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
 #
-# ## A callback (10 min)
+# ## A callback (9 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happens. Here is one that prints what it
@@ -747,14 +749,13 @@ checks.predict(
 
 # %%
 waiting = Patience(2)
-waiting.model, student = SimpleNamespace(stop_training=False), iter([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8])
+waiting.model = SimpleNamespace(stop_training=False)
 waiting.on_train_begin()
-run_epochs(
-    epochs=8,
-    tell=lambda event, epoch, logs=None: logs and waiting.on_epoch_end(epoch, logs),
-    one_pass=lambda: {"loss": 1.0, "val_loss": next(student)},
-    ended=lambda epoch, logs: print(epoch + 1, logs["val_loss"], waiting.best) or waiting.model.stop_training,
-)
+for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
+    waiting.on_epoch_end(epoch, {"val_loss": loss})
+    print(epoch + 1, loss, waiting.best)
+    if waiting.model.stop_training:
+        break
 
 # %% [markdown]
 # Now a net that can learn by heart: 193 weights, and 60 penguins whose sex it is to say. First 100 epochs without anybody who
@@ -1038,8 +1039,8 @@ great.five_levels(net)
 # and 5 stand under each other. They are slower than predicted, all by the same factor. It is the same program, and the
 # formula knows nothing of sums that wait for themselves: on level 1 we saw each addition wait for the one before.
 #
-# Last, the course as a slider. **Move the level** (mouse, or Tab and the arrow keys): the code changes, the time moves,
-# the losses do not.
+# Last, the course as a slider. It begins where we are, on level 5. **Move the level** down (mouse, or Tab and the arrow keys): the
+# code changes, the time moves, the losses do not.
 
 # %% tags=["nbval-ignore-output"]
 tasks_measured = {"line": line, "net": net}
@@ -1047,6 +1048,7 @@ widgets.explore(
     lambda level, task: great.depth(tasks_measured[task], level),
     level=range(1, 6),
     task=["line", "net"],
+    start={"level": 5},
     text="One level at a time: its code for the task, its time among those of all, and its losses.",
 )
 
