@@ -150,7 +150,8 @@ CONTENTS = {
     },
     "method": {
         "exporting": "Model.export",
-        "functional": "Model.begin Model.parted Model.summary",
+        "fitting": "Model.parted Model.summary",
+        "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": "Layer.losses",
         "pipeline": (
@@ -183,7 +184,8 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "functional": "Model Training predict rows_of run_training",
+        "fitting": "Training predict rows_of run_training",
+        "functional": "Model",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",
         "optimizers": "Adam SGD",

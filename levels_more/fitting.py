@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.high_level import Callback, epoch_loss, loops
-from levels.low_level import Operators, constant
-from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, Dataset, Layer, Loss, known
+from levels.high_level import Callback, epoch_loss, loops, models
+from levels.low_level import METHODS, Operators, constant
+from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Dataset, Layer, Loss, known
 from levels_more.retracing import Kept
 
 PIECE = 0.05  # seconds
@@ -269,3 +269,8 @@ def summary(model):
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for a, b, c in rows:
         print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")
+
+
+WIDER.update({loops.Training: Training, loops.run_training: run_training})
+WIDER.update({models.rows_of: rows_of, models.Model.predict: predict})
+METHODS.update({"Model.parted": parted, "Model.summary": summary})

@@ -1,10 +1,9 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
 from levels.hardware import DEVICES
-from levels.high_level import Model, Training, rows_of, run_training
+from levels.high_level import Model
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
-from levels_more import fitting
 from levels_more.checks import dtype_of, expect, several, sizes
 from levels_more.fitting import alone, listed
 
@@ -92,6 +91,5 @@ class Functional(Model):
         return alone([values[y] for y in self.outputs])
 
 
-METHODS.update({"Model.begin": begin, "Model.parted": fitting.parted, "Model.summary": fitting.summary})
-WIDER.update({Model: Functional, Training: fitting.Training, run_training: fitting.run_training})
-WIDER.update({rows_of: fitting.rows_of, Model.predict: fitting.predict})
+METHODS["Model.begin"] = begin
+WIDER[Model] = Functional
