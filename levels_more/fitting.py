@@ -10,7 +10,7 @@ import numpy as np
 
 from levels.high_level import Callback, epoch_loss, loops, models
 from levels.low_level import METHODS, Operators, constant
-from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Dataset, Layer, Loss, known
+from levels.mid_level import LOSSES, METRICS, WIDER, Dataset, Layer, Loss, known
 from levels_more.retracing import Kept
 
 PIECE = 0.05  # seconds
@@ -35,15 +35,14 @@ def made(what, table, name):
 class Training(loops.Training):
     """Several losses, one for each output, or one for all; metrics of the first output; programs that are kept.
 
-    Raises TypeError for None, and ValueError for a name that nobody has.
+    Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
     """
 
     def __init__(self, optimizer, loss, metrics=()):
-        self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
-        self.losses = [made("loss", LOSSES, one) for one in listed(loss)]
-        self.metrics = [made("metric", METRICS, metric) for metric in listed(metrics)]
-        if None in (self.optimizer, *self.losses):
-            raise TypeError("compile: None is no optimizer and no loss")
+        first, *others = listed(loss) or [""]  # a name that nobody has
+        super().__init__(optimizer, first)
+        self.losses += [made("loss", LOSSES, each) for each in others]
+        self.metrics = [made("metric", METRICS, each) for each in listed(metrics)]
         self.programs = {}  # (step, inputs) -> its function
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 

@@ -34,6 +34,7 @@ class Crossentropy(Loss):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
+        super().__init__()
         self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
 
     def check(self, y_true, y_pred):
