@@ -74,7 +74,8 @@ class CategoricalColumn:
     """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
-        self.name, self.num_buckets, self.ids = name, at_least(1, f"column {name}: buckets", num_buckets), ids
+        self.name, self.ids = name, ids
+        self.num_buckets = at_least(1, f"column {name}: buckets", num_buckets)
 
     def __repr__(self):
         return f"{self.name}: {self.num_buckets} categories"

@@ -84,7 +84,8 @@ class Training(loops.Training):
                 yield self.compiled(step, len(listed(x)), look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         (x, y), batches = data.rows()
-        rows, program, done = [*listed(x), *listed(y)], self.compiled(step, len(listed(x)), look), 0
+        rows, done = [*listed(x), *listed(y)], 0
+        program = self.compiled(step, len(listed(x)), look)
         while done < len(batches):
             part = batches[done : done + (1 if one_by_one else self.pace)]
             begun = time.perf_counter()
@@ -95,7 +96,8 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-        losses, sizes, watch, step = [], [], self.watch, step.__wrapped__  # `compiled` makes a `function` that is kept
+        losses, sizes, watch = [], [], self.watch
+        step = step.__wrapped__  # `compiled` makes a `function` that is kept
         for metric in self.metrics:
             metric.reset_state()
         look = history is None or not history.passes  # once a training: what changes later is heard by the next one

@@ -184,7 +184,8 @@ def copy_program(count, dtype):
 def keep_program(dtype):
     """out[now] = x[0]: what a step gives is kept in the place of that step."""
     a = Assembler("keep", dtype)
-    out, x, now = a.array("out", "steps"), a.array("x", 1), a.array("now", 1, rows_of="steps")
+    out, x = a.array("out", "steps"), a.array("x", 1)
+    now = a.array("now", 1, rows_of="steps")
     a.store(a.load(x, 0), out, a.load(now, 0))
     return a.assemble()
 

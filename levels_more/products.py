@@ -124,7 +124,8 @@ def fill_columns(typing, out, j, width, high, x, x_steps, w, w_steps, depth, mor
     def emit(context, builder, signature, arguments):
         v = vectors(context, builder, signature, arguments)
         _, first, width, high, _, x_steps, _, w_steps, depth, more = arguments
-        x_steps, (w_k, w_vector) = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
+        x_steps = cgutils.unpack_tuple(builder, x_steps)
+        w_k, w_vector = cgutils.unpack_tuple(builder, w_steps)
         number = first.type
 
         def whole_pieces(begin, end, size, fits):
@@ -256,7 +257,8 @@ def matmul_small(turned_x, turned_w, out, x, w):
     x, w or both may be given transposed (1, else 0).
     """
     if out.shape[1] == 1:
-        turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
+        turned_x, turned_w = 1 - turned_w, 1 - turned_x
+        out, x, w = out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache

@@ -35,7 +35,8 @@ _REDUCED = [
 def trials_of(op):
     """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where nobody has said any."""
     if op in ELEMENTWISE:
-        (_, _, masks, numbers), count = ELEMENTWISE[op], len(inspect.signature(KERNELS[op, "cpu"]).parameters)
+        _, _, masks, numbers = ELEMENTWISE[op]
+        count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)
         return [(["mask"] * masks + ["special"] * (count - len(numbers) - masks), numbers)]
     return _REDUCED if op in REDUCTIONS or op == "reduce_mean" else TRIALS[op]
 
