@@ -127,12 +127,11 @@ def sum_program(before, within, after, count, dtype):
     return a.assemble()
 
 
-def sum_of(node):
+def sum_of(node, mean=False):
     """The program of a sum or a mean, and whose memory its arrays are."""
     x = node.inputs[0]
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
-    count = float(within) if node.op == "reduce_mean" else 1.0
-    return sum_program(before, within, after, count, node.spec.dtype), [node, x]
+    return sum_program(before, within, after, float(within) if mean else 1.0, node.spec.dtype), [node, x]
 
 
 @functools.cache
@@ -198,7 +197,7 @@ def copy_of(node):
 PARTS = {  # op -> function(node) -> the program, and whose memory its arrays are: nodes, or a Spec for memory of its own
     "matmul": product_of,
     "reduce_sum": sum_of,
-    "reduce_mean": sum_of,
+    "reduce_mean": functools.partial(sum_of, mean=True),
     "reshape": copy_of,
     "softmax": rows_of,
     "softmax_grad": rows_of,
