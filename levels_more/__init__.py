@@ -46,10 +46,10 @@ CONTENTS = {
         "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
         "gpu_memory": (
             "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race "
-            "Thread Uninitialised View cuda every_place listed note position race shared_array source_line used "
+            "Thread Uninitialised View cuda every_place index_text note position race shared_array source_line used "
             "uses_of"
         ),
-        "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
+        "gpu_threads": "LIMITS SEGMENT WARP SimulatedLaunch Traffic as_size count_traffic simulate",
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "placed": "placed_on",
@@ -81,7 +81,7 @@ CONTENTS = {
         "ops": "tanh",
         "products": (
             "BLOCK BYTES DEPTH ROWS VECTORS WIDE WORKERS WORTH fill_columns matmul_rows matmul_small matmul_tiles "
-            "pack pack_square pieces plan_tiles tile_shape vectors write_tile"
+            "ceil_div pack pack_square plan_tiles tile_shape vectors write_tile"
         ),
         "random_numbers": (
             "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "
@@ -128,8 +128,8 @@ CONTENTS = {
         ),
         "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
         "pipeline": (
-            "DataLoader Pipeline Stream as_array as_element cached column drawn each_array filtered in_rows "
-            "mapped packed prefetched read_columns repeated stack stacked taken"
+            "DataLoader Pipeline Stream as_array as_element batched cached column each_array filtered in_rows "
+            "mapped packed prefetched read_columns repeated shuffled stack taken"
         ),
     },
     "levels.mid_level.data": {

@@ -14,11 +14,6 @@ def expect(fits, name, value, expected):
     return value
 
 
-def flag(name, value):
-    """The value, if it is True or False."""
-    return expect(isinstance(value, bool | np.bool_), name, value, "True or False")
-
-
 def word(name, value):
     """The value, if it is text."""
     return expect(isinstance(value, str), name, value, "a name, in quotes")

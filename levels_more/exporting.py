@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 from levels.hardware import DEVICES
 from levels.low_level import METHODS, Variable, dce, trace
 from levels_more.checks import file_name
-from levels_more.fitting import alone, listed
+from levels_more.fitting import alone, as_list
 from levels_more.passes import cse
 from levels_more.saving import check_built, replace
 
@@ -134,12 +134,12 @@ METHODS["Model.export"] = export
 
 def reduction_row(op):
     """The row of a reduction that has its axes as an attribute."""
-    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
+    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else as_list(axis), "keepdims": keepdims})
 
 
 def sum_row(x, axis, keepdims):
     """The sum over these axes."""
-    return "ReduceSum", [x] if axis is None else [x, listed(axis)], {"keepdims": keepdims}
+    return "ReduceSum", [x] if axis is None else [x, as_list(axis)], {"keepdims": keepdims}
 
 
 def arg_max_row(x, axis):

@@ -5,7 +5,7 @@ from levels.high_level import Model
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
 from levels_more.checks import dtype_of, expect, several, sizes
-from levels_more.fitting import alone, listed
+from levels_more.fitting import alone, as_list
 
 
 def dry_run(layer, specs):
@@ -42,7 +42,7 @@ class Call(Placeholder):
     """What a layer gives when it is called on these placeholders. That builds the layer, and runs nothing."""
 
     def __init__(self, layer, inputs):
-        self.layer, self.inputs = layer, listed(inputs)
+        self.layer, self.inputs = layer, as_list(inputs)
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
 
 
@@ -76,7 +76,7 @@ class Functional(Model):
 
     def __init__(self, inputs, outputs, name=None):
         super().__init__(name)
-        self.inputs, self.outputs = listed(inputs), listed(outputs)
+        self.inputs, self.outputs = as_list(inputs), as_list(outputs)
         for place in self.inputs + self.outputs:
             expect(isinstance(place, Placeholder), "Model", place, "an Input, or what a layer gives for one")
         expect(self.inputs and self.outputs, "Model", (inputs, outputs), "one input and one output, or more")
@@ -85,7 +85,7 @@ class Functional(Model):
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 
     def call(self, x):
-        values = dict(zip(self.inputs, listed(x), strict=True))
+        values = dict(zip(self.inputs, as_list(x), strict=True))
         for step in self.steps:
             values[step] = step.layer(alone([values[x] for x in step.inputs]))
         return alone([values[y] for y in self.outputs])

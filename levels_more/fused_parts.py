@@ -147,7 +147,7 @@ def rows_program(function, inputs, rows, width, dtype):
     return a.assemble()
 
 
-def rows_of(node):
+def row_kernel_of(node):
     """The program of a kernel of rows, and whose memory its arrays are. Raises NoProgram for long rows."""
     *_, width = node.spec.shape
     if width > WIDEST:
@@ -199,8 +199,8 @@ PARTS = {  # op -> function(node) -> the program, and whose memory its arrays ar
     "reduce_sum": sum_of,
     "reduce_mean": functools.partial(sum_of, mean=True),
     "reshape": copy_of,
-    "softmax": rows_of,
-    "softmax_grad": rows_of,
-    "log_softmax": rows_of,
-    "log_softmax_grad": rows_of,
+    "softmax": row_kernel_of,
+    "softmax_grad": row_kernel_of,
+    "log_softmax": row_kernel_of,
+    "log_softmax_grad": row_kernel_of,
 }

@@ -37,14 +37,14 @@ def each_row(function):
     return scope["rows"]
 
 
-def _pieces(n, size):
+def _ceil_div(n, size):
     return -(-n // size)
 
 
 def threads_for(count):
     """(blocks, threads of a block) that are at least so many threads: blocks of 128, or of as many warps as needed."""
-    threads = min(128, _pieces(count, 32) * 32)
-    return _pieces(count, threads), threads
+    threads = min(128, _ceil_div(count, 32) * 32)
+    return _ceil_div(count, threads), threads
 
 
 LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else there is a thread for each number
@@ -207,7 +207,7 @@ def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
     def lower():
         side = min(16, 1 << (max(2, min(m, n)) - 1).bit_length())
         program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
-        return functools.partial(launch_kernel, program, (_pieces(n, side), _pieces(m, side)), (side, side))
+        return functools.partial(launch_kernel, program, (_ceil_div(n, side), _ceil_div(m, side)), (side, side))
 
     if function is matmul_threads and min(m, n) > 0:
         made.lower = lower

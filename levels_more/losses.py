@@ -1,8 +1,8 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
+from levels.hardware import flag
 from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_mean, reduce_sum, reshape
 from levels.mid_level import LOSSES, WIDER, Loss, check_probabilities, losses
-from levels_more.checks import flag
 
 from .layers import absolute
 

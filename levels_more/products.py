@@ -189,7 +189,7 @@ def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
     return types.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
 
 
-def pieces(n, size):
+def ceil_div(n, size):
     """How many pieces of that size hold n."""
     return (n + size - 1) // size
 
@@ -209,8 +209,8 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
     lanes = BYTES // out.itemsize
-    step = max(1, pieces(k, max(1, pieces(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
-    for_x, for_w, deep = BLOCK // lanes, pieces(n, lanes), pieces(step, lanes) * lanes
+    step = max(1, ceil_div(k, max(1, ceil_div(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
+    for_x, for_w, deep = BLOCK // lanes, ceil_div(n, lanes), ceil_div(step, lanes) * lanes
     strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
     xs, ws = strips[:for_x], strips[for_x:]
     flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
@@ -219,7 +219,7 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
         pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
         for i0 in range(0, m, BLOCK):
             i1 = min(i0 + BLOCK, m)
-            pack(xs, pieces(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
+            pack(xs, ceil_div(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
             x_steps, w_steps = (deep, 1, lanes), (lanes, deep * lanes)
             fill_columns(out[i0:i1], 0, n, ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
 
@@ -264,15 +264,15 @@ def matmul_small(turned_x, turned_w, out, x, w):
     crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < ROWS else ROWS
     strip = (VECTORS if high == ROWS else WIDE) * lanes
-    columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
+    columns, deep = strip if turned_w else max(1, n), ceil_div(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
-    packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
-    source = packed.reshape(1, packed.size) if turned_w else w.reshape(1, w.size)
+    strips = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
+    source = strips.reshape(1, strips.size) if turned_w else w.reshape(1, w.size)
     for j in range(0, n, columns):
         width = min(columns, n - j)
         if turned_w:
-            pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
+            pack(strips, ceil_div(width, lanes), w, True, 0, k, j, j + width)
         fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
 
 
