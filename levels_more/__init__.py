@@ -49,7 +49,7 @@ CONTENTS = {
             "Thread Uninitialised View cuda every_place index_text note position race shared_array source_line used "
             "uses_of"
         ),
-        "gpu_threads": "LIMITS SEGMENT WARP SimulatedLaunch Traffic as_size count_traffic simulate",
+        "gpu_threads": "LAUNCH_LIMITS SEGMENT WARP SimulatedLaunch Traffic as_size count_traffic simulate",
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "placed": "placed_on",
@@ -69,9 +69,9 @@ CONTENTS = {
     },
     "levels.kernels": {
         "gpu_kernels": (
-            "LAYOUTS NUMBER ON_GPU WIDTH by_numbers compile_gpu each_row gather_threads kernel_for matmul_threads "
-            "mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread "
-            "threads_for tiled uniform_threads"
+            "BLOCK_THREADS LAYOUTS NUMBER ON_GPU by_numbers compile_gpu each_row gather_threads kernel_for "
+            "matmul_threads mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads "
+            "thread threads_for tiled uniform_threads"
         ),
         "intrinsics": "exponent_bits intrinsic larger ldexp llvm_function scaled_bits smaller",
         "moves": (
@@ -80,8 +80,9 @@ CONTENTS = {
         ),
         "ops": "tanh",
         "products": (
-            "BLOCK BYTES DEPTH ROWS VECTORS WIDE WORKERS WORTH fill_columns matmul_rows matmul_small matmul_tiles "
-            "ceil_div pack pack_square plan_tiles tile_shape vectors write_tile"
+            "LOW_TILE_VECTORS PACKED_ROWS STRIP_BYTES TILE_ROWS TILE_VECTORS VECTOR_BYTES WORKERS WORTH_PACKING "
+            "ceil_div fill_columns matmul_rows matmul_small matmul_tiles pack pack_square plan_tiles tile_shape "
+            "vectors write_tile"
         ),
         "random_numbers": (
             "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "

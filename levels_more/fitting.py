@@ -13,7 +13,7 @@ from levels.low_level import METHODS, Operators, constant
 from levels.mid_level import LOSSES, METRICS, WIDER, Dataset, Layer, Loss, known
 from levels_more.retracing import Kept
 
-PIECE = 0.05  # seconds
+PIECE_SECONDS = 0.05  # that a call with several steps takes
 
 
 def as_list(x):
@@ -90,7 +90,7 @@ class Training(loops.Training):
             part = batches[done : done + (1 if one_by_one else self.pace)]
             begun = time.perf_counter()
             losses = program.over(*rows, part).numpy()
-            self.pace = max(1, int(PIECE * len(part) / (time.perf_counter() - begun)))
+            self.pace = max(1, int(PIECE_SECONDS * len(part) / (time.perf_counter() - begun)))
             done += len(part)
             yield losses, [len(batch) for batch in part]
 

@@ -10,13 +10,13 @@ from contextlib import nullcontext
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import KERNELS, ROWS, VECTORS, WORTH, reduced
+from levels.kernels import KERNELS, TILE_ROWS, TILE_VECTORS, WORTH_PACKING, reduced
 from levels.low_level import NoProgram
 
 from .fused_loops import all_lanes
 
-NEAR = 2**21  # bytes; a larger `w` would be read from far away, once for each tile (measured)
-WIDEST = 64  # numbers of a row that are written out
+NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
+WIDEST_ROW = 64  # numbers; a longer row is not written out
 
 
 @functools.cache
@@ -42,7 +42,7 @@ class _ProductWriter:
         self.out, self.x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
         self.w = a.array("w", *((n, k) if turned_w else (k, n)))
         self.strip = a.array("strip", k, a.lanes)  # memory for some columns of w
-        count = math.ceil(m / (ROWS * VECTORS))
+        count = math.ceil(m / (TILE_ROWS * TILE_VECTORS))
         high = math.ceil(m / count)  # tiles of about one height, none with more sums than registers
         with a.loop(n, a.lanes) as j:
             columns = self.fetched(j) if turned_w else (self.w, j)
@@ -103,7 +103,7 @@ def product_of(node):
     (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
     k = x.spec.shape[0 if turned_x else 1]
-    if m * k * n >= WORTH and (_threads() > 1 or w.spec.nbytes > NEAR):
+    if m * k * n >= WORTH_PACKING and (_threads() > 1 or w.spec.nbytes > NEAR_BYTES):
         raise NoProgram(f"{node!r} is worth several threads, or packing")
     strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
     if n == 1 and turned_x:
@@ -150,8 +150,8 @@ def rows_program(function, inputs, rows, width, dtype):
 def row_kernel_of(node):
     """The program of a kernel of rows, and whose memory its arrays are. Raises NoProgram for long rows."""
     *_, width = node.spec.shape
-    if width > WIDEST:
-        raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST}")
+    if width > WIDEST_ROW:
+        raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST_ROW}")
     kernel, rows = KERNELS[node.op, node.spec.device.kind], math.prod(node.spec.shape) // width
     return rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype), [node, *node.inputs]
 

@@ -115,14 +115,14 @@ KINDS["gpu"] = SimpleNamespace(compiler=compile_gpu, nest=thread, ravels=False, 
 
 # Sums: a block for each row, a thread for each column.
 
-WIDTH = 256  # threads of a block, at most
+BLOCK_THREADS = 256  # at most
 # each reduction puts its own in the places of these three: where a sum begins, how it goes on, the type of its numbers
 START, combine, NUMBER = 0.0, np.add, np.float32
 
 
 def reduce_block(out, x):
     """out[i] = x[i, 0], x[i, 1], … taken together by the threads of block i."""
-    part, t, i = cuda.shared.array(WIDTH, NUMBER), cuda.threadIdx.x, cuda.blockIdx.x
+    part, t, i = cuda.shared.array(BLOCK_THREADS, NUMBER), cuda.threadIdx.x, cuda.blockIdx.x
     total = START
     for k in range(t, x.shape[1], cuda.blockDim.x):
         total = combine(total, x[i, k])
@@ -151,7 +151,7 @@ def reduce_thread(out, x):
 
 def _one_block_each(out, x):
     """A block for each row, with a power of two of threads, each of which takes in two numbers or more."""
-    return out.size, min(WIDTH, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
+    return out.size, min(BLOCK_THREADS, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
 
 
 LAYOUTS[reduce_block.__code__] = _one_block_each

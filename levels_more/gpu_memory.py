@@ -32,7 +32,7 @@ class BarrierError(GpuError):
 
 
 class Endless(GpuError):
-    """A launch takes longer than LIMITS allows."""
+    """A launch takes longer than LAUNCH_LIMITS allows."""
 
 
 class Dim3(NamedTuple):

@@ -71,7 +71,7 @@ class SimulatedLaunch:
         self.kernel, self.dice = kernel, order if order is None else random.Random(order)
         self.cells, self.past, self.shared = {}, {}, {}  # who used what; see View
         self.unwritten, self.log = [], []
-        self.os_thread, self.deadline = threading.get_ident(), time.monotonic() + LIMITS["seconds"]
+        self.os_thread, self.deadline = threading.get_ident(), time.monotonic() + LAUNCH_LIMITS["seconds"]
 
     def arranged(self, items):
         return items if self.dice is None else self.dice.sample(items, len(items))
@@ -133,7 +133,7 @@ def _standing(thread):
     return f"waits at {source_line(code, position(code, at)[0])}"
 
 
-LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
+LAUNCH_LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
 
 
 def _seen_by(kernel, name, value, run, view):
@@ -172,7 +172,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
         run.check_written()  # what nobody wrote may have led here
         ours, what = isinstance(error, GpuError), str(error)
         if isinstance(error, Endless):
-            what = f"{kernel.__name__} does not end within {LIMITS['seconds']} seconds"
+            what = f"{kernel.__name__} does not end within {LAUNCH_LIMITS['seconds']} seconds"
         what = what if ours else f"{type(error).__name__}: {error}"
         raise (type(error) if ours else GpuError)(f"{what}\n  {cuda.thread} {_last_line(error)}") from error
     finally:
