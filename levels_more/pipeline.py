@@ -11,10 +11,10 @@ from itertools import islice
 
 import numpy as np
 
-from levels.hardware import flag, unmasked
+from levels.hardware import flag
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
-from levels_more.checks import called, expect, file_name, word
+from levels_more.checks import called, expect, file_name, without_mask, word
 
 
 def each_array(function, *elements):
@@ -62,8 +62,7 @@ def as_array(value):
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
-    if isinstance(value, np.ma.MaskedArray):
-        unmasked(value)  # says what to do about it
+    without_mask(value)
     try:
         array = np.asarray(value if readable else None)  # through anything else NumPy might walk for ever
     except ValueError:
