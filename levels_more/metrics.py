@@ -240,10 +240,10 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
-KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
+_NAMED = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
-    {snake_case(kind.__name__): kind for kind in KINDS}, accuracy=functools.partial(AccuracyByShape, "accuracy")
+    {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")
 )
 
 
