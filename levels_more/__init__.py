@@ -46,10 +46,10 @@ CONTENTS = {
         "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
         "gpu_memory": (
             "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race "
-            "Thread Uninitialised View cuda every_place listed note position race shared_array source_line used "
+            "Thread Uninitialised View cuda every_place index_text note position race shared_array source_line used "
             "uses_of"
         ),
-        "gpu_threads": "LIMITS SEGMENT WARP Run Traffic as_size count_traffic simulate",
+        "gpu_threads": "LAUNCH_LIMITS SEGMENT WARP SimulatedLaunch Traffic as_size count_traffic simulate",
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "placed": "placed_on",
@@ -69,9 +69,9 @@ CONTENTS = {
     },
     "levels.kernels": {
         "gpu_kernels": (
-            "LAYOUTS NUMBER ON_GPU WIDTH by_numbers compile_gpu each_row gather_threads kernel_for matmul_threads "
-            "mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads thread "
-            "threads_for tiled uniform_threads"
+            "BLOCK_THREADS LAYOUTS NUMBER ON_GPU by_numbers compile_gpu each_row gather_threads kernel_for "
+            "matmul_threads mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads "
+            "thread threads_for tiled uniform_threads"
         ),
         "intrinsics": "exponent_bits intrinsic larger ldexp llvm_function scaled_bits smaller",
         "moves": (
@@ -80,8 +80,9 @@ CONTENTS = {
         ),
         "ops": "tanh",
         "products": (
-            "BLOCK BYTES DEPTH ROWS VECTORS WIDE WORKERS WORTH fill_columns matmul_rows matmul_small matmul_tiles "
-            "pack pack_square pieces plan_tiles tile_shape vectors write_tile"
+            "LOW_TILE_VECTORS PACKED_ROWS STRIP_BYTES TILE_ROWS TILE_VECTORS VECTOR_BYTES WORKERS WORTH_PACKING "
+            "ceil_div fill_columns matmul_rows matmul_small matmul_tiles pack pack_square plan_tiles tile_shape "
+            "vectors write_tile"
         ),
         "random_numbers": (
             "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "
@@ -128,8 +129,8 @@ CONTENTS = {
         ),
         "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
         "pipeline": (
-            "DataLoader Pipeline Stream as_array as_element cached column drawn each_array filtered in_rows "
-            "mapped packed prefetched read_columns repeated stack stacked taken"
+            "DataLoader Pipeline Stream as_array as_element batched cached column each_array filtered in_rows "
+            "mapped packed prefetched read_columns repeated shuffled stack taken"
         ),
     },
     "levels.mid_level.data": {
@@ -150,7 +151,8 @@ CONTENTS = {
     },
     "method": {
         "exporting": "Model.export",
-        "functional": "Model.begin Model.parted Model.summary",
+        "fitting": "Model.parted Model.summary",
+        "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": "Layer.losses",
         "placing": "Operators.to",
@@ -179,7 +181,8 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "functional": "Model Training batches_of predict run_training",
+        "fitting": "Training batches_of predict run_training",
+        "functional": "Model",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",
         "optimizers": "Adam SGD",

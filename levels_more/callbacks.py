@@ -4,10 +4,11 @@ import csv
 import math
 from pathlib import Path
 
+from levels.hardware import flag
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
-from levels_more.checks import called, file_name, flag, word
+from levels_more.checks import called, file_name, word
 from levels_more.fitting import alone
 
 RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better

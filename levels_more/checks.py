@@ -6,7 +6,7 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import flag  # noqa: F401 (the core's refusal, said once)
+from levels.hardware import unmasked
 
 
 def expect(fits, name, value, expected):
@@ -14,6 +14,16 @@ def expect(fits, name, value, expected):
     if not fits:
         raise TypeError(f"{name} is {reprlib.repr(value)}; expected {expected}")
     return value
+
+
+def without_mask(values):
+    """These values, if none of them is masked: an array, or a list or an array of objects. Else raises TypeError."""
+    objects = isinstance(values, np.ndarray) and values.dtype == object
+    inside = values.flat if objects else values if isinstance(values, list | tuple) else ()
+    for each in (values, *inside):
+        if isinstance(each, np.ma.MaskedArray):
+            unmasked(each)  # says what to do about it
+    return values
 
 
 def word(name, value):

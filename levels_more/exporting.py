@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 from levels.hardware import DEVICES
 from levels.low_level import METHODS, Variable, dce, trace
 from levels_more.checks import file_name
-from levels_more.fitting import alone, listed
+from levels_more.fitting import alone, as_list
 from levels_more.passes import cse
 from levels_more.saving import check_built, replace
 
@@ -37,22 +37,32 @@ def both(p, q, unknown):
     return [a if a == b else unknown for a, b in zip(p, q, strict=True)]
 
 
+def _same(two, three):
+    return two if two == three else None
+
+
+def _same_numbers(two, three):
+    return two if two["of"].numpy().tobytes() == three["of"].numpy().tobytes() else None
+
+
+def _shape_but_rows(two, three):
+    shape = both(two["shape"], three["shape"], -1)
+    return {"shape": shape} if shape.count(-1) < 2 else None
+
+
+# op -> the attributes that a node and its twin have in common; None where one hangs on the number of rows
+ATTRIBUTES = {"constant": _same_numbers, "reshape": _shape_but_rows}
+
+
 def attributes_of(two, three):
     """The attributes of a node, given it and its twin in the graph for a row more.
 
     Raises ValueError where one hangs on the number of rows.
     """
-    attributes, same = dict(two.attrs), two.op == three.op
-    if same and two.op == "reshape":
-        attributes["shape"] = both(two.attrs["shape"], three.attrs["shape"], -1)
-        same = attributes["shape"].count(-1) < 2
-    elif same and two.op == "constant":
-        same = two.attrs["of"].numpy().tobytes() == three.attrs["of"].numpy().tobytes()
-    elif two.attrs != three.attrs:
-        same = False
-    if not same:
+    common = ATTRIBUTES.get(two.op, _same)(two.attrs, three.attrs) if two.op == three.op else None
+    if common is None:
         raise ValueError(f"export: {two} computes with the number of rows, so it would hold for one number only")
-    return attributes
+    return common
 
 
 class OnnxWriter:
@@ -124,12 +134,12 @@ METHODS["Model.export"] = export
 
 def reduction_row(op):
     """The row of a reduction that has its axes as an attribute."""
-    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else listed(axis), "keepdims": keepdims})
+    return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else as_list(axis), "keepdims": keepdims})
 
 
 def sum_row(x, axis, keepdims):
     """The sum over these axes."""
-    return "ReduceSum", [x] if axis is None else [x, listed(axis)], {"keepdims": keepdims}
+    return "ReduceSum", [x] if axis is None else [x, as_list(axis)], {"keepdims": keepdims}
 
 
 def arg_max_row(x, axis):

@@ -7,7 +7,7 @@ import numpy as np
 
 from levels.low_level import concat, constant, gather, one_hot
 from levels.mid_level import Layer, at_least, known
-from levels_more.checks import called, number, several, word
+from levels_more.checks import called, number, several, without_mask, word
 
 
 class FeatureColumn:
@@ -26,12 +26,12 @@ class FeatureColumn:
 def values_of(features, key):
     """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None.
 
-    Raises TypeError for what is no dict, ValueError for another shape than [batch] or [batch, 1].
+    Raises TypeError for what is no dict and for a masked array, ValueError for another shape than [batch] or [batch, 1].
     """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
     values, first = known("column", features, word("a column's key", key)), next(iter(features))
-    values = np.asarray(values, object if isinstance(values, (list, tuple)) else None)
+    values = np.asarray(without_mask(values), object if isinstance(values, (list, tuple)) else None)
     if values.ndim != 1 or len(values) != len(features[first]):
         told = f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}"
         raise ValueError(f"{told}; got {reprlib.repr(features[key])}")
@@ -74,7 +74,8 @@ class CategoricalColumn:
     """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
-        self.name, self.num_buckets, self.ids = name, at_least(1, f"column {name}: buckets", num_buckets), ids
+        self.name, self.ids = name, ids
+        self.num_buckets = at_least(1, f"column {name}: buckets", num_buckets)
 
     def __repr__(self):
         return f"{self.name}: {self.num_buckets} categories"

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.high_level import Callback, epoch_loss, loops
-from levels.low_level import Operators, constant
-from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, Dataset, Layer, Loss, known
+from levels.high_level import Callback, epoch_loss, loops, models
+from levels.low_level import METHODS, Operators, constant
+from levels.mid_level import LOSSES, METRICS, WIDER, Dataset, Layer, Loss, known
 from levels_more.retracing import Kept
 
-PIECE = 0.05  # seconds
+PIECE_SECONDS = 0.05  # that a call with several steps takes
 
 
-def listed(x):
+def as_list(x):
     """A list of what may stand alone: of one array, or of several."""
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
@@ -35,15 +35,14 @@ def made(what, table, name):
 class Training(loops.Training):
     """Several losses, one for each output, or one for all; metrics of the first output; programs that are kept.
 
-    Raises TypeError for None, and ValueError for a name that nobody has.
+    Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
     """
 
     def __init__(self, optimizer, loss, metrics=()):
-        self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
-        self.losses = [made("loss", LOSSES, one) for one in listed(loss)]
-        self.metrics = [made("metric", METRICS, metric) for metric in listed(metrics)]
-        if None in (self.optimizer, *self.losses):
-            raise TypeError("compile: None is no optimizer and no loss")
+        first, *others = as_list(loss) or [""]  # a name that nobody has
+        super().__init__(optimizer, first)
+        self.losses += [made("loss", LOSSES, each) for each in others]
+        self.metrics = [made("metric", METRICS, each) for each in as_list(metrics)]
         self.programs = {}  # (step, inputs) -> its function
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
@@ -53,7 +52,7 @@ class Training(loops.Training):
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
-        y, predicted = listed(y), listed(predicted)
+        y, predicted = as_list(y), as_list(predicted)
         losses = self.losses * len(predicted) if len(self.losses) == 1 else self.losses
         if not len(losses) == len(y) == len(predicted):
             raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
@@ -62,7 +61,7 @@ class Training(loops.Training):
         first, *others = [loss(*pair) for loss, *pair in zip(losses, y, predicted, strict=True)] + model.losses
         return sum(others, first)
 
-    def compiled(self, step, inputs, look=True):
+    def step_program(self, step, inputs, look=True):
         """step(x, y) as a `Kept` function of single arrays: so many inputs, the others are targets. Made once.
 
         If we look, it is traced anew where something that its trace has read has changed since.
@@ -81,22 +80,24 @@ class Training(loops.Training):
         """
         if not data.in_memory:
             for x, y in data:
-                rows = [*listed(x), *listed(y)]
-                yield self.compiled(step, len(listed(x)), look)(*rows).numpy().reshape(1), [len(rows[0])]
+                rows = [*as_list(x), *as_list(y)]
+                yield self.step_program(step, len(as_list(x)), look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         (x, y), batches = data.rows()
-        rows, program, done = [*listed(x), *listed(y)], self.compiled(step, len(listed(x)), look), 0
+        rows, done = [*as_list(x), *as_list(y)], 0
+        program = self.step_program(step, len(as_list(x)), look)
         while done < len(batches):
             part = batches[done : done + (1 if one_by_one else self.pace)]
             begun = time.perf_counter()
             losses = program.over(*rows, part).numpy()
-            self.pace = max(1, int(PIECE * len(part) / (time.perf_counter() - begun)))
+            self.pace = max(1, int(PIECE_SECONDS * len(part) / (time.perf_counter() - begun)))
             done += len(part)
             yield losses, [len(batch) for batch in part]
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-        losses, sizes, watch, step = [], [], self.watch, step.__wrapped__  # `compiled` makes a `function` that is kept
+        losses, sizes, watch = [], [], self.watch
+        step = step.__wrapped__  # `step_program` makes a `function` that is kept
         for metric in self.metrics:
             metric.reset_state()
         look = history is None or not history.passes  # once a training: what changes later is heard by the next one
@@ -121,7 +122,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     data, validation: Datasets of batches, the second or None; verbose: 0 hides the bar. Raises KeyboardInterrupt, with the
     weights of the last whole step, and TypeError for callbacks that are none.
     """
-    callbacks, training = listed(callbacks), model.training
+    callbacks, training = as_list(callbacks), model.training
     with noted_interrupts() as pressed, progress(data, epochs, verbose) as bar:
         training.watch = Watch(pressed, bar, callbacks)
         attach(callbacks, model)
@@ -229,7 +230,7 @@ def rows_of(model, x, y):
 def check_targets(model, losses, y, first, targets):
     """Raise ValueError for targets y, or for what the model gives for the first rows, that a loss has no meaning for."""
     asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = listed(predict(model, first, 32)) if any(asked) else first
+    given = as_list(predict(model, first, 32)) if any(asked) else first
     for loss, target, answer, probabilities, beside in zip(losses, y, given, asked, targets, strict=False):
         if isinstance(loss, Loss) and not loss.classes:
             loss.check(target, target)
@@ -261,7 +262,7 @@ def predict(model, x, batch_size):
         model.predictor = Kept(model, lambda *rows: model(alone(rows)))
     x, program = arrays_of(x), model.predictor.current()
     starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
-    parts = [listed(program(*(a[k : k + batch_size] for a in x))) for k in starts]
+    parts = [as_list(program(*(a[k : k + batch_size] for a in x))) for k in starts]
     return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts, strict=True)])
 
 
@@ -278,3 +279,8 @@ def summary(model):
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for a, b, c in rows:
         print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")
+
+
+WIDER.update({loops.Training: Training, loops.run_training: run_training})
+WIDER.update({models.batches_of: batches_of, models.Model.predict: predict})
+METHODS.update({"Model.parted": parted, "Model.summary": summary})

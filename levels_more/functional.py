@@ -1,12 +1,11 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
 from levels.hardware import DEVICES
-from levels.high_level import Model, Training, batches_of, run_training
+from levels.high_level import Model
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
-from levels_more import fitting
 from levels_more.checks import dtype_of, expect, several, sizes
-from levels_more.fitting import alone, listed
+from levels_more.fitting import alone, as_list
 
 
 def dry_run(layer, specs):
@@ -43,7 +42,7 @@ class Call(Placeholder):
     """What a layer gives when it is called on these placeholders. That builds the layer, and runs nothing."""
 
     def __init__(self, layer, inputs):
-        self.layer, self.inputs = layer, listed(inputs)
+        self.layer, self.inputs = layer, as_list(inputs)
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
 
 
@@ -77,7 +76,7 @@ class Functional(Model):
 
     def __init__(self, inputs, outputs, name=None):
         super().__init__(name)
-        self.inputs, self.outputs = listed(inputs), listed(outputs)
+        self.inputs, self.outputs = as_list(inputs), as_list(outputs)
         for place in self.inputs + self.outputs:
             expect(isinstance(place, Placeholder), "Model", place, "an Input, or what a layer gives for one")
         expect(self.inputs and self.outputs, "Model", (inputs, outputs), "one input and one output, or more")
@@ -86,12 +85,11 @@ class Functional(Model):
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 
     def call(self, x):
-        values = dict(zip(self.inputs, listed(x), strict=True))
+        values = dict(zip(self.inputs, as_list(x), strict=True))
         for step in self.steps:
             values[step] = step.layer(alone([values[x] for x in step.inputs]))
         return alone([values[y] for y in self.outputs])
 
 
-METHODS.update({"Model.begin": begin, "Model.parted": fitting.parted, "Model.summary": fitting.summary})
-WIDER.update({Model: Functional, Training: fitting.Training, run_training: fitting.run_training})
-WIDER.update({batches_of: fitting.batches_of, Model.predict: fitting.predict})
+METHODS["Model.begin"] = begin
+WIDER[Model] = Functional

@@ -134,7 +134,8 @@ class FusedProgram:
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
         self.turns = Turns({*read, *graph.updates})
-        self.programs, self.buffers, self.now = [], {}, np.zeros(1, np.int64)  # now: the number of the step
+        self.programs, self.buffers = [], {}
+        self.now = np.zeros(1, np.int64)  # the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
         self.place_results()
         fetches = self.fetches(leaves) if over else []

@@ -35,14 +35,26 @@ class Unit:
         return f"loop: {names}" if len(self.nodes) > 1 else names
 
 
-def _is_plain_cast(node):
-    """Whether this op makes 1.0 and 0.0 of a mask, or changes nothing."""
-    return node.op == "cast" and node.inputs[0].spec.dtype in (np.dtype(bool), node.spec.dtype)
+def _cast(node):
+    """A cast makes 1.0 and 0.0 of a mask, or changes nothing. None for another one, which no loop can hold."""
+    given = node.inputs[0].spec.dtype
+    if given == np.dtype(bool):
+        return lambda x: select(x, 1.0, 0.0)
+    return (lambda x: x) if given == node.spec.dtype else None
+
+
+# op -> function(node) that gives the function of its numbers in a loop, or None (elementwise ops have their kernels)
+SCALARS = {"cast": _cast}
+
+
+def _scalar(node):
+    """The row of SCALARS for a node; None where there is none."""
+    return SCALARS[node.op](node) if node.op in SCALARS else None
 
 
 def loop_of(node):
     """The Spec that all ops of a loop with this one share: its shape, in floats. None for an op that is in no loop."""
-    if _is_plain_cast(node):
+    if _scalar(node):
         dtype = node.spec.dtype
     elif node.op in ELEMENTWISE:
         dtype = node.inputs[-1].spec.dtype  # a comparison takes floats and gives a mask; masks come first
@@ -114,8 +126,8 @@ class _LoopWriter:
     def computed(self, node):
         """The number of a node, written by the op's own scalar function."""
         values = [self.values[x] for x in node.inputs]
-        if _is_plain_cast(node):
-            return select(values[0], 1.0, 0.0) if node.inputs[0].spec.dtype == bool else values[0]
+        if scalar := _scalar(node):
+            return scalar(*values)
         numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
 

@@ -10,13 +10,13 @@ from contextlib import nullcontext
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import KERNELS, ROWS, VECTORS, WORTH, reduced
+from levels.kernels import KERNELS, TILE_ROWS, TILE_VECTORS, WORTH_PACKING, reduced
 from levels.low_level import NoProgram
 
 from .fused_loops import all_lanes
 
-NEAR = 2**21  # bytes; a larger `w` would be read from far away, once for each tile (measured)
-WIDEST = 64  # numbers of a row that are written out
+NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
+WIDEST_ROW = 64  # numbers; a longer row is not written out
 
 
 @functools.cache
@@ -42,7 +42,7 @@ class _ProductWriter:
         self.out, self.x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
         self.w = a.array("w", *((n, k) if turned_w else (k, n)))
         self.strip = a.array("strip", k, a.lanes)  # memory for some columns of w
-        count = math.ceil(m / (ROWS * VECTORS))
+        count = math.ceil(m / (TILE_ROWS * TILE_VECTORS))
         high = math.ceil(m / count)  # tiles of about one height, none with more sums than registers
         with a.loop(n, a.lanes) as j:
             columns = self.fetched(j) if turned_w else (self.w, j)
@@ -103,7 +103,7 @@ def product_of(node):
     (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
     k = x.spec.shape[0 if turned_x else 1]
-    if m * k * n >= WORTH and (_threads() > 1 or w.spec.nbytes > NEAR):
+    if m * k * n >= WORTH_PACKING and (_threads() > 1 or w.spec.nbytes > NEAR_BYTES):
         raise NoProgram(f"{node!r} is worth several threads, or packing")
     strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
     if n == 1 and turned_x:
@@ -127,12 +127,11 @@ def sum_program(before, within, after, count, dtype):
     return a.assemble()
 
 
-def sum_of(node):
+def sum_of(node, mean=False):
     """The program of a sum or a mean, and whose memory its arrays are."""
     x = node.inputs[0]
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
-    count = float(within) if node.op == "reduce_mean" else 1.0
-    return sum_program(before, within, after, count, node.spec.dtype), [node, x]
+    return sum_program(before, within, after, float(within) if mean else 1.0, node.spec.dtype), [node, x]
 
 
 @functools.cache
@@ -148,11 +147,11 @@ def rows_program(function, inputs, rows, width, dtype):
     return a.assemble()
 
 
-def rows_of(node):
+def row_kernel_of(node):
     """The program of a kernel of rows, and whose memory its arrays are. Raises NoProgram for long rows."""
     *_, width = node.spec.shape
-    if width > WIDEST:
-        raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST}")
+    if width > WIDEST_ROW:
+        raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST_ROW}")
     kernel, rows = KERNELS[node.op, node.spec.device.kind], math.prod(node.spec.shape) // width
     return rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype), [node, *node.inputs]
 
@@ -184,7 +183,8 @@ def copy_program(count, dtype):
 def keep_program(dtype):
     """out[now] = x[0]: what a step gives is kept in the place of that step."""
     a = Assembler("keep", dtype)
-    out, x, now = a.array("out", "steps"), a.array("x", 1), a.array("now", 1, rows_of="steps")
+    out, x = a.array("out", "steps"), a.array("x", 1)
+    now = a.array("now", 1, rows_of="steps")
     a.store(a.load(x, 0), out, a.load(now, 0))
     return a.assemble()
 
@@ -197,10 +197,10 @@ def copy_of(node):
 PARTS = {  # op -> function(node) -> the program, and whose memory its arrays are: nodes, or a Spec for memory of its own
     "matmul": product_of,
     "reduce_sum": sum_of,
-    "reduce_mean": sum_of,
+    "reduce_mean": functools.partial(sum_of, mean=True),
     "reshape": copy_of,
-    "softmax": rows_of,
-    "softmax_grad": rows_of,
-    "log_softmax": rows_of,
-    "log_softmax_grad": rows_of,
+    "softmax": row_kernel_of,
+    "softmax_grad": row_kernel_of,
+    "log_softmax": row_kernel_of,
+    "log_softmax_grad": row_kernel_of,
 }

@@ -41,7 +41,7 @@ def _single(node):
     return unit
 
 
-def parted(graph):
+def replay_units(graph):
     """The units of a graph: loops of several ops, and all others as single ops."""
     units = []
     for unit in units_of(graph):
@@ -68,7 +68,7 @@ class FusedReplay(Replay):
 
     def __init__(self, graph, batch, over=False):
         super().__init__(graph)
-        self.units, kept = parted(graph), {*graph.outputs, *graph.updates.values()}
+        self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         if all(len(unit.nodes) == 1 for unit in self.units) or any(x.spec.device.kind != "cpu" for x in graph.nodes):
             raise NoProgram("it has no ops that share a loop")
         self.buffers = shared_buffers(self.units, kept)

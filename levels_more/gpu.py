@@ -12,7 +12,7 @@ import numpy as np
 from levels.hardware import MAKERS, Buffer, Device
 from levels_more.checks import dtype_of, expect
 from levels_more.gpu_memory import GpuError, cuda
-from levels_more.gpu_threads import LIMITS, WARP, as_size, simulate
+from levels_more.gpu_threads import LAUNCH_LIMITS, WARP, as_size, simulate
 
 
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):
@@ -23,10 +23,9 @@ def launch_kernel(kernel, blocks, threads, *arguments, order=None):
     """
     expect(hasattr(kernel, "__code__") or hasattr(kernel, "py_func"), "launch", kernel, "a kernel, a function")
     grid, block = as_size(kernel, "blocks", blocks), as_size(kernel, "threads a block", threads)
-    if math.prod(block) > LIMITS["threads"]:
-        raise GpuError(
-            f"{kernel.__name__}: {threads} threads a block are {math.prod(block):,}; at most {LIMITS['threads']:,} go"
-        )
+    count, most = math.prod(block), LAUNCH_LIMITS["threads"]
+    if count > most:
+        raise GpuError(f"{kernel.__name__}: {threads} threads a block are {count:,}; at most {most:,} go")
     kinds = {hasattr(value, "__cuda_ndarray__") for value in arguments if hasattr(value, "shape") and value.shape}
     if kinds == {True, False}:
         raise GpuError(f"{kernel.__name__}: some arrays are on the GPU, others are not; put them all there")

@@ -37,14 +37,14 @@ def each_row(function):
     return scope["rows"]
 
 
-def _pieces(n, size):
+def _ceil_div(n, size):
     return -(-n // size)
 
 
 def threads_for(count):
     """(blocks, threads of a block) that are at least so many threads: blocks of 128, or of as many warps as needed."""
-    threads = min(128, _pieces(count, 32) * 32)
-    return _pieces(count, threads), threads
+    threads = min(128, _ceil_div(count, 32) * 32)
+    return _ceil_div(count, threads), threads
 
 
 LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else there is a thread for each number
@@ -115,14 +115,14 @@ KINDS["gpu"] = SimpleNamespace(compiler=compile_gpu, nest=thread, ravels=False, 
 
 # Sums: a block for each row, a thread for each column.
 
-WIDTH = 256  # threads of a block, at most
+BLOCK_THREADS = 256  # at most
 # each reduction puts its own in the places of these three: where a sum begins, how it goes on, the type of its numbers
 START, combine, NUMBER = 0.0, np.add, np.float32
 
 
 def reduce_block(out, x):
     """out[i] = x[i, 0], x[i, 1], … taken together by the threads of block i."""
-    part, t, i = cuda.shared.array(WIDTH, NUMBER), cuda.threadIdx.x, cuda.blockIdx.x
+    part, t, i = cuda.shared.array(BLOCK_THREADS, NUMBER), cuda.threadIdx.x, cuda.blockIdx.x
     total = START
     for k in range(t, x.shape[1], cuda.blockDim.x):
         total = combine(total, x[i, k])
@@ -151,7 +151,7 @@ def reduce_thread(out, x):
 
 def _one_block_each(out, x):
     """A block for each row, with a power of two of threads, each of which takes in two numbers or more."""
-    return out.size, min(WIDTH, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
+    return out.size, min(BLOCK_THREADS, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
 
 
 LAYOUTS[reduce_block.__code__] = _one_block_each
@@ -207,7 +207,7 @@ def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
     def lower():
         side = min(16, 1 << (max(2, min(m, n)) - 1).bit_length())
         program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
-        return functools.partial(launch_kernel, program, (_pieces(n, side), _pieces(m, side)), (side, side))
+        return functools.partial(launch_kernel, program, (_ceil_div(n, side), _ceil_div(m, side)), (side, side))
 
     if function is matmul_threads and min(m, n) > 0:
         made.lower = lower

@@ -32,7 +32,7 @@ class BarrierError(GpuError):
 
 
 class Endless(GpuError):
-    """A launch takes longer than LIMITS allows."""
+    """A launch takes longer than LAUNCH_LIMITS allows."""
 
 
 class Dim3(NamedTuple):
@@ -162,10 +162,10 @@ def _address_of(view, index, verb):
         raise GpuError(f"{view.name}[{index}] is no element: it takes {view.ndim} whole number(s)")
     for i, size, stride in zip(at, view.shape, view.data.strides, strict=False):
         if not 0 <= i < size:
-            raise OutOfBounds(f"{view.name}[{listed(at)}] is outside of shape {view.shape}")
+            raise OutOfBounds(f"{view.name}[{index_text(at)}] is outside of shape {view.shape}")
         address += int(i) * stride
     if len(at) < view.ndim and verb is not READ:
-        raise GpuError(f"{view.name}[{listed(at)}] is several elements, and a thread changes one at a time")
+        raise GpuError(f"{view.name}[{index_text(at)}] is several elements, and a thread changes one at a time")
     return address if len(at) == view.ndim else None
 
 
@@ -176,11 +176,11 @@ def _part_of(view, index):
         if not 0 <= first <= last <= view.length or index.step not in (None, 1):
             raise OutOfBounds(f"{view.name}[{first}:{last}] is outside of shape {view.shape}, or goes in steps")
         index = slice(first, last)
-    name = f"{view.name}[{f'{first}:{last}' if type(index) is slice else listed(index)}]"
+    name = f"{view.name}[{f'{first}:{last}' if type(index) is slice else index_text(index)}]"
     return type(view)(view.data[index], name, view.cells, view.past, view.written, view.origin)
 
 
-def listed(index):
+def index_text(index):
     """An index as it stands between brackets."""
     return ", ".join(map(str, index if type(index) is tuple else (index,)))
 
@@ -242,7 +242,7 @@ def race(view, index, state, use):
     verb, thread, *_ = use
     other = next(earlier for earlier in uses_of(state) if earlier[1] is not thread and _clash(earlier[0], verb))
     between = "with no barrier between" if other[1].block is thread.block else "and no barrier holds between blocks"
-    raise Race(f"{view.name}[{listed(index)}] is used by two threads, {between}\n  {used(other)}\n  {used(use)}")
+    raise Race(f"{view.name}[{index_text(index)}] is used by two threads, {between}\n  {used(other)}\n  {used(use)}")
 
 
 SHARED = 48 * 1024  # bytes of shared memory that a block may ask for

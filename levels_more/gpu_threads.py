@@ -28,7 +28,7 @@ from levels_more.gpu_memory import (
     View,
     cuda,
     every_place,
-    listed,
+    index_text,
     position,
     source_line,
     used,
@@ -64,14 +64,14 @@ def _work():
 WARP = 32  # threads that go in step
 
 
-class Run:
+class SimulatedLaunch:
     """One simulated launch: its kernel, the order of its threads, and what they did to memory."""
 
     def __init__(self, kernel, order):
         self.kernel, self.dice = kernel, order if order is None else random.Random(order)
         self.cells, self.past, self.shared = {}, {}, {}  # who used what; see View
         self.unwritten, self.log = [], []
-        self.os_thread, self.deadline = threading.get_ident(), time.monotonic() + LIMITS["seconds"]
+        self.os_thread, self.deadline = threading.get_ident(), time.monotonic() + LAUNCH_LIMITS["seconds"]
 
     def arranged(self, items):
         return items if self.dice is None else self.dice.sample(items, len(items))
@@ -122,7 +122,7 @@ class Run:
     def check_written(self):
         """Raise Uninitialised for the first element that was read before it was written."""
         for view, index, use in self.unwritten:
-            raise Uninitialised(f"{view.name}[{listed(index)}] was never written\n  {used(use)}")
+            raise Uninitialised(f"{view.name}[{index_text(index)}] was never written\n  {used(use)}")
 
 
 def _standing(thread):
@@ -133,7 +133,7 @@ def _standing(thread):
     return f"waits at {source_line(code, position(code, at)[0])}"
 
 
-LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
+LAUNCH_LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
 
 
 def _seen_by(kernel, name, value, run, view):
@@ -147,10 +147,11 @@ def _seen_by(kernel, name, value, run, view):
 
 
 def simulate(kernel, grid, block, arguments, order=None, view=View):
-    """Run a kernel on NumPy arrays and numbers, one thread after the other, and check what it does. Returns the Run.
+    """Run a kernel on NumPy arrays and numbers, one thread after the other, and check what it does.
 
-    grid, block: Dim3. order: None, or a seed that shuffles blocks and threads. view: the View that the kernel is given.
-    Raises GpuError, or the kind of it that fits, with the thread and the line; also for any other error in the kernel.
+    Returns the SimulatedLaunch. grid, block: Dim3. order: None, or a seed that shuffles blocks and threads. view: the View
+    that the kernel is given. Raises GpuError, or the kind of it that fits, with the thread and the line; also for any other
+    error in the kernel.
     """
     expect(hasattr(kernel, "__code__"), "simulate: the kernel", kernel, "a function")
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
@@ -158,7 +159,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
         raise GpuError(f"{kernel.__name__} takes {', '.join(names)}, and was given {len(arguments)} arguments")
     if vars(cuda):
         raise GpuError(f"{kernel.__name__}: {cuda.run.kernel.__name__} is still running; one launch at a time")
-    run = Run(kernel, order)
+    run = SimulatedLaunch(kernel, order)
     run.arguments = [_seen_by(kernel, name, value, run, view) for name, value in zip(names, arguments, strict=True)]
     _keep_watch()
     try:
@@ -171,7 +172,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
         run.check_written()  # what nobody wrote may have led here
         ours, what = isinstance(error, GpuError), str(error)
         if isinstance(error, Endless):
-            what = f"{kernel.__name__} does not end within {LIMITS['seconds']} seconds"
+            what = f"{kernel.__name__} does not end within {LAUNCH_LIMITS['seconds']} seconds"
         what = what if ours else f"{type(error).__name__}: {error}"
         raise (type(error) if ours else GpuError)(f"{what}\n  {cuda.thread} {_last_line(error)}") from error
     finally:
@@ -181,7 +182,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
 
 def _last_line(error):
     """The line of a kernel, or of a function that it calls, where an error came up; or where the thread waits."""
-    ours = {function.__code__.co_filename for function in (View.locate, Run.block)}
+    ours = {function.__code__.co_filename for function in (View.locate, SimulatedLaunch.block)}
     steps = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     steps = [source_line(*step) for step in steps if step[0].co_filename not in ours]
     return f"in {steps[-1]}" if steps else _standing(cuda.thread)

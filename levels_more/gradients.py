@@ -14,19 +14,21 @@ def stop_gradient(x):
 
 
 def _innermost(asked):
-    """The innermost open tape, for the function that asked. Raises RuntimeError where there is none."""
-    stands = DOOR.stands
-    while not (isinstance(stands, GradientTape) and stands.records is not None):
-        if not hasattr(stands, "below"):
-            raise RuntimeError(f"{asked}: no tape is open; compute inside `with GradientTape():`")
+    """The innermost open tape that can be read, for the function that asked. Raises RuntimeError where there is none."""
+    stands, why = DOOR.stands, "no tape is open; compute inside `with GradientTape():`"
+    while hasattr(stands, "below"):
+        if isinstance(stands, GradientTape):
+            if stands.records is not None:
+                return stands
+            why = "this tape was read; GradientTape(persistent=True) can be read again"
         stands = stands.below
-    return stands
+    raise RuntimeError(f"{asked}: {why}")
 
 
 def grad(outputs, inputs):
     """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape, shaped like the inputs.
 
-    Raises RuntimeError without an open tape, ValueError for an output of several numbers.
+    Raises RuntimeError without an open tape, or for one that was read, ValueError for an output of several numbers.
     """
     tape = _innermost("grad")
     expect(isinstance(outputs, Operators), "grad: outputs", outputs, "a tensor that was computed on the tape")
@@ -38,8 +40,8 @@ def grad(outputs, inputs):
 def backward(loss):
     """Add the gradients of this loss to the `grad` of the variables that it was made from, as in PyTorch.
 
-    Raises RuntimeError without an open tape, ValueError where none of them was read, or one was assigned meanwhile, and
-    TypeError while a function is traced: what `grad` would hold then has no numbers.
+    Raises RuntimeError without an open tape, or for one that was read, ValueError where none of the variables was read, or
+    one was assigned meanwhile, and TypeError while a function is traced: what `grad` would hold then has no numbers.
     """
     tape = _innermost("backward")
     expect(isinstance(loss, Operators), "backward: the loss", loss, "a tensor that was computed on the tape")

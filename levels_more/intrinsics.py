@@ -50,8 +50,9 @@ ldexp, larger, smaller = map(llvm_function, ("ldexp", "maximum", "minimum"))
 
 def scaled_bits(dtype):
     """x·2ⁿ in two steps, as the core does it, on the bits: n goes to where the format keeps its exponent."""
-    single = dtype == np.float32
-    real, whole, fraction, bias = (np.float32, np.int32, 23, 127) if single else (np.float64, np.int64, 52, 1023)
+    real, whole, fraction, bias = np.float64, np.int64, 52, 1023
+    if dtype == np.float32:
+        real, whole, fraction, bias = np.float32, np.int32, 23, 127
 
     def scaled(x, n):
         both = whole(n + real(2 * bias))  # so that each half has the bias

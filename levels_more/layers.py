@@ -5,6 +5,7 @@ import statistics
 
 import numpy as np
 
+from levels.hardware import flag
 from levels.low_level import (
     METHODS,
     Operators,
@@ -34,7 +35,7 @@ from levels.mid_level import (
     layers,
     positive,
 )
-from levels_more.checks import called, expect, flag
+from levels_more.checks import called, expect
 
 _NORMAL = statistics.NormalDist()
 _SPREAD = 0.87962566103423978  # the standard deviation of a normal number that is cut off at ±2

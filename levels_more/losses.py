@@ -1,8 +1,8 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
+from levels.hardware import flag
 from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_sum, reshape
 from levels.mid_level import LOSSES, WIDER, Loss, losses
-from levels_more.checks import flag
 
 from .layers import absolute
 
@@ -34,6 +34,7 @@ class Crossentropy(Loss):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
     def __init__(self, from_logits=False):
+        super().__init__()
         self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
 
     def check(self, y_true, y_pred):

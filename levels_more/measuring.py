@@ -63,7 +63,8 @@ def _facts(device):
 def chase_program(steps):
     """The program that walks along a chain of row numbers chain[n] from start[1], and stores where it ends in out[1]."""
     a = Assembler("chase", "f8")
-    chain, start, out = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n"), a.array("out", 1)
+    chain, start = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n")
+    out = a.array("out", 1)
     slot, first = a.slot("i64"), a.load(start, 0)
     a.emit(f"store i64 {first.register}, ptr {slot}")
     with a.loop(steps):

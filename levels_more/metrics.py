@@ -5,7 +5,19 @@ import re
 
 import numpy as np
 
-from levels.low_level import Module, Variable, apply, arg_max, as_tensor, cast, concat, maximum, reduce_sum, reshape
+from levels.low_level import (
+    Module,
+    Symbol,
+    Variable,
+    apply,
+    arg_max,
+    as_tensor,
+    cast,
+    concat,
+    maximum,
+    reduce_sum,
+    reshape,
+)
 from levels.mid_level import LOSSES, Loss, Made, at_least, positive
 from levels_more.checks import expect
 
@@ -65,7 +77,12 @@ class Metric(Made, Module):
         return ratio(total, count)
 
     def result(self):
-        """The metric over all batches since the last `reset_state`, a float. Before the first batch it is 0.0."""
+        """The metric over all batches since the last `reset_state`, a float. Before the first batch it is 0.0.
+
+        Raises TypeError while a function is traced: its state has no numbers then.
+        """
+        if any(type(as_tensor(v)) is Symbol for v in self.state or ()):
+            raise TypeError(f"{self}: inside a function only update_state; ask for the result() after the call")
         return float(self.formula(*(v.numpy().astype(np.float64) for v in self.state))) if self.state else 0.0
 
     def reset_state(self):
@@ -223,10 +240,10 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
-KINDS = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
+_NAMED = BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
-    {snake_case(kind.__name__): kind for kind in KINDS}, accuracy=functools.partial(AccuracyByShape, "accuracy")
+    {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")
 )
 
 

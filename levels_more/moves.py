@@ -149,7 +149,8 @@ def plan_scatter_add(op, function, x, rows, count=0):
 
     Raises TypeError for rows that are not int64, one for each row of x.
     """
-    dtype, axes, (count,) = same_dtype(op, x, kinds="fi"), len(rows.shape), sizes(f"{op}: count", count)
+    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
+    (count,) = sizes(f"{op}: count", count)
     if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
         raise TypeError(
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"

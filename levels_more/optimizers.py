@@ -4,9 +4,10 @@ import functools
 import math
 import operator
 
+from levels.hardware import flag
 from levels.low_level import exp, maximum, reduce_sum, sqrt, where
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
-from levels_more.checks import flag, number, several
+from levels_more.checks import number, several
 
 
 def shortened(gradients, norm):

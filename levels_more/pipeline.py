@@ -11,10 +11,10 @@ from itertools import islice
 
 import numpy as np
 
-from levels.hardware import unmasked
+from levels.hardware import flag
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
-from levels_more.checks import called, expect, file_name, flag, word
+from levels_more.checks import called, expect, file_name, without_mask, word
 
 
 def each_array(function, *elements):
@@ -34,7 +34,7 @@ def stack(*arrays):
     return np.stack(arrays)
 
 
-def stacked(elements, size, drop):
+def batched(elements, size, drop):
     """So many elements as one. The last may be of fewer, or is dropped."""
     elements = iter(elements)
     while part := list(islice(elements, size)):
@@ -42,7 +42,7 @@ def stacked(elements, size, drop):
             yield each_array(stack, *part)
 
 
-def drawn(elements, size, draws):
+def shuffled(elements, size, draws):
     """Elements as they leave a buffer of `size`, from which one is drawn at random and replaced by the next."""
     elements = iter(elements)
     buffer = list(islice(elements, size))
@@ -62,8 +62,7 @@ def as_array(value):
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
-    if isinstance(value, np.ma.MaskedArray):
-        unmasked(value)  # says what to do about it
+    without_mask(value)
     try:
         array = np.asarray(value if readable else None)  # through anything else NumPy might walk for ever
     except ValueError:
@@ -291,7 +290,7 @@ class Stream(Dataset):
         return self.arrays is not None and self.batches
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
-        """In random order, through a buffer: see `drawn`. A seed gives the same orders, pass by pass, in every program."""
+        """In random order, through a buffer: see `shuffled`. A seed gives the same orders, pass by pass, in every program."""
         n = at_least(1, "shuffle: buffer_size", buffer_size)
         again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         if self.arrays is not None and n >= self.length and again:
@@ -300,7 +299,7 @@ class Stream(Dataset):
         passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
-            return drawn(self.make(), n, np.random.RandomState(np.random.PCG64([seed, next(passes)])))
+            return shuffled(self.make(), n, np.random.RandomState(np.random.PCG64([seed, next(passes)])))
 
         return _then(self, f"shuffle({n})", make, self.length, self.arrays)
 
@@ -316,7 +315,7 @@ class Stream(Dataset):
                 return super().batch(n)
             return _then(self, f"batch({n})", lambda: self.make()[:full].reshape(-1, n), full // n, self.arrays, True)
         return _then(
-            self, f"batch({n})", lambda: stacked(_elements(self), n, drop), count(self.length / n), batches=True
+            self, f"batch({n})", lambda: batched(_elements(self), n, drop), count(self.length / n), batches=True
         )
 
     def take(self, count):

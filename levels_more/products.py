@@ -25,10 +25,10 @@ def tile_shape():
     return 32 if features.get("avx2") else 16, 4, 2  # 16 registers: 8 sums, 2 of w, 1 of x, 1 for a product
 
 
-BYTES, ROWS, VECTORS = tile_shape()
-WIDE = ROWS * VECTORS // 4  # vectors in a row of a tile that is four rows high
-DEPTH = 4096  # bytes of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
-BLOCK = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
+VECTOR_BYTES, TILE_ROWS, TILE_VECTORS = tile_shape()
+LOW_TILE_VECTORS = TILE_ROWS * TILE_VECTORS // 4  # vectors in a row of a tile that is four rows high
+STRIP_BYTES = 4096  # of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
+PACKED_ROWS = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
 def vectors(context, builder, signature, arguments):
@@ -36,7 +36,7 @@ def vectors(context, builder, signature, arguments):
     from numba.core import cgutils, types
 
     dtype = signature.args[0].dtype
-    size, lanes = dtype.bitwidth // 8, BYTES * 8 // dtype.bitwidth
+    size, lanes = dtype.bitwidth // 8, VECTOR_BYTES * 8 // dtype.bitwidth
     vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
     zero, everywhere = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [True] * lanes)
 
@@ -123,7 +123,8 @@ def fill_columns(typing, out, j, width, high, x, x_steps, w, w_steps, depth, mor
     def emit(context, builder, signature, arguments):
         v = vectors(context, builder, signature, arguments)
         _, first, width, high, _, x_steps, _, w_steps, depth, more = arguments
-        x_steps, (w_k, w_vector) = (cgutils.unpack_tuple(builder, steps) for steps in (x_steps, w_steps))
+        x_steps = cgutils.unpack_tuple(builder, x_steps)
+        w_k, w_vector = cgutils.unpack_tuple(builder, w_steps)
         number = first.type
 
         def whole_pieces(begin, end, size, fits):
@@ -135,15 +136,15 @@ def fill_columns(typing, out, j, width, high, x, x_steps, w, w_steps, depth, mor
         def strip(j, count, mask=v.everywhere):
             """All rows, in tiles as high as the registers allow."""
             begin, start = number(0), builder.mul(builder.udiv(builder.sub(j, first), number(v.lanes)), w_vector)
-            for rows in sorted({r for r in (ROWS, 4, 1) if r * count <= ROWS * VECTORS}, reverse=True):
+            for rows in sorted({r for r in (TILE_ROWS, 4, 1) if r * count <= TILE_ROWS * TILE_VECTORS}, reverse=True):
                 fits = builder.icmp_signed("<=", number(rows), high)
                 loop, begin = whole_pieces(begin, v.rows, rows, fits)
                 with loop as (i, _):
                     write_tile(builder, v, i, j, rows, count, x_steps, (start, w_k, w_vector), depth, more, mask)
 
         begin, end = first, builder.add(first, width)
-        for count in sorted({WIDE, VECTORS, 1}, reverse=True):
-            fits = builder.icmp_signed("<=", builder.mul(high, number(count)), number(ROWS * VECTORS))
+        for count in sorted({LOW_TILE_VECTORS, TILE_VECTORS, 1}, reverse=True):
+            fits = builder.icmp_signed("<=", builder.mul(high, number(count)), number(TILE_ROWS * TILE_VECTORS))
             loop, begin = whole_pieces(begin, end, count * v.lanes, fits)
             with loop as (j, _):
                 strip(j, count)
@@ -187,7 +188,7 @@ def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
     return types.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
 
 
-def pieces(n, size):
+def ceil_div(n, size):
     """How many pieces of that size hold n."""
     return (n + size - 1) // size
 
@@ -206,23 +207,25 @@ def pack(strips, count, source, turned, k0, k1, c0, c1):
 def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
-    lanes = BYTES // out.itemsize
-    step = max(1, pieces(k, max(1, pieces(k * out.itemsize, DEPTH))))  # equal parts of k, none longer than DEPTH
-    for_x, for_w, deep = BLOCK // lanes, pieces(n, lanes), pieces(step, lanes) * lanes
+    lanes = VECTOR_BYTES // out.itemsize
+    parts = max(1, ceil_div(k * out.itemsize, STRIP_BYTES))
+    step = max(1, ceil_div(k, parts))  # equal parts of k
+    for_x, for_w = PACKED_ROWS // lanes, ceil_div(n, lanes)
+    deep = ceil_div(step, lanes) * lanes
     strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
     xs, ws = strips[:for_x], strips[for_x:]
     flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
     for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
         k1 = min(k0 + step, k)
         pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
-        for i0 in range(0, m, BLOCK):
-            i1 = min(i0 + BLOCK, m)
-            pack(xs, pieces(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
+        for i0 in range(0, m, PACKED_ROWS):
+            i1 = min(i0 + PACKED_ROWS, m)
+            pack(xs, ceil_div(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
             x_steps, w_steps = (deep, 1, lanes), (lanes, deep * lanes)
-            fill_columns(out[i0:i1], 0, n, ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
+            fill_columns(out[i0:i1], 0, n, TILE_ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
 
 
-WORTH = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
+WORTH_PACKING = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
 WORKERS = ThreadPoolExecutor()
 
 
@@ -241,7 +244,7 @@ def matmul_tiles(program, turned_x, turned_w, out, x, w):
     import numba
 
     threads = numba.get_num_threads()
-    share = -(-len(out) // threads // ROWS) * ROWS
+    share = -(-len(out) // threads // TILE_ROWS) * TILE_ROWS
     parts = [(out[i : i + share], x, w, turned_x, turned_w, i) for i in range(0, len(out), share)]
     others = [WORKERS.submit(program, *part) for part in parts[1:]]
     program(*parts[0])
@@ -255,21 +258,22 @@ def matmul_small(turned_x, turned_w, out, x, w):
     x, w or both may be given transposed (1, else 0).
     """
     if out.shape[1] == 1:
-        turned_x, turned_w, out, x, w = 1 - turned_w, 1 - turned_x, out.reshape(1, out.size), w, x
+        turned_x, turned_w = 1 - turned_w, 1 - turned_x
+        out, x, w = out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
-    lanes = BYTES // out.itemsize
+    lanes = VECTOR_BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache
-    high = 4 if crowded or m < ROWS else ROWS
-    strip = (VECTORS if high == ROWS else WIDE) * lanes
-    columns, deep = strip if turned_w else max(1, n), pieces(k, lanes) * lanes
+    high = 4 if crowded or m < TILE_ROWS else TILE_ROWS
+    strip = (TILE_VECTORS if high == TILE_ROWS else LOW_TILE_VECTORS) * lanes
+    columns, deep = strip if turned_w else max(1, n), ceil_div(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
-    packed = np.empty((WIDE, deep if turned_w else 0, lanes), out.dtype)
-    source = packed.reshape(1, packed.size) if turned_w else w.reshape(1, w.size)
+    strips = np.empty((LOW_TILE_VECTORS, deep if turned_w else 0, lanes), out.dtype)
+    source = strips.reshape(1, strips.size) if turned_w else w.reshape(1, w.size)
     for j in range(0, n, columns):
         width = min(columns, n - j)
         if turned_w:
-            pack(packed, pieces(width, lanes), w, True, 0, k, j, j + width)
+            pack(strips, ceil_div(width, lanes), w, True, 0, k, j, j + width)
         fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
 
 
@@ -278,7 +282,7 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_ikj:
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
-        large = min(m, k, n) >= 16 and m * k * n >= WORTH
+        large = min(m, k, n) >= 16 and m * k * n >= WORTH_PACKING
         compiler = lowered(matmul_rows if large else matmul_small, x)
 
         def in_tiles():

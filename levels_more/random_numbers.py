@@ -33,7 +33,8 @@ ELEVEN = np.uint64(11)
 def two_uniform(state, n):
     """Numbers 2n and 2n + 1 of the uniform numbers in [0, 1) that follow `state`, which is (key, counter)."""
     key, counter = np.uint64(state[0]), np.uint64(state[1] + n)
-    a, b, c, d = philox(counter & LOW, counter >> HIGH, LOW - LOW, LOW - LOW, key & LOW, key >> HIGH)
+    zero = LOW - LOW
+    a, b, c, d = philox(counter & LOW, counter >> HIGH, zero, zero, key & LOW, key >> HIGH)
     return (((a << HIGH) | b) >> ELEVEN) / 2.0**53, (((c << HIGH) | d) >> ELEVEN) / 2.0**53
 
 

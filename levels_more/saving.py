@@ -97,7 +97,8 @@ def numbers_of(part, before=""):
     return {before + name: np.asarray(v.numpy(), order="C") for name, v in part.named(Variable).items()}
 
 
-TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"  # no variable's name begins with a slash
+# names beside those of the variables, none of which begins with a slash
+TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"
 
 
 def checksum(arrays):
@@ -123,7 +124,8 @@ def write_aside(file, data):
         aside.unlink(missing_ok=True)
 
 
-FILES = CONFIG, WEIGHTS, OPTIMIZER = "config.json", "weights.safetensors", "optimizer.safetensors"
+CONFIG, WEIGHTS, OPTIMIZER = "config.json", "weights.safetensors", "optimizer.safetensors"
+FILES = CONFIG, WEIGHTS, OPTIMIZER
 
 
 def patiently(act, *errors):

@@ -11,6 +11,12 @@ from levels.kernels import ELEMENTWISE, KERNELS, KINDS, REDUCTIONS, UPDATES, ker
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, np.inf, -np.inf, np.nan)
 
+_REDUCED = [
+    ([shape], {"axis": axis, "keepdims": keepdims})
+    for shape, axis in (((3, 4, 5), (0, 1)), ((3, 4, 5), 1), ((9, 70), -1), ((1, 1), None), ((0, 2, 3), 1))
+    for keepdims in (False, True)
+]
+
 # op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or "mask".
 # (The trials of elementwise ops and of reductions follow from what they are.)
 TRIALS = {
@@ -24,20 +30,17 @@ TRIALS = {
         for shape in ((5,), (5, 3), (1, 1), (2, 3, 4))
         for count in (0, 1, 7)
     ],
+    "reduce_mean": _REDUCED,
 }
-_REDUCED = [
-    ([shape], {"axis": axis, "keepdims": keepdims})
-    for shape, axis in (((3, 4, 5), (0, 1)), ((3, 4, 5), 1), ((9, 70), -1), ((1, 1), None), ((0, 2, 3), 1))
-    for keepdims in (False, True)
-]
 
 
 def trials_of(op):
     """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where nobody has said any."""
     if op in ELEMENTWISE:
-        (_, _, masks, numbers), count = ELEMENTWISE[op], len(inspect.signature(KERNELS[op, "cpu"]).parameters)
+        _, _, masks, numbers = ELEMENTWISE[op]
+        count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)
         return [(["mask"] * masks + ["special"] * (count - len(numbers) - masks), numbers)]
-    return _REDUCED if op in REDUCTIONS or op == "reduce_mean" else TRIALS[op]
+    return _REDUCED if op in REDUCTIONS else TRIALS[op]
 
 
 def drawn(draw, what, dtype):

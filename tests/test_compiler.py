@@ -1357,7 +1357,7 @@ def test_a_net_in_fused_programs_gives_the_bits_of_op_by_op(sizes, batch, monkey
     """(65 classes are more than a kernel of rows is written out for: it is replayed.)"""
     choose(monkeypatch, "FusedProgram")
     kind, found = trained_net(sizes, batch, np.float64)
-    assert kind == {"Replay" if sizes[-1] > fused_parts.WIDEST else "FusedProgram"}
+    assert kind == {"Replay" if sizes[-1] > fused_parts.WIDEST_ROW else "FusedProgram"}
     with eager():
         assert trained_net(sizes, batch, np.float64) == (set(), found)
     single = trained_net(sizes, batch, np.float32)[1]
@@ -1406,7 +1406,7 @@ def test_empty_arrays_are_left_to_replay(monkeypatch):
 
 
 def test_a_product_worth_several_threads_is_left_to_level_2(monkeypatch):
-    monkeypatch.setattr(fused_parts, "WORTH", 12)
+    monkeypatch.setattr(fused_parts, "WORTH_PACKING", 12)
     choose(monkeypatch, "FusedProgram")
     w, before = constant(np.array([[1.0], [-2.0]])), numba.get_num_threads()
     try:

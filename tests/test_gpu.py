@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from levels.hardware import (
-    LIMITS,
+    LAUNCH_LIMITS,
     MAKERS,
     SHARED,
     BarrierError,
@@ -446,7 +446,7 @@ def endless_reading(x):
 
 @pytest.mark.parametrize("kernel", [endless_without_access, endless_with_barriers, endless_reading])
 def test_nothing_hangs(kernel, monkeypatch):
-    monkeypatch.setitem(LIMITS, "seconds", 0.2)
+    monkeypatch.setitem(LAUNCH_LIMITS, "seconds", 0.2)
     start = time.monotonic()
     text = message(Endless, kernel, 1, 4, np.zeros(1))
     assert f"{kernel.__name__} does not end within 0.2 seconds" in text and f" of {kernel.__name__}: " in text

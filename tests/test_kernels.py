@@ -662,7 +662,7 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_large_products_have_the_same_bits_for_any_number_of_threads(dtype, monkeypatch):
-    monkeypatch.setattr(tiles, "WORTH", 1)
+    monkeypatch.setattr(tiles, "WORTH_PACKING", 1)
     draw, results = np.random.default_rng(0), []
     x, w = draw.normal(size=(150, 70)).astype(dtype), draw.normal(size=(70, 90)).astype(dtype)
     before = numba.get_num_threads()

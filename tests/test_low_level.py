@@ -932,6 +932,22 @@ def test_backward_reads_the_innermost_tape():
     assert float(x.grad) == 12.0 + 12.0, "the second derivative, 6x, was added"
 
 
+def test_backward_twice_on_one_tape_says_what_to_do():
+    w = Variable([2.0])
+    with GradientTape():
+        one, two = w * 2.0, w * 4.0
+        one.backward()
+        for call in (two.backward, lambda: grad(two, w)):
+            with pytest.raises(RuntimeError, match=r"this tape was read; GradientTape\(persistent=True\)"):
+                call()
+    assert float(w.grad) == 2.0
+    with GradientTape(persistent=True):
+        one, two = w * 2.0, w * 4.0
+        one.backward()
+        two.backward()
+    assert float(w.grad) == 2.0 + 6.0
+
+
 # `backward` asks for the gradient of every variable used under the tape, on the way to the loss or not.
 def test_backward_passes_over_variables_that_the_loss_does_not_need():
     w, v = Variable([2.0]), Variable([3.0])

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from levels import mid_level
 from levels.hardware import pool
 from levels.hardware.tasks import linear_regression
 from levels.high_level import Sequential
 from levels.low_level import Variable, constant
-from levels.mid_level import DataLoader, Dataset, Dense
+from levels.mid_level import DataLoader, Dataset, Dense, DenseFeatures
 
 X = np.ma.masked_array(np.arange(6.0).reshape(3, 2), mask=[[0, 1], [0, 0], [0, 0]])
 Y = np.ones((3, 1))
@@ -41,3 +44,41 @@ DOORS = {
 def test_a_mask_is_not_lost_in_silence(door):
     with pytest.raises(TypeError, match=r"masked array .* fill it, as in x.filled\(0\), or drop those rows"):
         DOORS[door]()
+
+
+def columns():
+    """{name: a feature column of "a", alone or with "b"}"""
+    words = mid_level.categorical_column_with_hash_bucket("a", 5)
+    return {
+        "numeric": mid_level.numeric_column("a", default_value=0.0),
+        "bucketized": mid_level.bucketized_column(mid_level.numeric_column("a", default_value=0.0), [1.0, 2.0]),
+        "hashed": mid_level.indicator_column(words),
+        "identity": mid_level.indicator_column(mid_level.categorical_column_with_identity("a", 5)),
+        "vocabulary": mid_level.indicator_column(mid_level.categorical_column_with_vocabulary_list("a", [0, 1, "x"])),
+        "crossed": mid_level.indicator_column(mid_level.crossed_column(["b", "a"], 7)),
+        "embedding": mid_level.embedding_column(words, 2),
+    }
+
+
+def forms(values, mask):
+    """The same column, some of it masked: as an array, as one of objects, as a list and a tuple, as a list of arrays."""
+    masked = np.ma.masked_array(values, mask)
+    objects = np.empty(len(values), object)
+    for row, hidden in enumerate(mask):
+        objects[row] = np.ma.masked if hidden else values[row]
+    return [masked, masked.astype(object), objects, [*objects], (*objects,), [*masked.reshape(-1, 1)]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=5),
+    name=st.sampled_from([*columns()]),
+    kind=st.sampled_from(["i8", "f4", "f8", "U1"]),
+)
+def test_a_column_of_features_refuses_a_mask(rows, name, kind):
+    values, mask = np.array([value for value, _ in rows]).astype(kind), [hidden for _, hidden in rows]
+    mask[0] = True
+    layer = DenseFeatures([columns()[name]])
+    for column in forms(values, mask):
+        with pytest.raises(TypeError, match=r"masked array .* fill it, as in x.filled\(0\), or drop those rows"):
+            layer({"b": [*range(len(rows))], "a": column})

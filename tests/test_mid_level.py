@@ -678,6 +678,23 @@ def test_a_metric_refuses_what_does_not_fit():
         AUC()(p, p)
 
 
+@pytest.mark.parametrize("kind", [BinaryAccuracy, AUC, Mean, Precision, R2Score, SparseCategoricalAccuracy])
+def test_a_metric_has_no_result_while_a_function_is_traced(kind):
+    metric, p = kind(), np.array([[0.25, 0.75], [0.5, 0.5]])
+    batch = {Mean: (p,), SparseCategoricalAccuracy: (np.array([0, 1]), p)}.get(kind, (COLUMN[:2] * 0.0, p[:, :1]))
+
+    @function
+    def step(*batch):
+        metric.update_state(*batch)
+        return metric.result()
+
+    metric.update_state(*batch)
+    before = metric.result()
+    with pytest.raises(TypeError, match=rf"{kind.__name__}: inside a function only update_state; .* after the call"):
+        step(*batch)
+    assert metric.result() == before
+
+
 def test_metrics_have_keras_names():
     for name, make in METRICS.items():
         assert make().name == {"mse": "mean_squared_error", "mae": "mean_absolute_error"}.get(name, name)

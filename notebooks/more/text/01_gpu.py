@@ -117,7 +117,7 @@ page.source(gpu_memory.note)
 # rest. So a block runs in turns:
 
 # %%
-page.source(gpu_threads.Run.block)
+page.source(gpu_threads.SimulatedLaunch.block)
 
 # %% [markdown]
 # ## A warp goes to memory together (4 min)

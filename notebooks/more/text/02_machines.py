@@ -107,10 +107,10 @@ checks.predict(
 # %%
 row = gpu.put(np.random.default_rng(0).normal(size=4096).astype("f4"))
 for width in (256, 32, 4):
-    gpu_kernels.WIDTH = width
+    gpu_kernels.BLOCK_THREADS = width
     PLANS.clear()  # a plan knows of its op's function, not of the loop around it
     print(f"{width:3} threads: {launch('reduce_sum', None, row).numpy():.6f}")
-gpu_kernels.WIDTH = 256
+gpu_kernels.BLOCK_THREADS = 256
 PLANS.clear()
 
 # %% [markdown]

@@ -22,7 +22,7 @@ from course.practice import checks, exercises
 from levels.hardware import pool
 from levels.kernels import compile_cpu, launch, matmul_ikj
 from levels_more import products
-from levels_more.products import BYTES, ROWS, VECTORS, matmul_rows
+from levels_more.products import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, matmul_rows
 
 cpu = pool()["cpu:0"]
 
@@ -100,7 +100,7 @@ def tile(out, x, w, i, j, rows=16, width=8):
 page.source(products.tile_shape)
 
 # %% tags=["nbval-ignore-output"]
-print(f"{ROWS} rows of {VECTORS} vectors of {BYTES} bytes")
+print(f"{TILE_ROWS} rows of {TILE_VECTORS} vectors of {VECTOR_BYTES} bytes")
 
 # %% [markdown]
 # No loop in Python says "keep these in registers", so this one piece is written in the compiler's own words, as on level 1. A
@@ -114,7 +114,7 @@ page.source(products.write_tile)
 
 # %% [markdown]
 # `fill_columns` covers all of `out` with tiles, in strips from left to right: as wide as a tile may be, then one vector wide, the last one
-# perhaps a part of a vector. And each strip from top to bottom: sixteen rows at a time (or what `ROWS` says), then four, then one.
+# perhaps a part of a vector. And each strip from top to bottom: sixteen rows at a time (or what `TILE_ROWS` says), then four, then one.
 # `pack_square` packs, and turns squares in registers where an operand is transposed. Around these two stand plain loops: pack a
 # part of `w`, pack some rows of `x`, run the tiles.
 

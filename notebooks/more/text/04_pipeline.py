@@ -22,16 +22,16 @@ from levels_more.pipeline import (
     Stream,
     as_array,
     as_element,
+    batched,
     cached,
     column,
-    drawn,
     each_array,
     filtered,
     mapped,
     prefetched,
     repeated,
+    shuffled,
     stack,
-    stacked,
 )
 
 # %% [markdown]
@@ -44,7 +44,7 @@ from levels_more.pipeline import (
 # 19](https://numpy.org/neps/nep-0019-rng-policy.html) is NumPy's promise that they stay the same.
 
 # %%
-page.source(drawn)
+page.source(shuffled)
 
 # %% [markdown]
 # The buffer's size, `buffer_size`, matters. Here are twenty numbers, in order, through a buffer that has room for all:
@@ -52,7 +52,7 @@ page.source(drawn)
 
 # %%
 def through(size):
-    return drawn(range(20), size, np.random.RandomState(np.random.PCG64([0, 0])))
+    return shuffled(range(20), size, np.random.RandomState(np.random.PCG64([0, 0])))
 
 
 print(*through(20))
@@ -90,11 +90,11 @@ print(each_array(lambda a, b: a + b, ({"depth": 18, "mass": 3}, 1), ({"depth": 2
 # by array:
 
 # %%
-page.source(stacked, stack)
+page.source(batched, stack)
 
 # %%
-print(next(stacked([(np.array([1, 2]), 3), (np.array([4, 5]), 6)], 2, False)))
-for batch in stacked(through(20), 8, False):
+print(next(batched([(np.array([1, 2]), 3), (np.array([4, 5]), 6)], 2, False)))
+for batch in batched(through(20), 8, False):
     print(batch)
 
 # %% [markdown]

@@ -73,7 +73,8 @@ for ours, theirs in list(ONNX.items())[:9]:
 page.source(traced)
 
 # %% [markdown]
-# `attributes_of` lays a node beside its twin, the same node in the graph for a row more:
+# `attributes_of` lays a node beside its twin, the same node in the graph for a row more. The table `ATTRIBUTES` says which
+# ops are compared in a way of their own: a constant by its numbers, and a `reshape`, which may differ in one size.
 
 # %%
 page.source(both, attributes_of)
