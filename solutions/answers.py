@@ -334,9 +334,10 @@ return needed
         },
     ),
     "04-affine": Answers(
-        right=["return bias + x @ kernel", "product = x.__matmul__(kernel)\nreturn product + bias"],
+        right=["return bias + x @ kernel", "product = x @ kernel\nreturn product + bias"],
         wrong={
             "return x @ kernel": "at [0, 0]: 3.5, yours 3",
+            "return x.__matmul__(kernel) + bias": "variables",
             "return x * kernel + bias": "raises",
             "return kernel @ x + bias": "raises",
             "return x @ (kernel + bias)": "3.5, yours 4.5",

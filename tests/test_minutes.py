@@ -11,6 +11,8 @@ NAMES = build.all_in(build.ROOT)
 LIMIT = {"more": 45, "trail": 30}  # minutes, by the folder
 CORE = 90
 FOLDED, LONGEST = 250, 25  # lines: folded in a notebook, shown in a cell
+AT_ONCE = 27  # minutes to the next place where one may stop: 20 to 25, and a thought to its end
+STOP = "**A good place to stop.** "
 MISSES = {  # where a notebook does not get there, how far it is: minutes, cells too long, folded lines. They may only shrink
     "01_hardware": (90, 0, 687),
     "03_low_level": (90, 0, 564),
@@ -39,6 +41,31 @@ def test_no_shown_cell_is_too_long(name):
             lines = len(code_of(cell.source))
             long += [build.title(number, cell.source) + f": {lines} lines"] * (lines > LONGEST)
     assert len(long) <= MISSES.get(name, (0, 0, 0))[1], "\n".join(long)
+
+
+def stretches(cells):
+    """The minutes up to each good place to stop, from the one before it, and those from the last one to the end."""
+    ends, taken = [], 0.0
+    for count, cell in enumerate(cells):
+        if STOP in cell.source:
+            before = nbformat.v4.new_markdown_cell(cell.source.split(STOP)[0])
+            ends.append(minutes.total(minutes.sections([*cells[:count], before], build.ROOT)))
+    ends.append(minutes.total(minutes.sections(cells, build.ROOT)))
+    for end in ends:
+        yield end - taken
+        taken = end
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_reads_long_without_a_good_place_to_stop(name):
+    found = [round(each, 1) for each in stretches(cells_of(name))]
+    assert max(found) <= AT_ONCE, found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_good_place_to_stop_says_in_one_line_what_stands_now(name):
+    texts = [cell.source.split(STOP)[1].split("\n\n")[0] for cell in cells_of(name) if STOP in cell.source]
+    assert all(5 <= len(text.split()) <= 40 and text.rstrip("*")[-1] in ".?" for text in texts), texts
 
 
 @pytest.mark.parametrize("name", NAMES)

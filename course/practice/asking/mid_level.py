@@ -107,6 +107,10 @@ def affine(mine, draw):
     for rows, inputs, units in ((1, 1, 1), (3, 3, 3), (4, 9, 2)):
         arrays = [draw.normal(size=shape) for shape in ((rows, inputs), (inputs, units), (1, units))]
         yield mine.on(f"tensors, {rows} rows of {inputs}, {units} units", *map(constant, arrays))
+    x, *owned = (draw.normal(size=shape) for shape in ((2, 3), (3, 2), (1, 2)))
+    from levels.low_level import Variable
+
+    yield mine.on("an array, and variables of a layer", x, *map(Variable, owned))
 
 
 @cases("04-squared_error")

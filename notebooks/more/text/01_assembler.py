@@ -117,6 +117,9 @@ print(words.words)
 print(words.text)
 
 # %% [markdown]
+# **A good place to stop.** A program looks at its arguments before it runs, and reads them from one block of words.
+
+# %% [markdown]
 # ## From text to bytes (6 min)
 #
 # LLVM may improve a program in any way that keeps its results. We forbid one kind: it shall not add lanes or repeat a loop's body

@@ -167,7 +167,7 @@ gpu_threads.SEGMENT = 128
 # %% [markdown]
 # Quarters help those whose neighbours lie far apart, up to four times. They help nobody else.
 #
-# ## Shared memory, and the barrier (8 min)
+# ## Shared memory, and the barrier (9 min)
 #
 # A block adds up its numbers. Each thread puts one into **shared memory**, which all threads of the block can read and write.
 # Then half of the threads add a second number to theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers.
@@ -203,6 +203,9 @@ widgets.explore(
     "The shared cells of a block that adds up 16 numbers, barrier by barrier.",
     barrier=range(1, 6),
 )
+
+# %% [markdown]
+# **A good place to stop.** A block adds up its numbers, with a barrier between the steps. *What if nobody waits?*
 
 # %% tags=["hide-input"]
 checks.predict(

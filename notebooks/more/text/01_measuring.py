@@ -185,6 +185,9 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # of its own. These three matrices fit into a cache. Level 2 takes larger ones, which do not fit, to the same height.
 
 # %% [markdown]
+# **A good place to stop.** The roof of your machine stands, and two products lie beneath it.
+
+# %% [markdown]
 # ## Why the net is not at the roof (4 min)
 #
 # Here are the two tasks, in float32, beside the two products. One step reads ten rows or a hundred of 20 bytes each.

@@ -125,7 +125,7 @@ for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
 # 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and so is 1 + 3·2⁻⁸ between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32 are too large
 # for bfloat16.
 #
-# ## Instructions (9 min)
+# ## Instructions (10 min)
 #
 # A TPU has four **units** that work side by side. One slides a tile of 128 x 128 weights into the cells; one is the array;
 # one adds the bias and applies the activation; one writes results to memory. A program is a list of instructions, each for one
@@ -163,6 +163,9 @@ page.source(dense_program)
 
 # %%
 dense_program(inputs=200, units=100, function="relu", b="b")
+
+# %% [markdown]
+# **A good place to stop.** A layer is a short program for the array, and you can count its cycles.
 
 # %% [markdown]
 # ## The device (4 min)

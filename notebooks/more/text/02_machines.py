@@ -168,6 +168,8 @@ KERNELS
 # %% [markdown]
 # The table is full.
 #
+# **A good place to stop.** Each op has a kernel for each of the three kinds of device.
+#
 # ## The two tasks, on three machines (5 min)
 #
 # Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated

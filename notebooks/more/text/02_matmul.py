@@ -3,7 +3,8 @@
 #
 # **In this notebook a matrix product climbs from plain Python to the peak of the machine, and keeps its bits.**
 #
-# Needs notebook 02: `kernel`, `launch`, plans, `matmul_ikj`, and cache lines and lanes from notebook 01. It takes `levels_more/products.py` apart, which plans large products as soon as a launch asks for one.
+# Needs notebook 02: `kernel`, `launch`, plans, `matmul_ikj` and its picture of cache lines; and lanes from notebook 01. It takes
+# `levels_more/products.py` apart, which plans large products as soon as a launch asks for one.
 
 # %%
 from course import build
@@ -79,7 +80,20 @@ def matmul_tiled(out, x, w):
 # %% [markdown]
 # ## Sums that stay in registers (10 min)
 #
-# The fifth rung keeps a tile of `out` in registers over a long stretch of k. In NumPy's words it does this:
+# The fifth rung keeps a **tile** of `out`, a block of its rows and columns, in registers over a long stretch of k:
+#
+# ```
+#                         w  ..........########....   for each k: a piece of row k of w,
+#                            ..........########....   times 16 numbers of x, one of each row
+#
+# x  ................   out  ......................
+#    ################        ..........┌──────┐....   the tile: 16 x 8 sums in registers,
+#    ################        ..........│      │....   stored once, after the last k
+#    ################        ..........└──────┘....
+#    ................        ......................
+# ```
+#
+# In NumPy's words:
 
 
 # %%
@@ -137,6 +151,9 @@ page.source(products.matmul_tiles)
 
 # %%
 page.source(products.plan_tiles)
+
+# %% [markdown]
+# **A good place to stop.** All six rungs stand; what each of them is worth is measured next.
 
 # %% [markdown]
 # ## How fast is each rung? (5 min)

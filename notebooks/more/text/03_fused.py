@@ -3,7 +3,7 @@
 #
 # **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
 #
-# It needs notebook 03: the graph, `Replay`, the program by rows; and from notebook 02 the product in tiles. It takes
+# It needs notebook 03: the graph, `Replay`, the program by rows; and the product in tiles of `more/02_matmul`. It takes
 # `levels_more/fused_loops.py`, `fused_parts.py` and `fused.py` apart. Nothing is exported here.
 
 # %%
@@ -146,6 +146,9 @@ page.source(fused_parts.sum_program)
 
 # %%
 print(*fused_parts.PARTS)
+
+# %% [markdown]
+# **A good place to stop.** Each op of the graph is a program, and a table says which.
 
 # %% [markdown]
 # ## No Python in between (6 min)

@@ -42,11 +42,10 @@ from levels_more.feature_columns import (
 # %% [markdown]
 # ## What becomes of a column (25 min)
 #
-# A species is a word. A model wants one matrix of numbers, and what people collect is a table of numbers, words and gaps. Somebody has to say what becomes of each column. (The names here are
-# those of `tf.feature_column`. TensorFlow has since [moved them into
-# layers](https://www.tensorflow.org/guide/migrate/migrating_feature_columns), `Normalization`, `StringLookup`,
-# `CategoryEncoding`; the work is the same.) Here is the table, as a dict of columns. The fourth penguin was seen, but not
-# measured:
+# A species is a word. A model wants one matrix of numbers, and people collect tables of numbers, words and gaps. Who says what
+# becomes of each column? (The names are those of `tf.feature_column`, since [moved into
+# layers](https://www.tensorflow.org/guide/migrate/migrating_feature_columns).) The table, as a dict of columns. The fourth
+# penguin was seen, but not measured:
 
 # %%
 names = ("species", "island", *tasks.MEASURES)
@@ -147,6 +146,9 @@ checks.predict(
 
 # %%
 page.source(IndicatorColumn)
+
+# %% [markdown]
+# **A good place to stop.** Each word has an id, and each id a row with a 1 in its place.
 
 # %% [markdown]
 # A layer lays the columns side by side. Like any layer it works on tensors, and can be recorded and compiled; only its `encode`

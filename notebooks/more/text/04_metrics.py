@@ -149,6 +149,9 @@ page.source(AUC)
 print(f"AUC {AUC()(truth, said):.3f}")
 
 # %% [markdown]
+# **A good place to stop.** You can count what is right and what is found, at one threshold or at all of them.
+
+# %% [markdown]
 # **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A
 # variance could be made of two sums, Σy² and Σy, but for numbers far from 0 their difference has few digits left. So here
 # each batch brings its own mean and its own spread around it, and [Chan, Golub and LeVeque,
@@ -192,7 +195,7 @@ print(*METRICS, sep=", ")
 # ```
 # y_true        1  1  1  1  0  0  0  0  0  0       true    4
 # called 1      1  1  1  0  1  1  0  0  0  0       called  5
-# both          1  1  1  0  0  0  0  0  0  0       right   3        F1 = 2·3 / (5 + 4) = 0.667
+# both          1  1  1  0  0  0  0  0  0  0       right   3    F1 = 2·3 / (5 + 4) = 0.667
 # ```
 #
 # A metric sees one batch at a time, and a batch may hold no spam at all. (About 5 lines. Hint: `BinaryAccuracy` has `said`, and

@@ -219,6 +219,8 @@ print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, ki
 # deep net nobody can scale a layer's inputs beforehand. There Adam helps, which measures each weight's gradient on a scale
 # of its own, and so does batch normalization (see `more/04_layers`).
 #
+# **A good place to stop.** Momentum and Adam are quick in a long valley, and scaling makes the valley round.
+#
 # ## More optimizers, schedules, clipping (8 min)
 #
 # RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the mean
@@ -265,9 +267,9 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 # ([Bernstein et al., 2018](https://proceedings.mlr.press/v80/bernstein18a.html), there called Signum).
 #
 # ```
-# dw                   4       -1       -1       -1       -1       -1       -1
-# m                 0.40     0.26     0.13     0.02    -0.08    -0.17    -0.26       m ← 0.9·m + 0.1·dw
-# w moves by       -rate    -rate    -rate    -rate    +rate    +rate    +rate
+# dw              4     -1     -1     -1     -1     -1     -1
+# m            0.40   0.26   0.13   0.02  -0.08  -0.17  -0.26     m ← 0.9·m + 0.1·dw
+# w moves by  -rate  -rate  -rate  -rate  +rate  +rate  +rate
 # ```
 #
 # Where m is 0, nothing moves. (About 5 lines. Hint: `cast(m > 0.0, m.dtype)` is 1 where m is positive, else 0; `memory` names

@@ -202,6 +202,8 @@ figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 # would be hidden. Two stages that both run Python would only take turns, and nothing is hidden. And now we see why stages compute
 # with NumPy: an open tape writes down every op that it hears, and it would hear the other thread's.
 #
+# **A good place to stop.** A pipeline mixes rows, cuts batches, computes, and reads while you train.
+#
 # ## Around a dataset (5 min)
 #
 # Each stage becomes a method of `Stream`, which stands in for the core's `Dataset` where `levels_more` is there. Here are two: `map`

@@ -189,6 +189,9 @@ halve = LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch and epoch % 
 print(*slowing.fit(task.x, task.y, epochs=10, verbose=0, seed=1, callbacks=[halve]).history["learning_rate"])
 
 # %% [markdown]
+# **A good place to stop.** Callbacks keep the best model, end a training in time and lower its rate.
+
+# %% [markdown]
 # The shortest of them ends a training that has lost its way, without the error that `fit` would raise.
 
 # %%

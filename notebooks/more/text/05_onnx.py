@@ -154,6 +154,9 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
+# **A good place to stop.** Your net runs in a process that has never heard of `levels`.
+
+# %% [markdown]
 # ## More rows for ONNX (3 min)
 #
 # What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs,

@@ -106,8 +106,7 @@ print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 
 # %% [markdown]
 # One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. A functional model needs
-# nothing more: a `Call` is a part like any other, made with a layer and what that was called on. The weights are not
-# here, they have their own file.
+# nothing more: a `Call` is a part like any other, made with a layer and what that was called on.
 #
 # ## And back (5 min)
 #
@@ -148,9 +147,8 @@ print(len(blob), "bytes, of which the header has", length)
 print(header["layers.1.kernel"])
 
 # %% [markdown]
-# 8 bytes for the length, 296 for the header, 193 numbers of 8 bytes: 1,848, and nothing else is in the file. (The format knows
-# only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word.
-# Hence `order="C"`.)
+# 8 bytes for the length, 296 for the header, 193 numbers of 8 bytes: 1,848. (The format knows
+# only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word: hence `order="C"`.)
 #
 # A worn disk may change one bit of a number. No program falls over that; it just gives wrong answers. So we store a
 # **checksum** with the numbers, and compute it again when we read them.
@@ -194,6 +192,9 @@ try:
     put({}, folder / "Documents")
 except FileExistsError as error:
     print(str(error).replace(folder.resolve().as_posix(), "…"))
+
+# %% [markdown]
+# **A good place to stop.** A model is one file, and a save that is stopped loses nothing.
 
 # %% [markdown]
 # A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers

@@ -3,8 +3,9 @@
 #
 # **In this notebook you write a kernel, enter it in a table by its name, and `model.fit` runs on it.**
 #
-# The trail's first notebook ended with a program of yours that trains the line in one call. It trains the line, and nothing else:
-# another model is another program. So we cut it into small ones, and give each a name.
+# **The line** is four hundred points with two inputs and one answer, and a model `x1·w1 + x2·w2 + b` that learns from ten of them a
+# step. In the notebook before, one program trained it in one call, the line and nothing else: another model is another
+# program. So we cut it into small ones, and give each a name.
 
 # %%
 from course import build, figures, tasks
@@ -135,8 +136,8 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} time
 # ## The line, launch by launch (5 min)
 #
 # The table of `levels` is `KERNELS`, and its `launch` finds the place for a result where you say `None`. Here is the line
-# again. Fourteen launches are a step: the rows, the prediction, the error, the loss, and the way back, with gradients by hand as
-# in your `line_slopes`.
+# again. Fourteen launches are a step: the rows, the prediction, the error, the loss, and the way back, with gradients by
+# hand: of each row g·e + g·e, with g = 1/10 and its error e, and that times its inputs.
 
 # %%
 from levels import hardware
@@ -166,11 +167,11 @@ losses = [step(numbers) for numbers in task.batches]
 print("last loss", float(losses[-1]).hex())
 
 # %% [markdown]
-# The number of the first notebook, to the last bit. Any model can be put together from these names. And what did it cost?
+# The number of the one program, to the last bit. Any model can be put together from these names. And what did it cost?
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Your program of the first notebook takes about 0.1 µs for a step. And this one?",
+    "One program for the whole step, as in the notebook before, takes about 0.1 µs. And this one?",
     choices=["about the same", "ten times as long", "a hundred times as long, or more"],
     answer="a hundred times as long, or more",
     because="Fourteen calls of a microsecond or two, and in each the arithmetic is a few nanoseconds. It is the surprise again: the "

@@ -3,8 +3,9 @@
 #
 # **In this notebook every operation passes one door, and who stands there finds your gradients for you.**
 #
-# The last notebook ended with fourteen launches a step. Half of them were the gradient, which we had derived by hand. Nobody wants to
-# do that for a net.
+# **The line** is four hundred points with two inputs and one answer, and a model `x1·w1 + x2·w2 + b` that learns from ten of them a
+# step. In the notebook before, a step was fourteen launches: calls of small programs by the names of their ops. Half of
+# them were the gradient, derived by hand. Nobody wants to do that for a net.
 
 # %%
 from course import build, figures, tasks
@@ -226,8 +227,8 @@ program.over(x_, y_, task.batches)
 print(f"compiled: {(time.perf_counter() - began) / 8000 * 1e6:.2f} µs a step")
 
 # %% [markdown]
-# The bits of your first program, and nearly its speed: for it *is* nearly that program, written this time by a machine, from a formula
-# and rules like yours.
+# The bits of the one program that was written by hand, on level 1, and nearly its speed: for it *is* nearly that program, written
+# by a machine this time, from a formula and rules like yours.
 #
 # **A good place to stop.** Every op passes one door: who stands there runs it, writes it down for the way back, or writes it down
 # to compile it.

@@ -1,0 +1,82 @@
+"""All blanks of the five cores filled by other right answers: no cell raises, and the losses are the record's.
+
+The notebooks run at a reader's desk, 01 to 05, each on the levels that the ones before it have just built. One set of answers
+runs always; `--all-answers` runs the others, too, of which one has other bits.
+"""
+
+import re
+import textwrap
+
+import nbformat
+import pytest
+
+from course import build
+from course.build import MINE
+from course.setup import desk
+from solutions.answers import ANSWERS
+
+NAMES = build.names_in(build.ROOT)
+LEVELS = list(map(build.level_of, NAMES))
+SETS = {  # what stands in a blank for which several answers are known
+    "second": lambda known: known.right[1],
+    "first": lambda known: known.right[0],
+    "other bits": lambda known: [*known.other_bits, *known.right][0],
+}
+
+
+def pytest_generate_tests(metafunc):
+    if "answer" in metafunc.fixturenames:
+        names = list(SETS)[: None if metafunc.config.getoption("--all-answers") else 1]
+        metafunc.parametrize("answer", [SETS[name] for name in names], ids=names)
+
+
+def printed(cell):
+    return "".join(output.get("text", "") for output in cell.get("outputs", []))
+
+
+def filled(root, name, answer):
+    """A notebook of the desk with an answer in each blank, and these: {key: its body}."""
+    notebook, bodies = build.read_notebook(root, name, MINE), {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and (key := build.blank_in(cell.source)):
+            bodies[key] = textwrap.indent(answer(ANSWERS[f"{name[:2]}-{key}"]).strip("\n"), "    ")
+            cell.source = cell.source[: cell.source.rindex("    ...")] + bodies[key]
+    return notebook, bodies
+
+
+def run(root, name, notebook):
+    """Run a notebook of the desk in a real kernel. Raises CellExecutionError where a cell raises, and is not meant to."""
+    from jupyter_client.kernelspec import KernelSpecManager
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    nbformat.write(notebook, root / MINE / f"{name}.ipynb")  # its last cell compares what ran with the file
+    kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+    client = NotebookClient(notebook, km=kernel, timeout=500)
+    client.execute(cwd=str(root / MINE), env=build.environment(root), cleanup_kc=True)
+
+
+def last_losses(notebook):
+    """What the last cell says of both tasks, as decimals and in hexadecimal."""
+    (*_, last) = (cell for cell in notebook.cells if cell.cell_type == "code")
+    return re.findall(r"last loss (\S+ \(\S+\))", printed(last))
+
+
+@pytest.mark.timeout(1800)
+def test_with_other_answers_all_five_run_and_their_losses_are_the_records(answer, tmp_path, tell, request):
+    root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", LEVELS)
+    assert desk.open_desk(root) == []
+    for name in NAMES:
+        notebook, bodies = filled(root, name, answer)
+        run(root, name, notebook)
+        ours = [key for key in bodies if answer(ANSWERS[f"{name[:2]}-{key}"]) in ANSWERS[f"{name[:2]}-{key}"].right]
+        said = "".join(map(printed, notebook.cells))
+        told = re.findall(r"^(\w+): right(, with the record's bits)? ", said, re.MULTILINE)
+        assert told == [(key, ", with the record's bits" if key in ours else "") for key in bodies], said
+        assert f"blanks: yours {len(ours)}, the course's {len(bodies) - len(ours)}" in printed(notebook.cells[-1])
+        record = last_losses(build.read_notebook(build.ROOT, name))
+        assert len(record) == 2 and last_losses(notebook) == record
+        level = root / MINE / "levels" / build.level_of(name)
+        built = "".join(path.read_text(encoding="utf-8") for path in level.glob("*.py"))
+        assert [key for key in bodies if bodies[key] in built] == ours
+        tell("notebooks with all blanks filled", f"{request.node.callspec.id:<12} {name:<16} yours {len(ours)}")
