@@ -15,7 +15,7 @@ def dry_run(layer, specs):
 
 def spec_of(shape, dtype):
     """The Spec of a batch of rows of this shape: two of them stand for any number."""
-    return DEVICES[-1].spec(
+    return DEVICES.stack[-1].spec(
         (2, *sizes("Input: shape", several("Input: shape", shape, "a tuple of sizes"))), dtype_of("Input: dtype", dtype)
     )
 

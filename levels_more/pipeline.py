@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from levels.hardware import flag
+from levels.hardware import DEVICES, flag, unmasked
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
 from levels_more.checks import called, expect, file_name, without_mask, word
@@ -100,7 +100,7 @@ def packed(rows):
     """Row numbers, or batches of them, in one array; a list where batches are of different sizes."""
     if isinstance(rows, np.ndarray):
         return rows
-    rows = [*map(np.asarray, rows)]
+    rows = [*map(unmasked, rows)]
     return rows if len({x.shape for x in rows}) > 1 else np.array(rows) if rows else np.arange(0)
 
 
@@ -153,7 +153,8 @@ def cached(make, kept):
 
 def prefetched(elements, size):
     """The elements of a pass that another thread goes through, up to `size` elements ahead."""
-    worker = ThreadPoolExecutor(1, "prefetch")
+    place = DEVICES.stack[-1]  # of this thread; the other one begins with its own
+    worker = ThreadPoolExecutor(1, "prefetch", lambda: DEVICES.stack.append(place))
     try:
         ahead = deque(worker.submit(next, elements, _END) for _ in range(size))
         while (element := ahead.popleft().result()) is not _END:

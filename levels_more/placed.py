@@ -11,8 +11,8 @@ def placed_on(name):
     """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
     if str(name) not in pool():
         raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    DEVICES.append(pool()[name])
+    DEVICES.stack.append(pool()[name])
     try:
         yield
     finally:
-        DEVICES.pop()
+        DEVICES.stack.pop()

@@ -425,9 +425,9 @@ def test_over_wants_one_number_of_a_step_op_by_op_too():
 @pytest.fixture
 def cpu():
     """A device that counts the memory of one test alone: what others have left, threads and garbage, ends when it likes."""
-    DEVICES.append(Device("cpu:9", None, simulated=True))
-    yield DEVICES[-1]
-    DEVICES.pop()
+    DEVICES.stack.append(Device("cpu:9", None, simulated=True))
+    yield DEVICES.stack[-1]
+    DEVICES.stack.pop()
 
 
 def test_traced_once_for_each_shape_dtype_and_value(capsys):

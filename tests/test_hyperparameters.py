@@ -76,3 +76,10 @@ def test_a_rate_is_checked_when_it_changes():
         with pytest.raises(ValueError, match="SGD: learning_rate is "):
             sgd.learning_rate = value
     assert sgd.learning_rate == 0.1
+
+
+@pytest.mark.parametrize("rate", [math.nan, -0.1, math.inf, [0.1], "0.1", None])
+def test_a_schedule_is_asked_once_for_its_first_rate(rate):
+    with pytest.raises(ValueError, match="SGD: learning_rate is .*; expected a positive number"):
+        mid_level.SGD(lambda step: rate)
+    assert callable(mid_level.SGD(lambda step: 0.1 / (step + 1.0)).learning_rate)

@@ -9,7 +9,7 @@ from levels import mid_level
 from levels.hardware import pool
 from levels.hardware.tasks import linear_regression
 from levels.high_level import Sequential
-from levels.low_level import Variable, constant
+from levels.low_level import Variable, constant, function
 from levels.mid_level import DataLoader, Dataset, Dense, DenseFeatures
 
 X = np.ma.masked_array(np.arange(6.0).reshape(3, 2), mask=[[0, 1], [0, 0], [0, 0]])
@@ -28,6 +28,9 @@ DOORS = {
     "constant": lambda: constant(X),
     "constant in another dtype": lambda: constant(X, "f4"),
     "variable": lambda: Variable(X),
+    "a list of it": lambda: constant([X[0], [1.0, 2.0]]),
+    "a masked number": lambda: constant([1.0, np.ma.masked]),
+    "numbers of rows": lambda: Dataset.from_batches(Y, Y, np.ma.masked_array([[0, 1]], mask=[[0, 1]])),
     "op": lambda: constant(np.ones((3, 2))) + X,
     "slices": lambda: Dataset.from_tensor_slices((X, Y)),
     "batches": lambda: Dataset.from_batches(X, Y, np.array([[0, 1]])),
@@ -44,6 +47,11 @@ DOORS = {
 def test_a_mask_is_not_lost_in_silence(door):
     with pytest.raises(TypeError, match=r"masked array .* fill it, as in x.filled\(0\), or drop those rows"):
         DOORS[door]()
+
+
+def test_masked_row_numbers_are_no_row_numbers():
+    with pytest.raises(ValueError, match="over: batches are masked_array"):
+        function(lambda x: x[0, 0]).over(Y, np.ma.masked_array([[0, 1]], mask=[[0, 1]]))
 
 
 def columns():

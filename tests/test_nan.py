@@ -95,6 +95,19 @@ def test_of_two_zeros_the_positive_one_is_larger(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_a_zero_keeps_its_sign_on_the_way(dtype):
+    """Through a sum, a product and a maximum: what is divided by it shows the sign."""
+
+    def chain(x):
+        return 1.0 / low_level.maximum(0.0 - x, -0.0 * (x + 1.0)), 1.0 / (x * -1.0), 1.0 / low_level.nn.relu(-x)
+
+    x = constant(np.array([0.0, -0.0], dtype))
+    with np.errstate(divide="ignore"):
+        for one, other in zip(chain(x), function(chain)(x), strict=True):
+            assert one.numpy().tolist() == other.numpy().tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_a_row_that_is_no_number_shows_in_the_loss(dtype):
     """One NaN passes relu, so that no finite loss hides it: op by op, in the program by rows, and in the record."""
     x = np.array([[1.0, 2.0], [np.nan, 1.0]], dtype)

@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from levels import low_level
 from levels.hardware import Device, pool
 from levels.high_level import Input, Sequential
 from levels.low_level import (
@@ -24,6 +25,7 @@ from levels.low_level import (
     Tensor,
     Turns,
     Variable,
+    as_tensor,
     constant,
     eager,
     exp,
@@ -294,6 +296,42 @@ def test_who_traces_does_not_disturb_who_computes(calls):
 
     results = in_threads(lambda k: computes(k) if k else traces())
     assert set().union(*results[1:]) == {Tensor} and Symbol not in set().union(*results[1:])
+
+
+def test_where_numbers_are_placed_is_a_matter_of_one_thread(calls):
+    pool(cpus=2)
+
+    def work(k):
+        seen = set()
+        for _ in range(calls):
+            with low_level.device(f"cpu:{k % 2}"):
+                seen.add(constant(1.0).device.name)
+            seen.add(constant(1.0).device.name + " outside")
+        return sorted(seen)
+
+    assert in_threads(work) == [sorted([f"cpu:{k % 2}", "cpu:0 outside"]) for k in range(THREADS)]
+
+
+def test_being_trained_is_a_matter_of_one_thread(calls):
+    drop, x = layers.Dropout(0.5), constant(np.ones((4, 4), "f4"))
+
+    def work(k):
+        kept = [(drop(x, training=k % 2 == 0).numpy() == 1.0).all() for _ in range(calls)]
+        return all(kept) if k % 2 else not all(kept)
+
+    assert all(in_threads(work))
+
+
+def test_memory_that_has_two_names_counts_once():
+    place = Device("cpu:9", None, simulated=True)
+    x = as_tensor(place.put(np.ones(100), Tensor))
+    v = Variable(x)
+    v.assign(x)
+    assert place.used == 800 and (v.value.numpy() == 1.0).all()
+    del x
+    assert place.used == 800
+    del v
+    assert place.used == 0
 
 
 def test_used_stays_true(calls, back_end):

@@ -4,6 +4,7 @@
 
 import math
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -28,17 +29,21 @@ class Spec:
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
 
-    __slots__ = ("spec", "data")
+    __slots__ = ("spec", "data", "source")
 
-    def __init__(self, spec, data):
-        self.spec, self.data = spec, data
+    def __init__(self, spec, data, source=None):
+        self.spec, self.data, self.source = (
+            spec,
+            data,
+            source,
+        )  # source: the buffer whose memory this is, if not its own
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
     dtype = property(lambda self: self.spec.dtype)
 
     def __del__(self):
-        if self.data is not None:
+        if self.data is not None and self.source is None:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
@@ -51,9 +56,14 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
+def _is_masked(values):
+    """Whether this is a masked array, or a list that holds one."""
+    return isinstance(values, np.ma.MaskedArray) or type(values) in (list, tuple) and any(map(_is_masked, values))
+
+
 def unmasked(values):
     """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
-    if isinstance(values, np.ma.MaskedArray):
+    if _is_masked(values):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
     try:
         array = np.asarray(values)
@@ -114,8 +124,13 @@ class Device:
 
     def free(self, buffer):
         """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
-        if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
-            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
+        if (
+            not isinstance(buffer, Buffer)
+            or buffer.device is not self
+            or buffer.data is None
+            or buffer.source is not None
+        ):
+            raise ValueError(f"{self.name}: cannot free {buffer}: it is no live buffer with memory of its own here")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
         buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
@@ -156,7 +171,16 @@ def _host_memory():
 
 MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> what makes a device of that name
 _POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
-DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
+
+
+class PerThread(threading.local):
+    """A stack that each thread has for itself: what a `with` block lays on it, no other thread sees."""
+
+    def __init__(self, first):
+        self.stack = [first]
+
+
+DEVICES = PerThread(_POOL["cpu:0"])  # the last one is where numbers are placed
 
 
 def pool(**counts):

@@ -75,8 +75,6 @@ def _checked(program, given):
 def _text(a):
     """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
     how, entry = " nounwind alignstack(64)" * (a.lanes > 1), list(a.slots)
-    if a.flags and not any("imum(" in line for line in a.lines):  # maximum and minimum promise which zero they give
-        how += ' "no-signed-zeros-fp-math"="true"'  # without that promise a relu is one instruction
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
         entry.append(f"  %word.{name} = load {kind}, ptr %address.{name}")

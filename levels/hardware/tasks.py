@@ -15,13 +15,18 @@ from .formulas import descend, dot, line_slopes
 from .values import select
 
 
+def check_finite(name, array):
+    """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
+    if not (finite := np.isfinite(array)).all():
+        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
+
+
 def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
-    if not (finite := np.isfinite(array)).all():
-        raise ValueError(f"{name} is not a finite number in row {finite.all(axis=1).argmin()}; drop or fill such rows")
+    check_finite(name, array)
 
 
 def check_inputs(x, dtype, features):

@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from levels.hardware import flag
-from levels.low_level import GradientTape, constant, function
+from levels.hardware import check_finite, flag
+from levels.low_level import GradientTape, Tensor, constant, function
 from levels.mid_level import Dataset, Layer, Loss, at_least, positive, wider
 
 from .loops import Training, run_training
@@ -67,8 +67,13 @@ class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     def batches(self, *given):
-        """See `batches_of`."""
-        return wider(batches_of)(self, *given)
+        """See `batches_of`. Raises ValueError, naming the first row, for numbers that are not finite."""
+        data = wider(batches_of)(self, *given)
+        for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
+            for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
+                if isinstance(array, Tensor):
+                    check_finite(name, array.numpy())
+        return data
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip

@@ -19,7 +19,7 @@ from .cache import compile_cpu
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
-    version = 0  # grows when one of them becomes another: what was made of it is out of date
+    version, first = 0, {}  # version grows when one becomes another than the first: what was made of it is out of date
 
     def __repr__(self):
         kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
@@ -164,6 +164,7 @@ def kernel(op, *kinds, planner=None):
         plain = getattr(function, "py_func", function)
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
+            KERNELS.first.setdefault((op, kind), plain)
             KERNELS[op, kind] = plain
         if planner is not None:
             PLANNERS[op] = planner

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 from levels import more
-from levels.hardware import Spec
+from levels.hardware import Spec, unmasked
 from levels.kernels import KERNELS
 
 from .autodiff import GradientTape
@@ -70,7 +70,7 @@ def _row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
     try:
         whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
-        parts = [np.asarray(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
+        parts = [unmasked(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
     except (TypeError, ValueError):
         parts = [np.zeros(0)]
     for part in parts:

@@ -159,7 +159,7 @@ def constant(values, dtype=None):
         leaf = leaf[0]
     if dtype is None:
         dtype = np.float32 if array.dtype == np.float64 and not hasattr(leaf, "dtype") else array.dtype
-    return _placed(array, np.dtype(dtype), DEVICES[-1])
+    return _placed(array, np.dtype(dtype), DEVICES.stack[-1])
 
 
 tensor = constant  # PyTorch's name
@@ -229,13 +229,12 @@ class Variable(Operators):
 
 def _renamed(x):
     """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
-    x.device.used += x.spec.nbytes
-    return type(x)(x.spec, x.data)
+    return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
 def _copied(kind, array, name, *more):
     """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
-    place = next((device for device in DEVICES if device.name == name), DEVICES[0])
+    place = next((device for device in DEVICES.stack if device.name == name), DEVICES.stack[0])
     return kind(place.put(array, Tensor), *more)
 
 

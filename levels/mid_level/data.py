@@ -8,6 +8,7 @@ import reprlib
 import numpy as np
 
 from levels import plugged
+from levels.hardware import unmasked
 from levels.low_level import constant, gather
 
 from .layers import RANDOM, Made, at_least, wider
@@ -68,7 +69,7 @@ class Dataset(_Rows, metaclass=_Plugged):
     @classmethod
     def from_batches(cls, x, y, batches):
         """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        rows = np.asarray(batches)
+        rows = unmasked(batches)
         if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
             given = reprlib.repr(batches)
             raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")

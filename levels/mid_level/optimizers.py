@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from levels import plugged
-from levels.low_level import Module, Variable, exp, sqrt
+from levels.low_level import Module, Operators, Variable, constant, exp, sqrt
 
 from .layers import Made, positive
 
@@ -28,8 +28,10 @@ class _Rated(Made, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        if not callable(value):
-            positive(f"{type(self).__name__}: learning_rate", value, zero=True)
+        first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
+        positive(
+            f"{type(self).__name__}: learning_rate", float(first) if isinstance(first, Operators) else first, zero=True
+        )
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:

@@ -488,6 +488,7 @@ print("y", y, " x", x)
 
 import math
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -512,17 +513,21 @@ class Spec:
 class Buffer:
     """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
 
-    __slots__ = ("spec", "data")
+    __slots__ = ("spec", "data", "source")
 
-    def __init__(self, spec, data):
-        self.spec, self.data = spec, data
+    def __init__(self, spec, data, source=None):
+        self.spec, self.data, self.source = (
+            spec,
+            data,
+            source,
+        )  # source: the buffer whose memory this is, if not its own
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
     dtype = property(lambda self: self.spec.dtype)
 
     def __del__(self):
-        if self.data is not None:
+        if self.data is not None and self.source is None:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
@@ -535,9 +540,14 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
+def _is_masked(values):
+    """Whether this is a masked array, or a list that holds one."""
+    return isinstance(values, np.ma.MaskedArray) or type(values) in (list, tuple) and any(map(_is_masked, values))
+
+
 def unmasked(values):
     """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
-    if isinstance(values, np.ma.MaskedArray):
+    if _is_masked(values):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
     try:
         array = np.asarray(values)
@@ -598,8 +608,13 @@ class Device:
 
     def free(self, buffer):
         """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
-        if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.data is None:
-            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device")
+        if (
+            not isinstance(buffer, Buffer)
+            or buffer.device is not self
+            or buffer.data is None
+            or buffer.source is not None
+        ):
+            raise ValueError(f"{self.name}: cannot free {buffer}: it is no live buffer with memory of its own here")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
         buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
@@ -640,7 +655,16 @@ def _host_memory():
 
 MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> what makes a device of that name
 _POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
-DEVICES = [_POOL["cpu:0"]]  # the last one is where numbers are placed
+
+
+class PerThread(threading.local):
+    """A stack that each thread has for itself: what a `with` block lays on it, no other thread sees."""
+
+    def __init__(self, first):
+        self.stack = [first]
+
+
+DEVICES = PerThread(_POOL["cpu:0"])  # the last one is where numbers are placed
 
 
 def pool(**counts):
@@ -886,8 +910,6 @@ def _checked(program, given):
 def _text(a):
     """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
     how, entry = " nounwind alignstack(64)" * (a.lanes > 1), list(a.slots)
-    if a.flags and not any("imum(" in line for line in a.lines):  # maximum and minimum promise which zero they give
-        how += ' "no-signed-zeros-fp-math"="true"'  # without that promise a relu is one instruction
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
         entry.append(f"  %word.{name} = load {kind}, ptr %address.{name}")
@@ -1052,7 +1074,7 @@ class Assembler:
         self.lanes = (host_lanes() if single else 1) if lanes is None else lanes
         if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.flags = "contract nsz arcp " * single  # it may fuse a·b + c into one instruction, and make x·(1/n) of x/n
+        self.flags = "contract " * single  # it may fuse a·b + c into one instruction
         self.real, self.kind = REAL[self.dtype], self.wide(REAL[self.dtype])
         self.slots, self.lines, self.mask = [], [], None  # mask: inside of lanes, which of them are not past the end
         self.arrays, self.words, self.reaches = {}, {}, []
@@ -1462,13 +1484,18 @@ print(descend(1.0, 2.0, 0.5))  # by hand: 0
 """The two tasks in machine code: one program, one call, any number of steps."""
 
 
+def check_finite(name, array):
+    """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
+    if not (finite := np.isfinite(array)).all():
+        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
+
+
 def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
         found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
         raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
-    if not (finite := np.isfinite(array)).all():
-        raise ValueError(f"{name} is not a finite number in row {finite.all(axis=1).argmin()}; drop or fill such rows")
+    check_finite(name, array)
 
 
 def check_inputs(x, dtype, features):

@@ -212,7 +212,7 @@ from types import SimpleNamespace
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
-    version = 0  # grows when one of them becomes another: what was made of it is out of date
+    version, first = 0, {}  # version grows when one becomes another than the first: what was made of it is out of date
 
     def __repr__(self):
         kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
@@ -505,6 +505,7 @@ def kernel(op, *kinds, planner=None):
         plain = getattr(function, "py_func", function)
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
+            KERNELS.first.setdefault((op, kind), plain)
             KERNELS[op, kind] = plain
         if planner is not None:
             PLANNERS[op] = planner
@@ -1176,7 +1177,7 @@ def linear_forward(x, w, b):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
+    place, dtype, batch, losses = DEVICES.stack[-1], x.dtype, len(batches[0]), []
     x_, y_, w, b = map(place.put, (x, y, *weights))  # model
     n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
     for numbers in np.asarray(batches, np.int64):
@@ -1271,7 +1272,7 @@ def dnn_backward(dz, inputs, weights):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    place, dtype, batch, losses = DEVICES[-1], x.dtype, len(batches[0]), []
+    place, dtype, batch, losses = DEVICES.stack[-1], x.dtype, len(batches[0]), []
     x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
     bounds = {"low": 1e-7, "high": 1.0 - 1e-7}

@@ -293,7 +293,7 @@ def constant(values, dtype=None):
         leaf = leaf[0]
     if dtype is None:
         dtype = np.float32 if array.dtype == np.float64 and not hasattr(leaf, "dtype") else array.dtype
-    return _placed(array, np.dtype(dtype), DEVICES[-1])
+    return _placed(array, np.dtype(dtype), DEVICES.stack[-1])
 
 
 tensor = constant  # PyTorch's name
@@ -372,13 +372,12 @@ class Variable(Operators):
 #| export tensors
 def _renamed(x):
     """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
-    x.device.used += x.spec.nbytes
-    return type(x)(x.spec, x.data)
+    return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
 def _copied(kind, array, name, *more):
     """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
-    place = next((device for device in DEVICES if device.name == name), DEVICES[0])
+    place = next((device for device in DEVICES.stack if device.name == name), DEVICES.stack[0])
     return kind(place.put(array, Tensor), *more)
 
 
@@ -1415,7 +1414,7 @@ def check_fits(graph):
         raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
     for node in graph.nodes:
         kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind].__module__.startswith("levels")
+        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind] is KERNELS.first[node.op, kind]
         if kind != "cpu" or not ours or 0 in node.spec.shape:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
@@ -1684,7 +1683,7 @@ def _row_numbers(batches, rows):
     """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
     try:
         whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
-        parts = [np.asarray(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
+        parts = [unmasked(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
     except (TypeError, ValueError):
         parts = [np.zeros(0)]
     for part in parts:

@@ -261,7 +261,7 @@ class Layer(Made, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the layer's dtype: float32, unless said or seen."""
-        spec = DEVICES[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        spec = DEVICES.stack[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(spec.dtype), trainable=trainable)
@@ -626,8 +626,10 @@ class _Rated(Made, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        if not callable(value):
-            positive(f"{type(self).__name__}: learning_rate", value, zero=True)
+        first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
+        positive(
+            f"{type(self).__name__}: learning_rate", float(first) if isinstance(first, Operators) else first, zero=True
+        )
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -943,6 +945,7 @@ print(_batched(np.arange(6), 3).tolist(), _batched(np.arange(7), 3))
 
 # %%
 #| export data
+from levels.hardware import unmasked
 from levels.low_level import constant, gather
 
 
@@ -1008,7 +1011,7 @@ class Dataset(_Rows, metaclass=_Plugged):
     @classmethod
     def from_batches(cls, x, y, batches):
         """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        rows = np.asarray(batches)
+        rows = unmasked(batches)
         if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
             given = reprlib.repr(batches)
             raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")

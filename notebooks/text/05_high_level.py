@@ -521,7 +521,7 @@ print(doubled(np.ones((1, 2))).numpy(), doubled.training)
 
 # %%
 #| export models
-from levels.low_level import constant
+from levels.low_level import Tensor, constant
 from levels.mid_level import Loss, wider
 
 
@@ -553,7 +553,7 @@ print(batches_of(doubled, task.x, task.x, batch_size=10))
 
 # %%
 #| export models
-from levels.hardware import flag
+from levels.hardware import check_finite, flag
 from levels.mid_level import at_least, positive
 
 
@@ -561,8 +561,13 @@ class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     def batches(self, *given):
-        """See `batches_of`."""
-        return wider(batches_of)(self, *given)
+        """See `batches_of`. Raises ValueError, naming the first row, for numbers that are not finite."""
+        data = wider(batches_of)(self, *given)
+        for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
+            for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
+                if isinstance(array, Tensor):
+                    check_finite(name, array.numpy())
+        return data
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip

@@ -87,8 +87,7 @@ for dtype in ("f8", "f4"):
     print(dtype, line.split("=")[1].split("%")[0])
 
 # %% [markdown]
-# In float32 each instruction carries `contract nsz arcp`: LLVM may fuse it with the next, ignore the sign of a zero, and turn a
-# division into a multiplication. In float64 it carries nothing. The dtype decides; there is no other switch.
+# In float32 each instruction carries `contract`: LLVM may fuse it with the next. In float64 it carries nothing. The dtype decides; there is no other switch.
 
 # %% [markdown]
 # ## 01-1 · A sum that does not get stuck (1 min)
