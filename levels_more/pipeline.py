@@ -99,7 +99,7 @@ def taken(arrays, rows):
 def packed(rows):
     """Row numbers, or batches of them, in one array; a list where batches are of different sizes."""
     if isinstance(rows, np.ndarray):
-        return rows
+        return unmasked(rows)
     rows = [*map(unmasked, rows)]
     return rows if len({x.shape for x in rows}) > 1 else np.array(rows) if rows else np.arange(0)
 
