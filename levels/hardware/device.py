@@ -18,7 +18,8 @@ class Spec:
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
             raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
-        self.device, self.shape, self.dtype, self.nbytes = device, shape, dtype, math.prod(shape) * dtype.itemsize
+        self.device, self.shape, self.dtype = device, shape, dtype
+        self.nbytes = math.prod(shape) * dtype.itemsize
 
     spec = property(lambda self: self)  # who asks only for these may be given a buffer or its Spec
 
@@ -91,7 +92,8 @@ class Device:
     reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
-        self.name, self.kind, self.memory, self.simulated = name, name.split(":")[0], memory, simulated
+        self.name, self.memory, self.simulated = name, memory, simulated
+        self.kind = name.split(":")[0]
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
@@ -130,7 +132,7 @@ class Device:
             or buffer.data is None
             or buffer.source is not None
         ):
-            raise ValueError(f"{self.name}: cannot free {buffer}: it is no live buffer with memory of its own here")
+            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, with memory of its own")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
         buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)

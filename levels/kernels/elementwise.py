@@ -114,7 +114,8 @@ def _in_halves(x, n):
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-STANDS[exp], STANDS[log], STANDS[select] = EXP.get, LOG.get, lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[exp], STANDS[log] = EXP.get, LOG.get
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
 STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))

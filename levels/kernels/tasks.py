@@ -69,7 +69,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES.stack[-1], x.dtype, len(batches[0]), []
     x_, y_, *weights = map(place.put, (x, y, *weights))  # model
-    n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    g = dtype.type(-1) / dtype.type(batch)
+    n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, g, 1))
     bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)

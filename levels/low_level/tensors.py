@@ -195,7 +195,8 @@ class Variable(Operators):
 
     def __init__(self, value, name=None, trainable=True):
         tensor = as_tensor(value)
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, flag("trainable", trainable), None
+        self.spec, self.name, self.grad = tensor.spec, name, None
+        self.trainable = flag("trainable", trainable)
         self.held, self.home = _renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()  # threads take turns where its numbers move
 

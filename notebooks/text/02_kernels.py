@@ -715,7 +715,8 @@ def _in_halves(x, n):
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-STANDS[exp], STANDS[log], STANDS[select] = EXP.get, LOG.get, lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[exp], STANDS[log] = EXP.get, LOG.get
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
 STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
@@ -1274,7 +1275,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype, batch, losses = DEVICES.stack[-1], x.dtype, len(batches[0]), []
     x_, y_, *weights = map(place.put, (x, y, *weights))  # model
-    n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(-1) / dtype.type(batch), 1))
+    g = dtype.type(-1) / dtype.type(batch)
+    n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, g, 1))
     bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
