@@ -69,7 +69,7 @@ def times(axes, rows, chosen):
     axes.grid(axis="x", color="#E8E8E8", linewidth=0.8)
     axes.set_axisbelow(True)
     plain(axes.xaxis)
-    axes.xaxis.set_major_locator(LogLocator(numticks=5))
+    axes.xaxis.set_major_locator(LogLocator(numticks=4))
     for k, row in enumerate(rows):
         bright, both = row.level in chosen, (1e6 * row.predicted, 1e6 * row.measured)
         look = dict(color=hue(row) if bright else pale(hue(row)), markersize=8, clip_on=False)

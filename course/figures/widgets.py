@@ -44,7 +44,7 @@ class Explorer:
 
     def box(self):
         """The sliders, the image, and the sentence that says what is in it."""
-        image, line = Titled(format="png", layout={"align_self": "flex-start"}), HTML()
+        image, line = Titled(format="png", layout={"align_self": "flex-start", "margin": "2px 0"}), HTML()
         sliders = [
             SelectionSlider(
                 options=[(spelled(value), value) for value in values],

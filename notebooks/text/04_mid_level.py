@@ -15,6 +15,11 @@ build.watch("04_mid_level")
 figures.you_are_here(4)
 
 # %% [markdown]
+# From level 3 we take: a `Variable` is a tensor that can be assigned anew; a `GradientTape` writes down ops and walks back through
+# them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
+# inside it; `x.spec` is all that is known of x without its numbers. In the house of five levels, ops were the bricks. Now they
+# become walls: a wall stands by itself, and whoever builds with it need not count its bricks.
+#
 # ## A surprise to begin with (4 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
@@ -60,10 +65,6 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # %% [markdown]
 # A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each part
 # has to look after its own weights.
-#
-# From level 3 we take: a `Variable` is a tensor that can be assigned anew; a `GradientTape` writes down ops and walks back through
-# them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
-# inside it; `x.spec` is all that is known of x without its numbers.
 #
 # ## A part owns its variables (19 min)
 #
@@ -136,14 +137,18 @@ print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
 
-hidden, top = FirstLayer(2), FirstLayer(1)
-for _ in range(2):
-    with GradientTape() as tape:
-        prediction = top(nn.sigmoid(hidden(line.x[:10])))
-        loss = reduce_sum((prediction - line.y[:10]) ** 2)
-    for w, dw in zip((hidden.kernel, top.kernel), tape.gradient(loss, [hidden.kernel, top.kernel])):
-        w.assign(w - 0.01 * dw)
-print(hidden.kernel.numpy().round(4))
+
+def after_two_steps(hidden, top):
+    for _ in range(2):
+        with GradientTape() as tape:
+            prediction = top(nn.sigmoid(hidden(line.x[:10])))
+            loss = reduce_sum((prediction - line.y[:10]) ** 2)
+        for w, dw in zip((hidden.kernel, top.kernel), tape.gradient(loss, [hidden.kernel, top.kernel])):
+            w.assign(w - 0.01 * dw)
+    return hidden.kernel.numpy().round(4)
+
+
+after_two_steps(FirstLayer(2), FirstLayer(1))
 
 # %% [markdown]
 # Both columns are equal. Units that start equal get equal gradients, and stay equal for ever. So weights are drawn at random, and
@@ -317,8 +322,14 @@ print(dense)
 print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 
 # %% [markdown]
-# Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. From now on it
-# takes rows of four. The product, on level 2, says so:
+# Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. And the two units
+# that were twins?
+
+# %%
+after_two_steps(Dense(2), Dense(1))
+
+# %% [markdown]
+# They part. And `dense` takes rows of four from now on. The product, on level 2, says so:
 
 # %%
 try:
@@ -327,7 +338,11 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# And a layer of layers is a layer: its variables are found, whatever it keeps them in.
+# **A good place to stop.** A layer makes its own weights, and no two units are twins.
+#
+# ### A layer of layers
+#
+# It is a layer, too: its variables are found, whatever it keeps them in.
 
 
 # %%
@@ -349,8 +364,6 @@ twice
 # %% [markdown]
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
 # an optimizer can be given them all.
-#
-# **A good place to stop.** A layer makes its own weights, and a layer of layers finds them all.
 #
 # ## What is wrong: losses (16 min)
 #
@@ -609,7 +622,7 @@ print(
 # %% [markdown]
 # That is w = (2, -3) and b = 3, nearly. Two things are missing. The rate is a number in the code: whoever changes it has to
 # compile again. And many optimizers remember something of each variable from step to step. So an optimizer owns variables too, and
-# it is a module like a layer. The rate is one of them. The folded cell keeps it: a number, which may be changed at any time. (It may
+# it is a module like a layer. The rate is one of them. The folded `_Rated` keeps it, a number that may be changed at any time. (It may
 # also be a **schedule**, a function of the step, as in `more/04_optimizers`.)
 
 
@@ -887,7 +900,7 @@ for name, x in inputs.items():
 #
 # **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
-# ## Data that arrives in batches (8 min)
+# ## Data that arrives in batches (9 min)
 #
 # A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
 # write them with a generator. It has one flaw:
@@ -975,7 +988,7 @@ class _Rows(Made):
 
 
 # %% [markdown]
-# The other half is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a recipe around a
+# The other half, `Dataset`, is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a recipe around a
 # recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays
 # and the very batches to go through, which is what our tasks have.
 # The orders of a `shuffle` are those of its seed and of the pass's
@@ -1037,6 +1050,13 @@ class Dataset(_Rows, metaclass=_Plugged):
         count = -(-self.length // n)
         return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
 
+
+# %% [markdown]
+# It passes the recipe's check:
+
+# %%
+recipe = Dataset.from_tensor_slices((np.arange(6.0),)).shuffle(6).batch(3)
+print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
 # Two rings, 4,000 points: shuffle all, in batches of 100. What does each stage hold?
@@ -1274,7 +1294,8 @@ for level, train_it in trainers.items():
     print(f"{level:5} {compare.lines(*functions):7} {launches:17.0f} {nbytes:14,.0f}")
 
 # %% tags=["hide-input", "nbval-ignore-output"]
-long = task._replace(batches=np.tile(task.batches, (25, 1)))  # 200,000 steps, so that what is done once cannot be seen
+# 200,000 steps, so that what is done once cannot be seen
+long = task._replace(batches=np.tile(task.batches, (25, 1)))
 print("µs a step     eager   compiled")
 for level, train_it in trainers.items():
     with eager():

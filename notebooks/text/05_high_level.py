@@ -14,34 +14,11 @@ build.watch("05_high_level")
 figures.you_are_here(5)
 
 # %% [markdown]
-# Four words from below. A **layer** of level 4 is called on rows, and owns its variables. A **loss** is one number for how wrong
-# a prediction is. An **optimizer** changes variables, given their gradients. A **dataset** hands out batches of rows. And
-# level 3's `GradientTape` finds the gradients; its `function` makes one program of a step.
+# Five words from below. A **layer** of level 4 is called on rows, and owns its variables. A **loss** is one number for how wrong
+# a prediction is. An **optimizer** changes variables, given their gradients; level 3's `GradientTape` finds these. A **row number**
+# says which row of an array is meant, and a **dataset** hands out batches: for each step, the rows of a few row numbers.
 #
-# ## A surprise to begin with (7 min)
-#
-# Below us lie four levels: one machine-code program, fourteen launches a step, a tape, layers with an optimizer. All
-# four train on the same 8,000 batches.
-
-# %% tags=["hide-input"]
-checks.predict(
-    "How many digits of the last loss do the four levels share?",
-    choices=["three or four", "all but the last one or two", "all of them"],
-    answer="all of them",
-    because="They do the same operations in the same order, and the standard IEEE 754 leaves no choice how an addition or a "
-    "product is rounded. So there is one answer. We print it in hexadecimal, where nothing is rounded for printing.",
-)
-
-# %%
-from levels import hardware, kernels, low_level, mid_level
-
-task = tasks.linear()
-for level in (hardware, kernels, low_level, mid_level):
-    fit = level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-    print(f"{level.__name__:18} last loss {float(fit.losses[-1]).hex()}")
-
-# %% [markdown]
-# That is 9.21, the loss of the last ten rows. (The mean of the last 50 batches is 3.63: ten rows may be unlucky.)
+# ## A surprise to begin with (6 min)
 #
 # In Keras a model is made and trained in four lines:
 #
@@ -57,14 +34,12 @@ for level in (hardware, kernels, low_level, mid_level):
 
 # %%
 from levels.low_level import GradientTape
+from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
 
 
-class Sequential:
-    def __init__(self, layers):
-        self.layers = layers
-
+class Sequential(list):
     def __call__(self, x):
-        for layer in self.layers:
+        for layer in self:
             x = layer(x)
         return x
 
@@ -75,7 +50,7 @@ class Sequential:
         for x, y in data:
             with GradientTape() as tape:
                 loss = self.loss(y, self(x))
-            weights = [w for layer in self.layers for w in layer.variables]
+            weights = [w for layer in self for w in layer.variables]
             self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
         return loss
 
@@ -84,8 +59,7 @@ class Sequential:
 # We give the layer the starting weights of the other four levels, and here are the lines:
 
 # %%
-from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
-
+task = tasks.linear()
 dense = Dense(1, dtype="float64")
 dense.build((2,))
 dense.set_weights(task.weights)
@@ -97,7 +71,29 @@ loss = model.fit(Dataset.from_batches(task.x, task.y, task.batches))
 print(f"fit                last loss {float(loss).hex()}")
 
 # %% [markdown]
-# The same number a fifth time. So this class is a `fit` already, and all of it fits on a screen. What does it lack?
+# That is 9.21, the loss of the last ten rows. (The mean of the last 50 batches is 3.63: ten rows may be unlucky.)
+#
+# Below us lie four levels: one machine-code program, fourteen launches a step, a tape, layers with an optimizer. All
+# four train on the same 8,000 batches.
+
+# %% tags=["hide-input"]
+checks.predict(
+    "How many digits of this loss do the four levels share with it?",
+    choices=["three or four", "all but the last one or two", "all of them"],
+    answer="all of them",
+    because="They do the same operations in the same order, and the standard IEEE 754 leaves no choice how an addition or a "
+    "product is rounded. So there is one answer. We print it in hexadecimal, where nothing is rounded for printing.",
+)
+
+# %%
+from levels import hardware, kernels, low_level, mid_level
+
+for level in (hardware, kernels, low_level, mid_level):
+    fit = level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+    print(f"{level.__name__:18} last loss {float(fit.losses[-1]).hex()}")
+
+# %% [markdown]
+# The same number four times more. So this class is a `fit` already, and all of it fits on a screen. What does it lack?
 #
 # 1. **Speed.** It took more than a second, nearly all of it in Python, on the way to the kernels.
 # 2. **A memory.** Of 8,000 losses it gives the last.
@@ -603,7 +599,7 @@ class Model(Trainable):
 # `evaluate` and `predict`; Lightning asks for a class with a `training_step`. Both do around a module what we do here around
 # layers.
 #
-# The plainest model is the one of the first page:
+# The plainest model is the one of the first page. Now it keeps a list instead of being one, and inherits the rest:
 
 
 # %%
@@ -1017,7 +1013,7 @@ checks.predict(
     "A batch of the line is ten rows of two numbers. Which takes longer for a step?",
     choices=["plain Python, number by number", "tensors, op by op (3 eager)", "they take about the same"],
     answer="tensors, op by op (3 eager)",
-    because="170 operations of Python cost less than 17 launches through the door, the tape and the plans. An op pays where "
+    because="160 operations of Python cost less than 17 launches through the door, the tape and the plans. An op pays where "
     "it works on many numbers at once: for the net, with a hundred rows, plain Python takes about twenty times as long.",
 )
 
@@ -1041,8 +1037,9 @@ great.five_levels(net)
 
 # %% [markdown]
 # A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4
-# and 5 stand under each other. They are slower than predicted, all by the same factor. It is the same program, and the
-# formula knows nothing of sums that wait for themselves: on level 1 we saw each addition wait for the one before.
+# and 5 stand under each other. They are slower than predicted, all by nearly the same factor, for it is the same program. Notebook 1
+# names the causes: the peak counts all lanes in float32, and a float64 program has one; and its sums wait for themselves. Level 2 and
+# 3 eager are slower for the cause of notebook 2: a launch of one number is the cheapest, and between launches runs Python.
 #
 # Last, the course as a slider. It begins where we are, on level 5. **Move the level** down (mouse, or Tab and the arrow keys): the
 # code changes, the time moves, the losses do not.
@@ -1058,7 +1055,8 @@ widgets.explore(
 )
 
 # %% [markdown]
-# One answer, at five depths. You can say it in one line and know what each storey beneath does with it.
+# One answer, at five depths. The house stands: memory and instructions are its ground, kernels the clay, ops that pass one door the
+# bricks, parts that own their variables the walls. You can say `fit` in one line, and know what each storey beneath does with it.
 
 # %% [markdown]
 # ## The same in two frameworks (1 min)
