@@ -132,7 +132,9 @@ class Device:
             or buffer.data is None
             or buffer.source is not None
         ):
-            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, with memory of its own")
+            raise ValueError(
+                f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, with memory of its own"
+            )
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
         buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
