@@ -44,7 +44,8 @@ class Explorer:
 
     def box(self):
         """The sliders, the image, and the sentence that says what is in it."""
-        image, line = Titled(format="png", layout={"align_self": "flex-start"}), HTML()
+        whole = {"align_self": "flex-start", "margin": "0"}  # as wide as its box at most, without a scroll bar
+        image, line = Titled(format="png", layout=whole), HTML()
         sliders = [
             SelectionSlider(
                 options=[(spelled(value), value) for value in values],
