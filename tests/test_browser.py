@@ -5,6 +5,7 @@ Screenshots are kept in .course/screenshots.
 """
 
 import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from course.setup import browser, desk
 pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs all its cells
 
 NAMES = build.names_in(build.ROOT)
+WIDTHS = 1280, 1920  # pixels: a small laptop, and a large screen
+COLUMNS = 88  # of a picture in letters: in 1280 pixels, no line of it breaks
+THEMES = "JupyterLab Light", "JupyterLab Dark"
 
 # The milliseconds from the next key press to the new picture, told by the page itself: a promise, so nobody need ask
 # meanwhile. (Each question from outside takes the page tens of milliseconds, in which it does nothing else.)
@@ -28,6 +32,30 @@ WATCH = """image => {
         }, {once: true, capture: true});
         setTimeout(answer, 10_000, Infinity);  // no picture came
     });
+}"""
+
+# What a reader does not see whole: what is wider than its place, and pictures in letters whose lines break.
+CUT = """() => {
+    const panel = document.querySelector(".jp-NotebookPanel:not(.lm-mod-hidden)"), told = [];
+    const tell = (what, part) => told.push(`${what}: ${(part.title || part.innerText || part.outerHTML).slice(0, 90)}`);
+    const shown = parts => [...panel.querySelectorAll(parts)].filter(part => part.getClientRects().length);
+    for (const part of shown(".jp-OutputArea-output, .jp-OutputArea-output *, .jp-RenderedMarkdown, .cm-scroller")) {
+        const style = getComputedStyle(part);
+        if (style.display != "inline" && style.overflowX != "visible" && part.scrollWidth > part.clientWidth + 1)
+            tell(`${part.scrollWidth} pixels in ${part.clientWidth}`, part);
+    }
+    for (const part of shown(".jp-OutputArea-output img, .jp-OutputArea-output svg, .jp-RenderedMarkdown img")) {
+        const cell = part.closest(".jp-Cell").getBoundingClientRect();
+        if (part.getBoundingClientRect().right > cell.right + 1) tell("past its cell", part);
+    }
+    for (const part of shown(".jp-RenderedMarkdown pre")) {
+        const letters = document.createRange();
+        letters.selectNodeContents(part);
+        const lines = part.textContent.trimEnd().split("\\n").length;
+        const tops = new Set([...letters.getClientRects()].map(each => Math.round(each.bottom / 4)));
+        if (!part.closest("details") && tops.size > lines) tell(`${lines} lines become ${tops.size}`, part);
+    }
+    return told;
 }"""
 
 # A screenful down, and whether there was one. (How high the whole is, is known when all of it has been painted.)
@@ -143,6 +171,44 @@ def test_every_cell_runs(page, pytestconfig):
     assert page.errors == [] and page.faults == []
     prompts = page.tab.locator(".jp-CodeCell .jp-InputPrompt").all_text_contents()  # empty where a cell is folded
     assert any(prompts) and [prompt for prompt in prompts if prompt and not prompt.strip(" []:").isdigit()] == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("theme", THEMES)
+def test_nothing_is_cut_off(page, theme, width):
+    tab, size = page.tab, page.tab.viewport_size
+    in_theme(tab, theme)
+    tab.set_viewport_size({"width": width, "height": size["height"]})
+    tab.wait_for_timeout(1000)  # widgets ask for their room once more
+    page.save(tab, f"{theme.split()[1].lower()}, {width} wide")
+    try:
+        assert tab.evaluate(CUT) == []
+    finally:
+        tab.set_viewport_size(size)
+        in_theme(tab, THEMES[0])
+
+
+def in_theme(tab, theme):
+    """Have JupyterLab wear that theme, by its menu."""
+    if tab.evaluate("document.body.dataset.jpThemeName") != theme:
+        tab.get_by_role("menuitem", name="Settings", exact=True).click()
+        tab.locator(".lm-Menu-item[data-type=submenu]", has_text="Theme").first.hover()
+        tab.locator("[data-command='apputils:change-theme']", has_text=theme).first.click()
+        tab.wait_for_function("theme => document.body.dataset.jpThemeName == theme", arg=theme)
+
+
+def pictures_in_letters(name):
+    """(its first line, its widest) of each block in a notebook's prose that is not folded."""
+    for cell in build.from_text(build.ROOT, name).cells:
+        if cell.cell_type == "markdown":
+            shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
+            for block in re.findall(r"^```\w*\n(.*?)^```", shown, re.MULTILINE | re.DOTALL):
+                yield block.split("\n")[0], max(map(len, block.split("\n")))
+
+
+@pytest.mark.parametrize("each", build.all_in(build.ROOT))
+def test_a_picture_in_letters_breaks_no_line(each):
+    assert [found for found in pictures_in_letters(each) if found[1] > COLUMNS] == []
 
 
 def test_figures_answer_keys_and_mouse(page, tell, name):

@@ -1,6 +1,6 @@
 """What README.md and TEACHING.md take from the course itself: the timetable, and two pictures with their descriptions.
 
-`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and the minutes beside their headings; with
+`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes; with
 the word `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
 """
 
@@ -84,8 +84,10 @@ def in_class(section):
 
 
 def minutes(name):
-    """What the body of a notebook takes, without what is optional."""
-    return sum(section.minutes for section in sections(name) if in_class(section))
+    """What a notebook takes by the rule, rounded once: what stands before its first heading, too, and nothing optional."""
+    from course.setup import overview
+
+    return overview.counted(ROOT, name)
 
 
 def five_weeks():

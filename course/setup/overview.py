@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import more_in, names_in, text_path, trail_in
+from course.build import from_text, minutes, more_in, names_in, text_path, trail_in
 from course.build.rooms import read_text
 
 FILE = "map.md"
@@ -19,11 +19,10 @@ class Entry(NamedTuple):
     name: str
     title: str
     promise: str  # its first sentence in bold
-    minutes: int
 
 
 def entry(root: Path, name: str) -> Entry:
-    """What a notebook says of itself; its minutes are those beside its headings, without what is optional.
+    """What a notebook says of itself.
 
     It is read as a text, not as a notebook: JupyterLab opens on this page, and should not wait for it.
     """
@@ -32,8 +31,12 @@ def entry(root: Path, name: str) -> Entry:
     title = re.search(r"^# # (?:Trail )?(?:\d+ (?:more )?· )?(.+)$", first, re.MULTILINE)
     promise = re.search(r"^# \*\*(.+?)\*\*", first, re.MULTILINE | re.DOTALL)
     told = " ".join(promise[1].replace("\n# ", " ").split()) if promise else ""
-    counted = re.findall(r"^# ## .+ \((\d+) min\)$", text, re.MULTILINE)
-    return Entry(name, title[1] if title else name, told, sum(map(int, counted)))
+    return Entry(name, title[1] if title else name, told)
+
+
+def counted(root: Path, name: str) -> int:
+    """The minutes of a notebook by the rule, without what is optional; the headings round each section by itself."""
+    return round(minutes.total(minutes.sections(from_text(root, name).cells, root)))
 
 
 def rows(root: Path, names: list[str], folder: str = "") -> str:
@@ -41,7 +44,8 @@ def rows(root: Path, names: list[str], folder: str = "") -> str:
     entries = [entry(root, name) for name in names]
     lines = ["| notebook | what you do there | minutes |", "|---|---|--:|"]
     for each in entries:
-        lines.append(f"| [{each.title}]({folder}{each.name}.ipynb) | {plain(each.promise)} | {each.minutes} |")
+        taken = counted(root, each.name)
+        lines.append(f"| [{each.title}]({folder}{each.name}.ipynb) | {plain(each.promise)} | {taken} |")
     return "\n".join(lines)
 
 

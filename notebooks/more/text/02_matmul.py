@@ -83,14 +83,14 @@ def matmul_tiled(out, x, w):
 # The fifth rung keeps a **tile** of `out`, a block of its rows and columns, in registers over a long stretch of k:
 #
 # ```
-#                         w  ..........########....   for each k: a piece of row k of w,
-#                            ..........########....   times 16 numbers of x, one of each row
+#                      w  .........########...   for each k: a piece of row k of w,
+#                         .........########...   times 16 numbers of x, one of each row
 #
-# x  ................   out  ......................
-#    ################        ..........┌──────┐....   the tile: 16 x 8 sums in registers,
-#    ################        ..........│      │....   stored once, after the last k
-#    ################        ..........└──────┘....
-#    ................        ......................
+# x  .............   out  ....................
+#    #############        .........┌──────┐...   the tile: 16 x 8 sums in registers,
+#    #############        .........│      │...   stored once, after the last k
+#    #############        .........└──────┘...
+#    .............        ....................
 # ```
 #
 # In NumPy's words:
