@@ -63,17 +63,21 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
 
+def _finite(data):
+    """This Dataset, if the rows of its arrays x and y are finite numbers. Raises ValueError, naming the first that is not."""
+    for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
+        for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
+            if isinstance(array, Tensor):
+                check_finite(name, array.numpy())
+    return data
+
+
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     def batches(self, *given):
-        """See `batches_of`. Raises ValueError, naming the first row, for numbers that are not finite."""
-        data = wider(batches_of)(self, *given)
-        for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
-            for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
-                if isinstance(array, Tensor):
-                    check_finite(name, array.numpy())
-        return data
+        """See `batches_of`."""
+        return _finite(wider(batches_of)(self, *given))
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip

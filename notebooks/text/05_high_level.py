@@ -517,7 +517,7 @@ print(doubled(np.ones((1, 2))).numpy(), doubled.training)
 
 # %%
 #| export models
-from levels.low_level import Tensor, constant
+from levels.low_level import constant
 from levels.mid_level import Loss, wider
 
 
@@ -542,6 +542,24 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
 print(batches_of(doubled, task.x, task.x, batch_size=10))
 
 # %% [markdown]
+# A NaN in the data would make NaN of every weight, so the first such row is named before the training begins: folded, `_finite`.
+
+# %% tags=["hide-input"]
+#| export models
+from levels.hardware import check_finite
+from levels.low_level import Tensor
+
+
+def _finite(data):
+    """This Dataset, if the rows of its arrays x and y are finite numbers. Raises ValueError, naming the first that is not."""
+    for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
+        for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
+            if isinstance(array, Tensor):
+                check_finite(name, array.numpy())
+    return data
+
+
+# %% [markdown]
 # And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
 # (`wider` asks whether `levels_more`, the course's second package, has a function of that name that can do more: with a bar, or
 # with several inputs. Here, in the notebook of the core, it gives back our own.)
@@ -549,7 +567,7 @@ print(batches_of(doubled, task.x, task.x, batch_size=10))
 
 # %%
 #| export models
-from levels.hardware import check_finite, flag
+from levels.hardware import flag
 from levels.mid_level import at_least, positive
 
 
@@ -557,13 +575,8 @@ class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     def batches(self, *given):
-        """See `batches_of`. Raises ValueError, naming the first row, for numbers that are not finite."""
-        data = wider(batches_of)(self, *given)
-        for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
-            for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
-                if isinstance(array, Tensor):
-                    check_finite(name, array.numpy())
-        return data
+        """See `batches_of`."""
+        return _finite(wider(batches_of)(self, *given))
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
             shuffle=True, seed=None):  # fmt: skip
