@@ -14,7 +14,7 @@ class _Tape(Run):
 
     def __init__(self, persistent=False):
         self.persistent, self.below = flag("persistent", persistent), None
-        self.records, self.variables = [], {}  # (op, inputs, attrs, result); {variable: the tensor it named first}
+        self.records, self.variables = [], {}  # a record: (op, inputs, attrs, result)
 
     def __enter__(self):
         if self.below:
@@ -40,7 +40,7 @@ class _Tape(Run):
         self.below.assign(variable, value)
 
 
-VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
+VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None: none
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -140,7 +140,7 @@ class GradientTape(_Tape):
                 raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
                 raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None  # what the walk computes is not written down here
+        records, self.records = self.records, None  # the walk is not written down
         try:
             return walk_back(records, tensors[0], tensors[1:])
         finally:

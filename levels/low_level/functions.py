@@ -21,8 +21,8 @@ from .row_program import RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program of a graph, its rank there): the least one first
-GUARDS = []  # functions (python, graph) -> a function that says whether what Python read there has changed since
+BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
+GUARDS = []  # (python, graph) -> a function: has what Python read there changed since?
 
 
 def _program_of(graph, batch, over):
@@ -46,7 +46,7 @@ def _cache_key(x):
 def eager():
     """Inside this `with` block a `function` runs undecorated, op by op."""
     tape = GradientTape()
-    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    tape.records = None  # it writes nothing down, but it stands at the door
     return tape
 
 

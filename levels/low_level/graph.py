@@ -44,11 +44,10 @@ class Symbol(Tensor):
 
 
 class Trace(Run):
-    """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
+    """Stands at the door, computes nothing, and writes each op down as a node. `values`: what variables name here."""
 
     def __init__(self):
-        self.nodes, self.constants = [], {}
-        self.values = {}  # what variables name here
+        self.nodes, self.constants, self.values = [], {}, {}
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)

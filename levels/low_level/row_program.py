@@ -72,7 +72,7 @@ def _form_of(op):
     return FORMS[op]
 
 
-FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds; "end" and op -> of a total
+FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
@@ -83,7 +83,7 @@ FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" a
 }
 
 
-_LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
+_LIMIT = 1000  # numbers written out for one row; with more of them, launches are quicker
 
 
 def check_fits(graph):
@@ -191,10 +191,7 @@ def _address(array):
 
 
 def home_of(variable, to_write=True):
-    """Where a program finds a variable's numbers and, `to_write`, may overwrite them: no tensor shares them there.
-
-    For those whose turn it is.
-    """
+    """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
     if variable.home is None and not to_write:
         return _address(variable.held.data)
     if variable.home is None:
@@ -204,10 +201,9 @@ def home_of(variable, to_write=True):
 
 
 class Turns:
-    """A `with` block in which nobody else moves the numbers of these variables."""
+    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
 
     def __init__(self, variables):
-        # in one order, or two would wait for ever
         self.variables = sorted(variables, key=lambda variable: variable.born)
 
     def __enter__(self):
@@ -227,7 +223,7 @@ class RowProgram:
         with writer.a.loop("steps") if over else nullcontext() as step:
             _write_step(writer, step)
         self.graph, self.parts, self.program = graph, writer.parts, writer.a.assemble()
-        self.place = {name: k for k, name in enumerate(self.program.words)}  # of a word in the block of a call
+        self.place = {name: k for k, name in enumerate(self.program.words)}  # in a call's block
         self.block = ctypes.c_int64 * len(self.place)
         places = {of: self.place[array.name] for of, array in writer.arrays.items()}
         self.variables = [(place, of, of in graph.updates) for of, place in places.items() if isinstance(of, Variable)]

@@ -56,7 +56,7 @@ class Operators(Extended):
         return apply("negative", self)
 
     def __eq__(self, other):
-        return False if other is None else apply("equal", self, other)  # `None in [x]` asks this
+        return False if other is None else apply("equal", self, other)  # for `None in [x]`
 
     def __ne__(self, other):
         return True if other is None else apply("not_equal", self, other)
@@ -135,8 +135,8 @@ def apply(op, *inputs, **attrs):
     return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
-_BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
+_BIRTHS = itertools.count()  # so a trace knows which variables it made
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
 
 
 def _placed(array, dtype, device):
@@ -190,16 +190,36 @@ def _number(value, name, spec):
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
-class Variable(Operators):
+class _Held(Operators):
+    """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
+
+    def __init__(self, tensor):
+        self.spec, self.held, self.home = tensor.spec, _renamed(tensor), None
+        self.born, self.turn = next(_BIRTHS), threading.Lock()
+
+    shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
+
+    def replace(self, tensor):
+        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
+        with self.turn:
+            self.held, self.home = _renamed(tensor), None
+
+    def newest(self):
+        """The tensor that it names, at once: the same one until it is assigned."""
+        held = self.held
+        if self.home is not None:  # a program overwrites its numbers there; now somebody knows them
+            with self.turn:
+                held, self.home = self.held, None
+        return held
+
+
+class Variable(_Held):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
     def __init__(self, value, name=None, trainable=True):
-        tensor = as_tensor(value)
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, flag("trainable", trainable), None
-        self.held, self.home = _renamed(tensor), None
-        self.born, self.turn = next(_BIRTHS), threading.Lock()  # threads take turns where its numbers move
+        super().__init__(as_tensor(value))
+        self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
-    shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
@@ -212,19 +232,6 @@ class Variable(Operators):
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         DOOR.stands.assign(self, value)
-
-    def replace(self, tensor):
-        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        with self.turn:
-            self.held, self.home = _renamed(tensor), None
-
-    def newest(self):
-        """The tensor that it names, at once: the same one until it is assigned."""
-        held = self.held
-        if self.home is not None:  # where a program overwrites its numbers: from now on somebody knows them
-            with self.turn:
-                held, self.home = self.held, None
-        return held
 
 
 def _renamed(x):
@@ -239,5 +246,5 @@ def _copied(kind, array, name, *more):
     return kind(place.put(array, Tensor), *more)
 
 
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))  # how Python copies and pickles them
+copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
 copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))

@@ -4,7 +4,12 @@
 # **In this notebook every operation passes one door, and what stands at the door differentiates your program.**
 #
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and `torch.compile`.
-# From below: a **buffer** is memory with a shape and a dtype; `launch("add", y, a, b)` runs the **kernel** of that name.
+#
+# From below you need: a **buffer**, memory with a shape and a dtype; its **Spec**, all of it but the numbers; a **kernel**, one
+# device's program for an op; its **plan**, what `launch("add", y, a, b)` looks up once: the kernel, and the Spec of the result;
+# and notebook 01's **assembler**, which writes a program.
+#
+# Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**. Walls and the house come on levels 4 and 5.
 
 # %%
 from course import build, figures, tasks
@@ -50,16 +55,17 @@ f(2 + 1e-20j).imag / 1e-20
 # Soon these lines train a model. Nobody derives a gradient in them:
 #
 # ```python
-# with GradientTape() as tape:                      # TensorFlow's name; in PyTorch each result remembers its op
+# with GradientTape() as tape:            # in PyTorch each result remembers its op
 #     error = rows @ w + b - target
 #     loss = reduce_mean(error * error)
-# dw, db = tape.gradient(loss, [w, b])              # in PyTorch: torch.autograd.grad(loss, [w, b])
+# dw, db = tape.gradient(loss, [w, b])    # in PyTorch: torch.autograd.grad(loss, [w, b])
 # ```
 #
 # ## The door (7 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
-# hands the *name* of the op on, to one function. (`None`: launch finds memory for the result.)
+# hands the *name* of the op on, to one function. All traffic passes there, so it takes notes. (`None`: launch finds memory for the
+# result.)
 
 # %%
 from levels.hardware import pool
@@ -77,21 +83,6 @@ class Number:
         return door("multiply", self, other)
 
 
-def door(op, *inputs):
-    return Number(launch(op, None, *[x.buffer for x in inputs]))
-
-
-# %%
-import numpy as np
-
-cpu = pool()["cpu:0"]
-x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
-(x * w + b).buffer.numpy()
-
-# %% [markdown]
-# 3·2 + 1 = 7. All traffic passes one door, so whoever stands there hears everything. Let somebody take notes:
-
-# %%
 notes = []
 
 
@@ -100,15 +91,24 @@ def door(op, *inputs):
     return Number(launch(op, None, *[x.buffer for x in inputs]))
 
 
-x * w + b
-notes
+# %%
+import numpy as np
+
+cpu = pool()["cpu:0"]
+x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
+(x * w + b).buffer.numpy(), notes
 
 # %% [markdown]
-# The rest of the level is three guests at this door: one who **runs** each op, one who also **writes it down** (the tape), and
-# one who writes it down and does *not* run it (the trace).
+# 3·2 + 1 = 7, and whoever stands at the door hears everything. The rest of the level is three guests, one at a time:
 #
-# Now the real thing. A **tensor** is a buffer with operators. (They are folded: a table of names, and what else Python asks
-# of a number or a list.)
+# ```
+#                     ┌──▶  run:    runs each op; a tensor comes back
+#   x * w ──▶ door ───┼──▶  tape:   writes it down, and asks who stood there before
+#                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
+# ```
+#
+# Now the real thing. A **tensor** is level 1's `Buffer` with operators. (Folded are these `Operators`: a table of names, and what
+# else Python asks of a number or a list.)
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -122,7 +122,7 @@ import threading
 import numpy as np
 
 from levels import more
-from levels.hardware import DEVICES, Buffer, flag, unmasked
+from levels.hardware import DEVICES, REAL, Assembler, Buffer, Spec, dot, flag, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
@@ -168,7 +168,7 @@ class Operators(Extended):
         return apply("negative", self)
 
     def __eq__(self, other):
-        return False if other is None else apply("equal", self, other)  # `None in [x]` asks this
+        return False if other is None else apply("equal", self, other)  # for `None in [x]`
 
     def __ne__(self, other):
         return True if other is None else apply("not_equal", self, other)
@@ -240,7 +240,8 @@ class Run:
 
 
 # %% [markdown]
-# The door itself is short: numbers become tensors, then whoever stands there does the op. (Each thread has a door of its own.)
+# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), then whoever stands there does the op.
+# (Each thread has a door of its own.)
 
 
 # %%
@@ -263,14 +264,15 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (5 min)
+# ## Numbers come in, variables stay (3 min)
 #
-# The ways in are folded: `constant` makes a tensor of numbers. A Python number takes the dtype of the tensor beside it.
+# The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype of
+# the tensor beside it. Folded is `_Held`, too: what a variable needs for threads, and for the programs at the end.
 
 # %% tags=["hide-input"]
 #| export tensors
-_BIRTHS = itertools.count()  # so that a trace knows the variables that were made since it began
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # those that kernels know
+_BIRTHS = itertools.count()  # so a trace knows which variables it made
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
 
 
 def _placed(array, dtype, device):
@@ -324,23 +326,43 @@ def _number(value, name, spec):
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
+class _Held(Operators):
+    """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
+
+    def __init__(self, tensor):
+        self.spec, self.held, self.home = tensor.spec, _renamed(tensor), None
+        self.born, self.turn = next(_BIRTHS), threading.Lock()
+
+    shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
+
+    def replace(self, tensor):
+        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
+        with self.turn:
+            self.held, self.home = _renamed(tensor), None
+
+    def newest(self):
+        """The tensor that it names, at once: the same one until it is assigned."""
+        held = self.held
+        if self.home is not None:  # a program overwrites its numbers there; now somebody knows them
+            with self.turn:
+                held, self.home = self.held, None
+        return held
+
+
 # %% [markdown]
-# A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one: it is the state of a model. (The
-# rest of it is for threads, and for the programs at the end.)
+# A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one: it is the state of a model. Both
+# ways pass the door, where `Run` calls `newest` and `replace`. (Folded beneath: second names, and copies.)
 
 
 # %%
 #| export tensors
-class Variable(Operators):
+class Variable(_Held):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
     def __init__(self, value, name=None, trainable=True):
-        tensor = as_tensor(value)
-        self.spec, self.name, self.trainable, self.grad = tensor.spec, name, flag("trainable", trainable), None
-        self.held, self.home = _renamed(tensor), None
-        self.born, self.turn = next(_BIRTHS), threading.Lock()  # threads take turns where its numbers move
+        super().__init__(as_tensor(value))
+        self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
-    shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
@@ -353,19 +375,6 @@ class Variable(Operators):
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         DOOR.stands.assign(self, value)
-
-    def replace(self, tensor):
-        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        with self.turn:
-            self.held, self.home = _renamed(tensor), None
-
-    def newest(self):
-        """The tensor that it names, at once: the same one until it is assigned."""
-        held = self.held
-        if self.home is not None:  # where a program overwrites its numbers: from now on somebody knows them
-            with self.turn:
-                held, self.home = self.held, None
-        return held
 
 
 # %% tags=["hide-input"]
@@ -382,7 +391,7 @@ def _copied(kind, array, name, *more):
     return kind(place.put(array, Tensor), *more)
 
 
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))  # how Python copies and pickles them
+copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
 copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
 
 # %%
@@ -391,16 +400,12 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now a tensor. A few functions have no operator, and each is a name for the door. (Folded: those that the two tasks
-# need, such as `gather`, `exp`, `reduce_mean` and `relu`.)
+# 7 again, now a tensor. A few functions have no operator, and each is a name for the door. (Folded: `gather`, `exp`, `reduce_mean`
+# and their like. Shown: the two of neural nets.)
 
 # %% tags=["hide-input"]
 #| export ops
 """Functions of tensors: each is a name for the door."""
-
-import operator
-
-import numpy as np
 
 
 def matmul(x, w):
@@ -460,7 +465,7 @@ def _whole(axis):
     return axis if axis is None else int(axis)
 
 
-# %% tags=["hide-input"]
+# %%
 #| export nn
 """The functions of neural nets."""
 
@@ -483,17 +488,17 @@ def sigmoid(x):
 #
 # ```
 #        × x = 3              × 2e = 4
-#   w ───────────▶  e  ───────────────▶  l          so l moves 3 · 4 = 12 times as far as w, for a small move
+#   w ───────────▶  e  ───────────────▶  l
 # ```
 #
 # Move `w` by a little, and `e` moves 3 times as far. Move `e`, and `l` moves 4 times as far. One after the other the factors
-# multiply: that is the chain rule. As a table, to be read from the bottom (the loss begins with 1):
+# multiply, 3 · 4 = 12: that is the chain rule. As a table, to be read from the bottom (`dl` is 1):
 #
-# | forward | slope | the result has | the input gets |
+# | forward line | slope | code line | in numbers |
 # |---|---|---|---|
-# | `p = x * w + b` | dp/dw = x = 3 | 4 | w: 4 · 3 = 12 |
-# | `e = p - y` | de/dp = 1 | 4 | p: 4 · 1 = 4 |
-# | `l = e * e` | dl/de = 2e = 4 | 1 | e: 1 · 4 = 4 |
+# | `p = x * w + b` | dp/dw = x = 3 | `dw = dp * x` | 4 · 3 = 12 |
+# | `e = p - y` | de/dp = 1 | `dp = de * 1` | 4 · 1 = 4 |
+# | `l = e * e` | dl/de = 2e = 4 | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
 # By hand it is exact, and takes a person for each program. Or by a nudge of `w`, a little up and a little down:
 
@@ -520,15 +525,13 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}")
 #| export autodiff
 """The tape: a list of what passed the door, read backwards it gives the gradient."""
 
-from levels import more
-
 
 class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
     def __init__(self, persistent=False):
         self.persistent, self.below = flag("persistent", persistent), None
-        self.records, self.variables = [], {}  # (op, inputs, attrs, result); {variable: the tensor it named first}
+        self.records, self.variables = [], {}  # a record: (op, inputs, attrs, result)
 
     def __enter__(self):
         if self.below:
@@ -563,14 +566,14 @@ with _Tape() as tape:
 # %% [markdown]
 # Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if the
 # loss changes by `dy` for each unit of the op's *result*, by how much does it change for each unit of each *input*? That is
-# one line of the table above; its name is **vjp** (vector-Jacobian product).
+# one code line of the table above; its name is **vjp** (vector-Jacobian product).
 #
 # Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So `a` gets `dy·b`, and `b` gets
-# `dy·a`. One row an op, one function an input:
+# `dy·a`. The table of these is `VJPS`: one row an op, one function an input.
 
 # %%
 #| export autodiff
-VJPS = {  # op -> for each input: (dy, y, *inputs, **attrs) -> the gradient of that input; None where none passes
+VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None: none
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -664,7 +667,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# ## Ten rows (9 min)
+# ## Ten rows (10 min)
 #
 # A batch of ten rows, and a bias of shape (1, 4) that all of them share:
 
@@ -717,9 +720,9 @@ def unbroadcast(dx, shape):
 # </details>
 
 # %% [markdown]
-# Folded are the rules that are left. The reverse of a sum is to spread: every number gets the `dy` that it went into, for a mean
-# divided by the count. Of a product of matrices `X·W` it is `dX = dy·Wᵀ` and `dW = Xᵀ·dy`. Of `relu` and its like it is a kernel
-# of level 2.
+# The rules that are left: the reverse of a sum is to spread (`_spread_back`, folded), so that every number gets the `dy` that it
+# went into, for a mean divided by the count. Of a product `X·W` it is `dX = dy·Wᵀ` (`_matmul_back_x`, folded) and `dW = Xᵀ·dy`
+# (`_matmul_back_w`). Of `relu` and its like it is a kernel of level 2.
 
 
 # %% tags=["hide-input"]
@@ -746,12 +749,13 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
     return apply("matmul", x, dy, transpose_x=not transpose_x)
 
 
+# %%
+#| export autodiff
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["reduce_sum"] = (_spread_back,)
 VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
-
 
 # %% [markdown]
 # Now the walk that we keep. It is the loop from above with three cares: what no source leads to is passed over, a gradient of
@@ -783,6 +787,9 @@ def walk_back(records, target, sources):
     return [gradients[source] for source in sources]
 
 
+# %%
+print(f"w gets {float(walk_back(tape.records, loss, [w.value])[0])}, by hand {by_hand}")
+
 # %% [markdown]
 # A **GradientTape** is a tape whose `gradient` is this walk. (Folded: it refuses what would give a wrong gradient in silence, such
 # as a variable that changed on the way.)
@@ -810,7 +817,7 @@ class GradientTape(_Tape):
                 raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
                 raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None  # what the walk computes is not written down here
+        records, self.records = self.records, None  # the walk is not written down
         try:
             return walk_back(records, tensors[0], tensors[1:])
         finally:
@@ -821,7 +828,7 @@ class GradientTape(_Tape):
 
 
 # %% [markdown]
-# ## Every rule meets a nudge (3 min)
+# ## Every rule meets a nudge (2 min)
 #
 # A rule is easily wrong. So each is compared with a nudge of all numbers at once, each its own way: the gradient must tell how far
 # the result moves.
@@ -836,7 +843,7 @@ def misses_nudge(function, a, nudge=1e-6):
     with GradientTape() as tape:
         target = function(x)
     told = (tape.gradient(target, x).numpy() * way).sum()
-    up, down = (function(constant(a + step * way)).numpy().sum() for step in (nudge, -nudge))
+    up, down = (function(constant(a + way * by)).numpy().sum() for by in (nudge, -nudge))
     return abs((up - down) / (2 * nudge) - told)
 
 
@@ -862,7 +869,7 @@ VJPS["multiply"] = right
 # %% [markdown]
 # ## A train step (4 min)
 #
-# An optimizer wants a list of all variables. A **module** finds them, in its attributes and in the lists, dicts and modules
+# An optimizer wants a list of all variables. A **module** (`Module`) finds them, in its attributes and in the lists, dicts and modules
 # among those. (Folded: the search, and weights as NumPy arrays.)
 
 # %% tags=["hide-input"]
@@ -954,11 +961,11 @@ from levels import kernels
 
 x_, y_ = constant(task.x), constant(task.y)
 losses = [float(step(gather(x_, i), gather(y_, i))) for i in task.batches]
-below = kernels.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
 print("losses equal:", losses == below.losses.tolist())
 
 # %% [markdown]
-# The losses are those of level 2, to the last bit. And the time? Level 2 took about 20 µs for such a step.
+# The losses are those of level 2, to the last bit. And the time? Level 2 measured 30 to 50 µs for such a step.
 
 # %%
 import timeit
@@ -980,10 +987,40 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (11 min)
+# ## Written down, not run (13 min)
 #
-# The third guest computes nothing. Shapes are known before any number is, for a plan says them. So he writes each op down as a
-# **node**, with the nodes it reads, and gives back a **symbol**: a tensor that knows its node, and no numbers.
+# The third guest computes nothing. Shapes are known before any number is, for a plan says them. So he writes each op down, and gives
+# back a tensor with a shape and no numbers. In the smallest form:
+
+
+# %%
+class Trace(Run):
+    def __init__(self):
+        self.nodes = []
+
+    def do(self, op, plan, inputs, attrs):
+        self.nodes.append((op, plan.spec.shape))
+        return Tensor(plan.spec, None)
+
+
+def trace(python, signature):
+    DOOR.stands = here = Trace()
+    python(*[Tensor(spec, None) for spec in signature])
+    DOOR.stands = RUN
+    return here.nodes
+
+
+# %%
+def mean_error(rows, target):
+    return reduce_mean(rows @ w + b - target)
+
+
+signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
+trace(mean_error, signature)
+
+# %% [markdown]
+# Four ops, and no number. But which op reads which? And an `assign` would leave a variable without numbers. So the real one writes
+# each op as a **node**, with the nodes it reads, and gives back a **symbol**: a tensor that knows its node.
 
 
 # %%
@@ -1038,11 +1075,10 @@ class Symbol(Tensor):
 # %%
 #| export graph
 class Trace(Run):
-    """Stands at the door, computes nothing, and writes each op down as a node. Variables keep what they name."""
+    """Stands at the door, computes nothing, and writes each op down as a node. `values`: what variables name here."""
 
     def __init__(self):
-        self.nodes, self.constants = [], {}
-        self.values = {}  # what variables name here
+        self.nodes, self.constants, self.values = [], {}, {}
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1073,7 +1109,8 @@ class Trace(Run):
 
 # %% [markdown]
 # To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
-# results, and for each assigned variable the node of its new value. (Folded: a graph prints as a line for each op.)
+# results, and for each assigned variable the node of its new value. (Folded: `Graph`, which prints a line for each op, and
+# `_results_of`, the list of what a function returns. By `_BIRTHS` a trace knows the variables that it made.)
 
 
 # %% tags=["hide-input"]
@@ -1115,9 +1152,6 @@ def _results_of(result):
 
 # %%
 #| export graph
-from levels.hardware import Spec
-
-
 def trace(python, signature):
     """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
 
@@ -1137,7 +1171,7 @@ def trace(python, signature):
 
 
 # %%
-signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
+print([node.op for node in trace(mean_error, signature)[0].ops])
 graph, result, made = trace(step, signature)
 print(graph)
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
@@ -1171,7 +1205,7 @@ checks.predict(
 # %%
 def wasteful(rows, target):
     exp(rows)  # and nobody needs it
-    return reduce_mean(rows @ w - target)
+    return mean_error(rows, target)
 
 
 before, _, _ = trace(wasteful, signature)
@@ -1224,7 +1258,8 @@ dce(before)
 # ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
-# plans are found once. (The lock is for threads, `over` for later: many steps.)
+# plans are found once. (The lock is for threads, `over` for later: many steps. `_renamed` gives each result a name of its own, for
+# a variable may name it, too.)
 
 
 # %%
@@ -1300,7 +1335,8 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 # computer write it, with the very same assembler.
 #
 # Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**.
-# What grows has rows. What reads rows and does not grow adds them up. (Folded: how a plan is asked.)
+# What grows has rows. What reads rows and does not grow adds them up. (Folded: `_with_one_more`, which asks a plan, and
+# `NoProgram`, the error for what does not split.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1347,16 +1383,15 @@ parts = row_parts(dce(graph), 10)
 graph_drawing(dce(graph), ["rows", "target"], parts)
 
 # %% [markdown]
-# Blue has rows: the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes of `w` and `b`.
-# Purple comes after: the update.
+# Blue has rows: the arguments, the prediction, the error, its square, its gradient (the numbers beside them are constants, blue,
+# too). Green adds them up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. Orange are the variables.
 #
 # For one row, each number is a register. An op writes instructions on them: an elementwise op what its kernel says, since a
-# kernel is written once for floats and for registers alike; a product its `dot`s. (Folded: these values, what a row adds to a
-# sum, loads and stores.)
+# kernel is written once for floats and for registers alike; a product its `dot`s. (Folded: `_each`, a function of every number;
+# `_form_of`, an op's values, from `FORMS`, where the ends of sums stand, too; loads and stores.)
 
 # %% tags=["hide-input"]
 #| export row_program
-from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS
 
 
@@ -1386,7 +1421,7 @@ def _form_of(op):
 
 # %% tags=["hide-input"]
 #| export row_program
-FORMS = {  # op -> its values (node, their shape, values of its inputs); "sum" and op -> what a row adds; "end" and op -> of a total
+FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
@@ -1402,9 +1437,7 @@ import ctypes
 import operator
 from contextlib import nullcontext
 
-from levels.hardware import REAL, Assembler
-
-_LIMIT = 1000  # numbers that are written out for one row; with more of them, launches are quicker
+_LIMIT = 1000  # numbers written out for one row; with more of them, launches are quicker
 
 
 def check_fits(graph):
@@ -1511,7 +1544,7 @@ def _write_step(writer, step=None):
 
 # %% [markdown]
 # Many steps are the same with a loop around, and row numbers that are loaded first. The program overwrites the weights, as
-# notebook 01's did, so they get a **home**: memory that no tensor shares. (Folded: homes, and how the program is called.)
+# notebook 01's did, so they get a **home**: memory that no tensor shares. (Folded: homes, and `RowProgram`, which is called.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1524,10 +1557,7 @@ def _address(array):
 
 
 def home_of(variable, to_write=True):
-    """Where a program finds a variable's numbers and, `to_write`, may overwrite them: no tensor shares them there.
-
-    For those whose turn it is.
-    """
+    """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
     if variable.home is None and not to_write:
         return _address(variable.held.data)
     if variable.home is None:
@@ -1537,10 +1567,9 @@ def home_of(variable, to_write=True):
 
 
 class Turns:
-    """A `with` block in which nobody else moves the numbers of these variables."""
+    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
 
     def __init__(self, variables):
-        # in one order, or two would wait for ever
         self.variables = sorted(variables, key=lambda variable: variable.born)
 
     def __enter__(self):
@@ -1560,7 +1589,7 @@ class RowProgram:
         with writer.a.loop("steps") if over else nullcontext() as step:
             _write_step(writer, step)
         self.graph, self.parts, self.program = graph, writer.parts, writer.a.assemble()
-        self.place = {name: k for k, name in enumerate(self.program.words)}  # of a word in the block of a call
+        self.place = {name: k for k, name in enumerate(self.program.words)}  # in a call's block
         self.block = ctypes.c_int64 * len(self.place)
         places = {of: self.place[array.name] for of, array in writer.arrays.items()}
         self.variables = [(place, of, of in graph.updates) for of, place in places.items() if isinstance(of, Variable)]
@@ -1610,7 +1639,7 @@ print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (8 min)
+# ## `function` (7 min)
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose a back end, keep. Three tables say
 # with what. The easiest back end is the last: it can run whatever passed the door.
@@ -1621,8 +1650,8 @@ print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n
 """A function of tensors that is traced once for each signature, and then runs as a program."""
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program of a graph, its rank there): the least one first
-GUARDS = []  # functions (python, graph) -> a function that says whether what Python read there has changed since
+BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
+GUARDS = []  # (python, graph) -> a function: has what Python read there changed since?
 
 
 # %%
@@ -1642,7 +1671,8 @@ def _program_of(graph, batch, over):
 # What a program depends on is its **cache key**: the specs of tensors, and the values of other arguments. What else Python reads,
 # a global or the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule.
 # [Guards](more/03_guards.ipynb) watch.) A call is then a look-up and a run; `over` hands whole arrays to a program, with the
-# numbers of the rows. (Folded: the look-up, `over`, and what may be an argument.)
+# numbers of the rows. (Folded: `_Programs`, the look-up and `over`; `_cache_key`; `_argument`, what may be one; `_packed`, a list
+# or one result, as the function returned it.)
 
 # %% tags=["hide-input"]
 #| export functions
@@ -1660,7 +1690,7 @@ def _cache_key(x):
 def eager():
     """Inside this `with` block a `function` runs undecorated, op by op."""
     tape = GradientTape()
-    tape.records = None  # because it stands at the door, the function runs undecorated; it writes nothing down
+    tape.records = None  # it writes nothing down, but it stands at the door
     return tape
 
 
@@ -1804,7 +1834,7 @@ function = Function
 # %%
 compiled = function(step)
 both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
-print("losses equal:", both == losses, "- traced", compiled.traces, "times: for a step, and for many")
+print("losses equal:", both == losses, "- traced", compiled.traces, "times: step and over")
 
 # %% tags=["nbval-ignore-output"]
 t_replay = microseconds(lambda: replay.run([rows, target]), 100)
@@ -1864,13 +1894,13 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print("losses equal:", fit.losses.tolist() == losses, "- the last one", float(fit.losses[-1]).hex())
+print("losses equal:", fit.losses.tolist() == losses, "- last", float(fit.losses[-1]).hex())
 
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is the same one line. (Folded: the step, which the end of
-# this notebook shows beside level 2's.)
+# On level 2 the backward pass of the net was the longest part. Here it is the same one line. (Folded: `dnn_classifier`, which the
+# end of this notebook shows beside level 2's.)
 
 
 # %%
@@ -1929,8 +1959,8 @@ from course import compare
 
 with eager():
     op_by_op = compare.microseconds(dnn_classifier, rings._replace(batches=rings.batches[:400]), repeats=3)
-one_program = compare.microseconds(dnn_classifier, rings, steps=24_000, repeats=3)
-by_hand = compare.microseconds(hardware.tasks.dnn_classifier, rings, steps=24_000, repeats=3)
+one_program = compare.microseconds(dnn_classifier, rings, steps=24000, repeats=3)
+by_hand = compare.microseconds(hardware.tasks.dnn_classifier, rings, steps=24000, repeats=3)
 print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's by hand {by_hand:.1f}")
 
 # %% [markdown]

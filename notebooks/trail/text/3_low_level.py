@@ -3,6 +3,8 @@
 #
 # **In this notebook every operation passes one door, and who stands there finds your gradients for you.**
 #
+# Machine code was the ground of our house, kernels the clay; here come the bricks, tensors.
+#
 # **The line** is four hundred points with two inputs and one answer, and a model `x1·w1 + x2·w2 + b` that learns from ten of them a
 # step. In the notebook before, a step was fourteen launches: calls of small programs by the names of their ops. Half of
 # them were the gradient, derived by hand. Nobody wants to do that for a net.
@@ -201,8 +203,15 @@ for i in task.batches[:800]:
 print(f"op by op: {(time.perf_counter() - began) / 800 * 1e6:.0f} µs a step")
 
 # %% [markdown]
-# Dearer still: every op passes the door, is written down, and is read again. But look who may stand there: one who writes the ops
-# down and does *not* run them. Then the whole step is known before anything runs, and can be compiled, by the assembler of level 1.
+# Dearer still: every op passes the door, is written down, and is read again. But look who may stand there:
+#
+# ```
+#                     ┌──▶  run:    runs each op; a tensor comes back
+#   x * w ──▶ door ───┼──▶  tape:   writes it down, and asks who stood there before
+#                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
+# ```
+#
+# With the third, the whole step is known before anything runs, and can be compiled, by the assembler of level 1.
 # `function` does that, and its `over` runs any number of steps in one call.
 
 # %% tags=["hide-input"]
