@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from levels.hardware import DEVICES
+from levels.hardware import PLACE
 from levels.low_level import METHODS, Variable, dce, trace
 from levels_more.checks import file_name
 from levels_more.fitting import alone, as_list
@@ -21,7 +21,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 def traced(model, rows):
     """The graph of a prediction for so many rows. Raises ValueError for what ONNX has no form for."""
-    specs = [DEVICES.stack[-1].spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
+    specs = [PLACE.device.spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
     graph = dce(cse(trace(lambda *x: model(alone(x)), specs)[0]))
     if graph.updates:
         raise ValueError(f"export: a prediction of {model.name} assigns to a variable; in ONNX nothing can")

@@ -1,6 +1,6 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
-from levels.hardware import DEVICES
+from levels.hardware import PLACE
 from levels.high_level import Model
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Made
@@ -15,7 +15,7 @@ def dry_run(layer, specs):
 
 def spec_of(shape, dtype):
     """The Spec of a batch of rows of this shape: two of them stand for any number."""
-    return DEVICES.stack[-1].spec(
+    return PLACE.device.spec(
         (2, *sizes("Input: shape", several("Input: shape", shape, "a tuple of sizes"))), dtype_of("Input: dtype", dtype)
     )
 

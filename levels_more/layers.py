@@ -2,10 +2,11 @@
 
 import math
 import statistics
+import threading
 
 import numpy as np
 
-from levels.hardware import PerThread, flag
+from levels.hardware import flag
 from levels.low_level import (
     METHODS,
     Operators,
@@ -86,7 +87,11 @@ class L2(Made):
 REGULARIZERS = {"l1": L1(), "l2": L2()}
 
 
-TRAINING = PerThread(False)  # the last one says whether layers are called in order to be trained
+class _Training(threading.local):
+    now = False  # whether layers are called in order to be trained, in each thread
+
+
+TRAINING = _Training()
 
 
 class _Inputs(Layer):
@@ -101,11 +106,12 @@ class _Inputs(Layer):
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
             return first.through(self, x)
         several = array and first is not x
-        TRAINING.stack.append(TRAINING.stack[-1] if training is None else flag(f"{self.name}: training", training))
+        before = TRAINING.now
+        TRAINING.now = before if training is None else flag(f"{self.name}: training", training)
         try:
             return _of_several(self, [*map(as_tensor, x)]) if several else Layer.run(self, x)
         finally:
-            TRAINING.stack.pop()
+            TRAINING.now = before
 
 
 def _of_several(layer, x):
@@ -213,7 +219,7 @@ class Dropout(Layer):
         self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
     def call(self, x):
-        if not TRAINING.stack[-1]:
+        if not TRAINING.now:
             return x
         drawn = apply("random_uniform", self.state, shape=x.shape, dtype=x.dtype)
         self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
@@ -238,7 +244,7 @@ class BatchNormalization(Layer):
         mean, variance = self.moving
         if x.spec.shape[-1:] != self.gamma.shape:
             raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
-        if TRAINING.stack[-1]:
+        if TRAINING.now:
             axes = tuple(range(len(x.spec.shape) - 1))
             mean = reduce_mean(x, axes)
             variance = reduce_mean((x - mean) ** 2, axes)

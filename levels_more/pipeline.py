@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from levels.hardware import DEVICES, flag, unmasked
+from levels.hardware import PLACE, flag, unmasked
 from levels.low_level import DTYPES, Operators, Tensor, as_tensor, constant, gather
 from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
 from levels_more.checks import called, expect, file_name, without_mask, word
@@ -153,8 +153,8 @@ def cached(make, kept):
 
 def prefetched(elements, size):
     """The elements of a pass that another thread goes through, up to `size` elements ahead."""
-    place = DEVICES.stack[-1]  # of this thread; the other one begins with its own
-    worker = ThreadPoolExecutor(1, "prefetch", lambda: DEVICES.stack.append(place))
+    device = PLACE.device  # of this thread; the other one begins with its own
+    worker = ThreadPoolExecutor(1, "prefetch", lambda: setattr(PLACE, "device", device))
     try:
         ahead = deque(worker.submit(next, elements, _END) for _ in range(size))
         while (element := ahead.popleft().result()) is not _END:

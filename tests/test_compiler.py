@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from course import tasks
 from course.build import ROOT, environment
 from levels import low_level
-from levels.hardware import DEVICES, Device, machine
+from levels.hardware import PLACE, Device, machine
 from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, scalar, use
 from levels.low_level import (
     BACK_ENDS,
@@ -425,9 +425,9 @@ def test_over_wants_one_number_of_a_step_op_by_op_too():
 @pytest.fixture
 def cpu():
     """A device that counts the memory of one test alone: what others have left, threads and garbage, ends when it likes."""
-    DEVICES.stack.append(Device("cpu:9", None, simulated=True))
-    yield DEVICES.stack[-1]
-    DEVICES.stack.pop()
+    before, PLACE.device = PLACE.device, Device("cpu:9", None, simulated=True)
+    yield PLACE.device
+    PLACE.device = before
 
 
 def test_traced_once_for_each_shape_dtype_and_value(capsys):

@@ -92,8 +92,7 @@ class Program:
         if lost := [name for name, kind in a.words.items() if kind == "i64" and name not in known]:
             raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
         a.scopes.clear()
-        self.name, self.dtype = a.name, a.dtype
-        self.arrays, self.words = dict(a.arrays), dict(a.words)
+        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, a.words
         self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
         self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)

@@ -10,7 +10,7 @@ import threading
 import numpy as np
 
 from levels import more
-from levels.hardware import DEVICES, Buffer, flag, unmasked
+from levels.hardware import PLACE, Buffer, flag, pool, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
@@ -159,7 +159,7 @@ def constant(values, dtype=None):
         leaf = leaf[0]
     if dtype is None:
         dtype = np.float32 if array.dtype == np.float64 and not hasattr(leaf, "dtype") else array.dtype
-    return _placed(array, np.dtype(dtype), DEVICES.stack[-1])
+    return _placed(array, np.dtype(dtype), PLACE.device)
 
 
 tensor = constant  # PyTorch's name
@@ -241,8 +241,7 @@ def _renamed(x):
 
 def _copied(kind, array, name, *more):
     """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
-    place = next((device for device in DEVICES.stack if device.name == name), DEVICES.stack[0])
-    return kind(place.put(array, Tensor), *more)
+    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
 
 
 copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))

@@ -10,7 +10,7 @@ import random
 import numpy as np
 
 from levels import more, plugged
-from levels.hardware import DEVICES
+from levels.hardware import PLACE
 from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
 
@@ -94,7 +94,7 @@ class Layer(Made, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the layer's dtype: float32, unless said or seen."""
-        spec = DEVICES.stack[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(spec.dtype), trainable=trainable)

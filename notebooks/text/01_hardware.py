@@ -220,8 +220,7 @@ def target_machine():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3)
+    return target.create_target_machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3)
 
 
 def optimised(text, target):
@@ -551,14 +550,11 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
-def _is_masked(values):
-    """Whether this is a masked array, or a list that holds one."""
-    return isinstance(values, np.ma.MaskedArray) or type(values) in (list, tuple) and any(map(_is_masked, values))
-
-
 def unmasked(values):
     """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
-    if _is_masked(values):
+    if type(values) in (list, tuple):
+        [unmasked(each) for each in values if isinstance(each, (list, tuple, np.ma.MaskedArray))]
+    if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
     try:
         array = np.asarray(values)
@@ -586,8 +582,8 @@ class Device:
     reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
-        self.name, self.memory, self.simulated = name, memory, simulated
-        self.kind = name.split(":")[0]
+        self.name, self.kind = name, name.split(":")[0]
+        self.memory, self.simulated = memory, simulated
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
@@ -620,15 +616,9 @@ class Device:
 
     def free(self, buffer):
         """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
-        if (
-            not isinstance(buffer, Buffer)
-            or buffer.device is not self
-            or buffer.data is None
-            or buffer.source is not None
-        ):
-            raise ValueError(
-                f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, with memory of its own"
-            )
+        live = isinstance(buffer, Buffer) and buffer.device is self and buffer.data is not None
+        if not live or buffer.source is not None:
+            raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
         buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
@@ -671,14 +661,11 @@ MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> wh
 _POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
 
 
-class PerThread(threading.local):
-    """A stack that each thread has for itself: what a `with` block lays on it, no other thread sees."""
-
-    def __init__(self, first):
-        self.stack = [first]
+class _Place(threading.local):
+    device = _POOL["cpu:0"]  # where numbers are placed, in each thread
 
 
-DEVICES = PerThread(_POOL["cpu:0"])  # the last one is where numbers are placed
+PLACE = _Place()
 
 
 def pool(**counts):
@@ -687,9 +674,8 @@ def pool(**counts):
     A second one is simulated, with memory of its own. Raises TypeError for other kinds, ValueError for a wrong count.
     """
     more("device", "all")  # other kinds enter MAKERS
-    there = [f"{kind}s" for kind in MAKERS]
-    if unknown := {*counts} - {*there}:
-        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {', '.join(there)}")
+    if unknown := {*counts} - {f"{kind}s" for kind in MAKERS}:
+        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {'s, '.join(MAKERS)}s")
     if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
         raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number, at most 64")
     for kind, make in MAKERS.items():
@@ -942,8 +928,7 @@ class Program:
         if lost := [name for name, kind in a.words.items() if kind == "i64" and name not in known]:
             raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
         a.scopes.clear()
-        self.name, self.dtype = a.name, a.dtype
-        self.arrays, self.words = dict(a.arrays), dict(a.words)
+        self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, a.words
         self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
         self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)

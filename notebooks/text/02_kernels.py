@@ -1160,7 +1160,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #| export tasks
 """The two tasks as launches: every op on a whole batch, gradients by hand."""
 
-from levels.hardware import DEVICES
+from levels.hardware import PLACE
 from levels.hardware.tasks import Fit, check_inputs, check_task
 
 
@@ -1180,7 +1180,7 @@ def linear_forward(x, w, b):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    place, dtype, batch, losses = DEVICES.stack[-1], x.dtype, len(batches[0]), []
+    place, dtype, batch, losses = PLACE.device, x.dtype, len(batches[0]), []
     x_, y_, w, b = map(place.put, (x, y, *weights))  # model
     n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
     for numbers in np.asarray(batches, np.int64):
@@ -1275,7 +1275,7 @@ def dnn_backward(dz, inputs, weights):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    place, dtype, batch, losses = DEVICES.stack[-1], x.dtype, len(batches[0]), []
+    place, dtype, batch, losses = PLACE.device, x.dtype, len(batches[0]), []
     x_, y_, *weights = map(place.put, (x, y, *weights))  # model
     g = dtype.type(-1) / dtype.type(batch)
     n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, g, 1))

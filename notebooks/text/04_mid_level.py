@@ -190,7 +190,7 @@ import difflib
 import functools
 
 from levels import more
-from levels.hardware import DEVICES
+from levels.hardware import PLACE
 from levels.low_level import Module, Operators
 
 
@@ -266,7 +266,7 @@ class Layer(Made, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """A new variable of this shape, in the layer's dtype: float32, unless said or seen."""
-        spec = DEVICES.stack[-1].alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True
         return Variable(values.astype(spec.dtype), trainable=trainable)
