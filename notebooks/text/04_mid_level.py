@@ -320,16 +320,11 @@ class Dense(Layer):
 dense = Dense(2)
 print(dense)
 print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
+print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
-# Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. And the two units
-# that were twins?
-
-# %%
-after_two_steps(Dense(2), Dense(1))
-
-# %% [markdown]
-# They part. And `dense` takes rows of four from now on. The product, on level 2, says so:
+# Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. And in the same
+# two steps as before, two units are no twins any more. From now on `dense` takes rows of four. The product, on level 2, says so:
 
 # %%
 try:
@@ -988,11 +983,10 @@ class _Rows(Made):
 
 
 # %% [markdown]
-# The other half, `Dataset`, is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a recipe around a
-# recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two arrays
-# and the very batches to go through, which is what our tasks have.
-# The orders of a `shuffle` are those of its seed and of the pass's
-# number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
+# The other half, `Dataset`, is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a recipe
+# around a recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two
+# arrays and the very batches to go through, which is what our tasks have. The orders of a `shuffle` are those of its seed and of the
+# pass's number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
 # TensorFlow's: how many rows may wait to be drawn. All of them, here.
 
 # %% tags=["hide-input"]
@@ -1052,16 +1046,12 @@ class Dataset(_Rows, metaclass=_Plugged):
 
 
 # %% [markdown]
-# It passes the recipe's check:
+# First the recipe's check again, six rows in batches of three. Then two rings, 4,000 points: shuffle all, in batches of 100. What
+# does each stage hold?
 
 # %%
 recipe = Dataset.from_tensor_slices((np.arange(6.0),)).shuffle(6).batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
-
-# %% [markdown]
-# Two rings, 4,000 points: shuffle all, in batches of 100. What does each stage hold?
-
-# %%
 rings = tasks.rings()
 
 

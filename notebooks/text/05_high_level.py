@@ -126,6 +126,7 @@ def step(x, y):
     return loss
 
 
+# %%
 dense.set_weights(task.weights)
 arrays, batches = Dataset.from_batches(task.x, task.y, task.batches).rows()
 losses = function(step).over(*arrays, batches).numpy()
@@ -727,6 +728,7 @@ class Listener(Callback):
         print("the training ends")
 
 
+# %%
 model.fit(task.x[:40], task.y[:40], epochs=2, seed=1, callbacks=[Listener()])
 
 # %% [markdown]
@@ -812,6 +814,7 @@ class FullDisk(Callback):
             raise OSError("no space left on the device")
 
 
+# %%
 try:
     model.fit(task.x, task.y, batch_size=10, epochs=20, callbacks=[FullDisk()])
 except OSError as error:
@@ -1051,8 +1054,9 @@ great.five_levels(net)
 # %% [markdown]
 # A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4
 # and 5 stand under each other. They are slower than predicted, all by nearly the same factor, for it is the same program. Notebook 1
-# names the causes: the peak counts all lanes in float32, and a float64 program has one; and its sums wait for themselves. Level 2 and
-# 3 eager are slower for the cause of notebook 2: a launch of one number is the cheapest, and between launches runs Python.
+# printed, in µs, what each cause takes: the peak counts all lanes where float64 has one, and operations wait for one another. Why 2
+# and 3 eager are slower, notebook 2 printed launch by launch: most make a new buffer, and the small one that sets the price
+# makes none.
 #
 # Last, the course as a slider. It begins where we are, on level 5. **Move the level** down (mouse, or Tab and the arrow keys): the
 # code changes, the time moves, the losses do not.
