@@ -2030,7 +2030,7 @@ print(f"20 operations that wait    {20 * waiting:.4f} µs")
 print(f"measured, the program      {alone:.4f} µs")
 
 # %% [markdown]
-# The peak has all lanes, a float64 program has one. And it waits: from a weight to its next value, five operations make the error,
+# Predicted was the time of the bytes. The peak has all lanes, a float64 program has one. And it waits: from a weight to its next value, five operations make the error,
 # three its slope, ten the sum, two the update, each after the other. That alone explains the program's time. The rest of the
 # measured time is checks and copies, once a call.
 #

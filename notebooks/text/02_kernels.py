@@ -1266,7 +1266,7 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# And the training loop around them, folded: it is `linear_regression` again, with these two calls and the loss between them. There
+# Around them stands `dnn_classifier`, folded: it is `linear_regression` again, with these two calls and the loss between them. There
 # `hit` is y·log c, `miss` is (1 − y)·log(1 − c), and clip keeps c away from 0 and 1, where its log would be infinite.
 
 
@@ -1353,8 +1353,8 @@ checks.predict(
     "On level 1 such a step took about 0.05 µs. How many times as long does it take here?",
     choices=["about 2", "about 30", "several hundred"],
     answer="several hundred",
-    because="Fourteen launches of two or three microseconds each are 30 to 50 µs, where level 1 makes one call for all 8,000 "
-    "steps. The ten rows themselves take no longer than before.",
+    because="Fourteen launches of one to three microseconds, with Python between them: 30 to 50 µs. Level 1 makes one call "
+    "for all 8,000 steps. The ten rows themselves take no longer than before.",
 )
 
 # %% [markdown]
