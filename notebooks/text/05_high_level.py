@@ -34,7 +34,6 @@ figures.you_are_here(5)
 
 # %%
 from levels.low_level import GradientTape
-from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
 
 
 class Sequential(list):
@@ -59,6 +58,8 @@ class Sequential(list):
 # We give the layer the starting weights of the other four levels, and here are the lines:
 
 # %%
+from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
+
 task = tasks.linear()
 dense = Dense(1, dtype="float64")
 dense.build((2,))
