@@ -138,7 +138,7 @@ def reduction_row(op):
 
 
 def sum_row(x, axis, keepdims):
-    """The sum over these axes."""
+    """The sum of a tensor over these axes."""
     return "ReduceSum", [x] if axis is None else [x, as_list(axis)], {"keepdims": keepdims}
 
 

@@ -61,7 +61,7 @@ def cast(x, dtype):
 
 
 def tanh(x):
-    """The hyperbolic tangent of each number"""
+    """The hyperbolic tangent of each number of x, a tensor of floats. Raises TypeError for others."""
     return apply("tanh", x)
 
 
@@ -96,7 +96,7 @@ def one_hot(x, depth, dtype=np.float32):
 
 
 def softmax(x):
-    """exp(x) divided by its sum, along the last axis: probabilities."""
+    """exp(x) divided by its sum, along the last axis of a float tensor: probabilities. Raises TypeError for others."""
     return apply("softmax", x)
 
 

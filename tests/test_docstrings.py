@@ -16,7 +16,9 @@ FILES = sorted(
 # arguments that are tensors, arrays or buffers wherever they have these names
 ARRAYS = {"x", "y", "w", "dy", "out", "y_true", "y_pred", "rows", "batches", "weights", "targets", "losses"}
 # what says of which shape, dtype or kind these are: x[batch, inputs], "int64", "each number", "a row", …
-TOLD = r"see `|\w\[|\[\w|shape|dtype|float|int64|bool|tensor|array|buffer|spec|number|batch|row|column|matri|image|data|plan|sum|product"
+TOLD = (
+    r"see `|\w\[|\[\w|shape|dtype|float|int64|bool|tensor|array|buffer|spec|number|batch|row|column|matri|image|product"
+)
 # names that compute somebody's formula: their docstrings say whose, with a year or an address
 FORMULAS = {
     "levels/mid_level/layers.py": "glorot_uniform",

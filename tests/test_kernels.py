@@ -786,3 +786,13 @@ def test_many_threads_may_plan_and_launch_at_once():
         PLANS.clear()
         with ThreadPoolExecutor(8) as workers:
             assert all(found == expected for found in workers.map(all_shapes, range(16)))
+
+
+def test_a_plan_is_known_by_the_types_of_attributes_too():
+    """0, 0.0 and False are equal, and so are 1 and True: what is refused at first is refused later."""
+    x = CPU.put(np.ones((2, 3)))
+    for _ in range(2):
+        assert launch("reduce_sum", None, x, axis=0, keepdims=True).shape == (1, 3)
+        for wrong in ({"axis": 0.0}, {"axis": 0, "keepdims": 1}):
+            with pytest.raises((TypeError, ValueError), match="axis 0.0|keepdims is 1"):
+                launch("reduce_sum", None, x, **wrong)

@@ -119,12 +119,15 @@ def _key_of(op, reads, attrs):
         if attrs or type(op) is not str:
             if op in _NUMBERS:
                 [*map(float, attrs.values())]  # raises for what is no number
-            key += (*attrs,) if op in _NUMBERS else (*attrs, *attrs.values())
+            given = (
+                () if op in _NUMBERS else (*attrs.values(), *map(type, attrs.values()))
+            )  # 0, 0.0 and False are equal
+            key += (*attrs, *given)
             hash(key)
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
-        given = f"got {reads!r:.60} and {attrs!r:.60}"
-        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers or names; {given}") from None
+        got = f"got {reads!r:.60} and {attrs!r:.60}"
+        raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers or names; {got}") from None
 
 
 def planned(op, reads, attrs):

@@ -83,7 +83,7 @@ FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> 
 }
 
 
-_LIMIT = 1000  # numbers written out for one row; with more of them, launches are quicker
+_LARGEST_ROW = 1000  # numbers written out for one row; with more of them, launches are quicker
 
 
 def check_fits(graph):
@@ -103,8 +103,10 @@ def _check_rows(graph, parts, over):
     """Raise NoProgram for more than is worth writing out row by row, and for what has rows and would be kept."""
     work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
     kept = [*graph.updates.values(), *(graph.outputs if over else ())]
-    if "row" not in parts.values() or work > _LIMIT or any(parts[node] == "row" for node in kept):
-        raise NoProgram(f"{work:,} numbers for a row; a program takes up to {_LIMIT:,}, and keeps none of a row's")
+    if "row" not in parts.values() or work > _LARGEST_ROW or any(parts[node] == "row" for node in kept):
+        raise NoProgram(
+            f"{work:,} numbers for a row; a program takes up to {_LARGEST_ROW:,}, and keeps none of a row's"
+        )
 
 
 class _Writer:

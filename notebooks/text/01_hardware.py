@@ -1768,7 +1768,7 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # %%
 #| export tasks blank through_relu
 def through_relu(d, h, w):
-    """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
+    """The slopes at a hidden layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
     ...  # a list with one number for each k, from the slopes d[j], the outputs h[k] and the weights w[k][j]
 
 
@@ -1780,7 +1780,7 @@ def through_relu(d, h, w):
 #
 # ```python
 # def through_relu(d, h, w):
-#     """The slopes at a hidden layer's units: 0 where relu cut, else the sum over the next layer's units."""
+#     """The slopes at a hidden layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
 #     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 # ```
 # </details>

@@ -423,17 +423,17 @@ def gather(x, rows):
 
 
 def exp(x):
-    """eˣ of each number"""
+    """eˣ of each number of x, a tensor of floats. Raises TypeError for others."""
     return apply("exp", x)
 
 
 def log(x):
-    """The natural logarithm of each number"""
+    """The natural logarithm of each number of x, a tensor of floats. Raises TypeError for others."""
     return apply("log", x)
 
 
 def sqrt(x):
-    """The root of each number"""
+    """The root of each number of x, a tensor of floats. Raises TypeError for others."""
     return apply("sqrt", x)
 
 
@@ -450,7 +450,7 @@ def reduce_sum(x, axis=None, keepdims=False):
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """The sum divided by the count."""
+    """The sum of a tensor of floats, as in `reduce_sum`, divided by the count. Raises TypeError for other dtypes."""
     return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
 
 
@@ -469,12 +469,12 @@ def _whole(axis):
 
 
 def relu(x):
-    """Each number of x where it is positive, else 0."""
+    """Each number of x, a tensor of floats, where it is positive, else 0. Raises TypeError for others."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), for each number of x."""
+    """1 / (1 + exp(-x)), for each number of x, a tensor of floats. Raises TypeError for others."""
     return apply("sigmoid", x)
 
 
@@ -1435,7 +1435,7 @@ import ctypes
 import operator
 from contextlib import nullcontext
 
-_LIMIT = 1000  # numbers written out for one row; with more of them, launches are quicker
+_LARGEST_ROW = 1000  # numbers written out for one row; with more of them, launches are quicker
 
 
 def check_fits(graph):
@@ -1455,8 +1455,10 @@ def _check_rows(graph, parts, over):
     """Raise NoProgram for more than is worth writing out row by row, and for what has rows and would be kept."""
     work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
     kept = [*graph.updates.values(), *(graph.outputs if over else ())]
-    if "row" not in parts.values() or work > _LIMIT or any(parts[node] == "row" for node in kept):
-        raise NoProgram(f"{work:,} numbers for a row; a program takes up to {_LIMIT:,}, and keeps none of a row's")
+    if "row" not in parts.values() or work > _LARGEST_ROW or any(parts[node] == "row" for node in kept):
+        raise NoProgram(
+            f"{work:,} numbers for a row; a program takes up to {_LARGEST_ROW:,}, and keeps none of a row's"
+        )
 
 
 class _Writer:
