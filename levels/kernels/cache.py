@@ -29,7 +29,7 @@ def globals_read(code):
 
 def described(value):
     """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
-    value = getattr(value, "py_func", getattr(value, "_defn", value))  # what numba made it from
+    value = getattr(value, "py_func", getattr(value, "_defn", value))  # numba made it from that
     if getattr(value, "hash", None):  # compiled here
         return value.hash
     if isinstance(value, types.FunctionType):
@@ -73,7 +73,7 @@ def specialised(function, dtype, stands, compiled):
 
 
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
-    """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
+    """Compile a function for arrays of that dtype; x / 0 is infinite, as in NumPy.
 
     float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
     """
@@ -98,7 +98,7 @@ def _kept_as(name):
     from numba.core import compiler, serialize
 
     def load(types, context):
-        context.refresh()  # numba's own code, which this program may call, must be there first
+        context.refresh()  # numba's own code, which this may call, comes first
         data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
         return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
 

@@ -74,7 +74,7 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
 
 
 def kernel_of(op, kind):
-    """The kernel of an op on this kind of device. Raises LookupError where there is none."""
+    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
     if str(op) not in PLANNERS and not more("op", str(op)):
         near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
@@ -119,10 +119,8 @@ def _key_of(op, reads, attrs):
         if attrs or type(op) is not str:
             if op in _NUMBERS:
                 [*map(float, attrs.values())]  # raises for what is no number
-            given = (
-                () if op in _NUMBERS else (*attrs.values(), *map(type, attrs.values()))
-            )  # 0, 0.0 and False are equal
-            key += (*attrs, *given)
+            given = () if op in _NUMBERS else attrs.values()
+            key += (*attrs, *given, *map(type, given))  # for 0, 0.0 and False are equal
             hash(key)
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):

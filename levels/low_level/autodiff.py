@@ -93,7 +93,9 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
+VJPS["reduce_mean"] = (
+    lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / (y.spec.nbytes or 1)),
+)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 

@@ -8,12 +8,12 @@ from .tensors import apply
 
 
 def relu(x):
-    """Each number of x, a tensor of floats, where it is positive, else 0. Raises TypeError for others."""
+    """Each number of x, floats, where it is positive, else 0. Raises TypeError for others."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), for each number of x, a tensor of floats. Raises TypeError for others."""
+    """1 / (1 + exp(-x)) for each number of x, floats. Raises TypeError for others."""
     return apply("sigmoid", x)
 
 

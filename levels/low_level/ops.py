@@ -26,17 +26,17 @@ def gather(x, rows):
 
 
 def exp(x):
-    """eˣ of each number of x, a tensor of floats. Raises TypeError for others."""
+    """eˣ of each number of x, floats. Raises TypeError for others."""
     return apply("exp", x)
 
 
 def log(x):
-    """The natural logarithm of each number of x, a tensor of floats. Raises TypeError for others."""
+    """The natural logarithm of each number of x, floats. Raises TypeError for others."""
     return apply("log", x)
 
 
 def sqrt(x):
-    """The root of each number of x, a tensor of floats. Raises TypeError for others."""
+    """The root of each number of x, floats. Raises TypeError for others."""
     return apply("sqrt", x)
 
 
@@ -53,7 +53,7 @@ def reduce_sum(x, axis=None, keepdims=False):
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """The sum of a tensor of floats, as in `reduce_sum`, divided by the count. Raises TypeError for other dtypes."""
+    """The sum of floats divided by the count. Raises TypeError for other dtypes."""
     return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
 
 

@@ -83,7 +83,7 @@ FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> 
 }
 
 
-_LARGEST_ROW = 1000  # numbers written out for one row; with more of them, launches are quicker
+_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
 
 
 def check_fits(graph):
@@ -104,13 +104,11 @@ def _check_rows(graph, parts, over):
     work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
     kept = [*graph.updates.values(), *(graph.outputs if over else ())]
     if "row" not in parts.values() or work > _LARGEST_ROW or any(parts[node] == "row" for node in kept):
-        raise NoProgram(
-            f"{work:,} numbers for a row; a program takes up to {_LARGEST_ROW:,}, and keeps none of a row's"
-        )
+        raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
 
 
 class _Writer:
-    """The arrays of a program, and how their numbers are loaded, computed with, and stored."""
+    """The arrays of a program, and how their numbers are loaded, computed, and stored."""
 
     def __init__(self, graph, batch, over):
         check_fits(graph)

@@ -4,9 +4,9 @@
 # **In this notebook you write a program in your machine's own instructions, and it trains a model.**
 #
 # This course builds one small framework, `levels`, as one builds a house: ground, clay, bricks, walls, house. You stand on the
-# ground: memory, instructions and time, on which all else comes to rest. You need Python and a
-# little NumPy. Five short functions are yours to write; where you leave one as it is, the course's own goes on. Some cells are folded: a click opens them, and the sentence above each says all that you need.
-# About 90 minutes, without the exercises.
+# ground: memory, instructions and time, on which all else comes to rest. You need Python and a little NumPy. Five short
+# functions are yours to write; where you leave one as it is, the course's own goes on. Some cells are folded: a click opens
+# them, and the sentence above each says what it does. About 90 minutes, without the exercises.
 #
 # Below is the map, a notebook for each level. From this one six shorter ones branch off, for another day: `more/01_numbers`,
 # `01_measuring`, `01_assembler`, `01_exp_and_log`, `01_gpu` and `01_tpu`.
@@ -102,7 +102,7 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of(0.5, 0.5, 0.0, t
 # along a way are multiplied, which is the **chain rule**:
 #
 # ```
-# w1 ───── e grows x1 times as much ─────► e ───── the loss grows de times as much ─────► loss
+# w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
 #                            slope of the loss in w1:  x1 · de
 # ```
 #
@@ -138,8 +138,7 @@ def line_slopes(error, row, g):
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
-# Is it right? Nudge a weight up and down a little, and see how much the loss moves. This check needs no calculus, and we shall
-# use it on all five levels.
+# Is it right? Nudge a weight up and down a little, and see how much the loss moves. We shall use this check on all five levels.
 
 # %%
 slope = 0.0
@@ -151,9 +150,10 @@ up, down = loss_of(0.5 + 1e-6, 0.5, 0.0, ten), loss_of(0.5 - 1e-6, 0.5, 0.0, ten
 print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
-# The formula and the nudge agree. The whole of it stands in `course/reference.py`, in plain Python, as the course's *arithmetic of
-# record*: sums start at 0.0 and run upwards, the bias comes last, a mean divides by n. Every level must give these very numbers;
-# at the end of this notebook you see it beside your program. 8,000 steps of it go 200 times through the data: 200 **epochs**.
+# The formula and the nudge agree. The whole of it stands in `course/reference.py`, in plain Python, as the course's *arithmetic
+# of record*: sums start at 0.0 and run upwards, the bias comes last, a mean divides by n. Every level must give these very
+# numbers. 8,000 steps of it go 200 times through the data: 200
+# **epochs**.
 
 # %%
 from course import reference
@@ -164,8 +164,8 @@ w, b = record_weights
 print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 
 # %% [markdown]
-# Two, minus three and three, nearly. What is left is noise. The rest of this notebook does the same work without Python:
-# in instructions for the machine.
+# Two, minus three and three, nearly. What is left is noise: about 4 in the mean, 9 in the last ten rows. The rest of this
+# notebook does the same work without Python: in instructions for the machine.
 
 # %% [markdown]
 # ## One instruction (12 min)
@@ -187,8 +187,7 @@ define void @program(ptr %x, ptr %y) {
 """
 
 # %% [markdown]
-# LLVM turns such a text into bytes for this very processor, and tells the address at which they begin. That takes up to a
-# tenth of a second, so the bytes are kept in a folder for the next time. `machine_code(text)`,
+# LLVM turns such a text into bytes for this very processor, and tells the address at which they begin. `machine_code(text)`,
 # folded, does all this, and gives the engine too, which owns the bytes: while it lives, the address is good.
 
 # %% tags=["hide-input"]
@@ -310,7 +309,8 @@ lines.clear()
 
 # %% [markdown]
 # Multiplying multiplied nothing: it wrote the instruction that will. `load` and `store` take the place of the number, which for
-# now is the first one. `run` puts a frame around the lines, and calls them on arrays.
+# now is the first one (`getelementptr` makes its address; the place is an `i64`). `run` puts a frame around the lines, and
+# calls them on arrays.
 
 
 # %%
@@ -348,9 +348,9 @@ y
 # %% [markdown]
 # ### Your turn: an instruction
 #
-# Twelve is right. Before we look at the four zeros: what is missing for an error, z - y? LLVM's instruction is called `fsub`.
-# **Write the function that subtracts.** The values of the next sections will have a minus that calls it. (The cell before it opens
-# the file that it goes to.)
+# Twelve is right. Before the four zeros: what is missing for an error, z - y? LLVM's instruction is called `fsub`.
+# **Write the function that subtracts.** The values of the next sections will have a minus that calls it. (The cell before it
+# opens the file that it goes to.)
 
 # %%
 #| export values
@@ -363,7 +363,7 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 #| export values blank subtract
 def subtract(x, y):
     """Write the instruction that takes the number y from x, and give back its value."""
-    ...  # one instruction, as `+` and `*` write theirs
+    ...  # one call of `arithmetic`, as in `+` and `*`
 
 
 # %% [markdown]
@@ -401,9 +401,9 @@ z  # by hand: 5 - 3
 #             └────(else)───► after
 # ```
 #
-# `phi` takes its number from where we come: 0 from `entry`, `%next` from `body`. What stands between, the body, is written by
-# whoever uses the loop. In Python that is a `with` block: `contextmanager` runs our function up to its `yield`, then
-# the block, then the rest.
+# `icmp slt` asks whether i < n, `br` jumps. `phi` takes its number from where we come: 0 from `entry`, `%next` from `body`.
+# What stands between, the body, is written by whoever uses the loop. In Python that is a `with` block: `contextmanager` runs
+# our function up to its `yield`, then the block, then the rest.
 
 # %%
 from contextlib import contextmanager
@@ -488,8 +488,8 @@ print("y", y, " x", x)
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
 # it with a shape and a dtype. `device.put(array)` gives a new buffer with the numbers of an array, `device.alloc(shape, dtype)`
 # one whose numbers are not set, `device.free(buffer)` gives it back, and `buffer.numpy()` copies its numbers out. (Folded, as
-# `Device` and `Buffer`: the device counts its bytes, and refuses what it does not have and what was freed. `pool()` gives this computer's devices by name,
-# with `cpus=2` a simulated second CPU, too.)
+# `Device` and `Buffer`: the device counts its bytes, and refuses what it does not have and what was freed. `pool()` gives this
+# computer's devices by name, with `cpus=2` a simulated second CPU, too.)
 
 # %% tags=["hide-input"]
 #| export device
@@ -716,9 +716,9 @@ print(here, there, there.numpy(), other.used, "bytes in use on", other.name)
 #     a.store(v * v + v, y, i)
 # ```
 #
-# `Value` keeps its idea. New is `a`, the program that it belongs to: `a.write` appends an instruction and gives back the
-# register that it sets; `a.kind` is the type of its registers, such as `double`, and `a.flags`, empty in float64, what LLVM may do
-# to them. `_number(a, x)` is an operand as a text: a register's name, or a Python number in LLVM's notation.
+# New is `a`, the program that it belongs to: `a.write` appends an instruction and gives back the register that it sets,
+# `a.emit` only appends; `a.kind` is the type of its registers, such as `double`, and `a.flags`, empty in float64, what LLVM may
+# do to them. `_number(a, x)` is an operand as a text: a register's name, or a Python number in LLVM's notation.
 
 
 # %%
@@ -771,8 +771,8 @@ class Value:
 
 
 # %% [markdown]
-# A program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and `select(condition, x, y)` takes one of two
-# numbers. (Folded, with an `Index`, told below, and small helpers: `_live` refuses a value whose loop has ended.)
+# A program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and `select(condition, x, y)` takes one
+# of two numbers. (Folded, with an `Index`, told below, and small helpers: `_live` refuses a value whose loop has ended.)
 
 
 # %% tags=["hide-input"]
@@ -834,8 +834,7 @@ def named(name, *operands):
 #
 # And the place of `x[i, k]`: there your `flat` returns. On Python's whole numbers it computed. On a `_Whole`, a register with a
 # whole number whose `*` and `+` write instructions, it writes. (Folded first: a written program and the checks of a call;
-# `_Whole`; `_wholes`, which checks indices and makes a `_Whole` of each; `_load_lanes`, for several numbers in **lanes**, of which
-# more below.)
+# `_Whole`; `_wholes`, which checks indices and makes a `_Whole` of each; `_load_lanes`, for several numbers in **lanes**.)
 
 # %% tags=["hide-input"]
 #| export program
@@ -1022,7 +1021,7 @@ def _place(a, array, indices):
 
 
 # %% [markdown]
-# Loads and stores are as before, but with a place that was checked. (Where there are lanes, `_load_lanes` does it.)
+# As before, but at a checked place. With one lane, all that counts is `one`: skip what speaks of lanes, masks or `spread`.
 
 
 # %%
@@ -1052,10 +1051,11 @@ def _store(a, value, array, *indices):
 
 
 # %% [markdown]
-# The rest is the folded `Assembler`. `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a number, and a size as a
-# number, each handed over by the call as one 64-bit word. `a.loop("rows")` is the loop that you know, its blocks numbered so that
-# there may be several. `a.assemble()` gives a `Program`, which is called with buffers by name. Before its first instruction
-# runs, all is looked at that could go wrong in memory: dtypes, shapes, the reach of every index, that every row number is a row.
+# The rest is the folded `Assembler`. `a.array(name, *shape)`, `a.number(name)` and `a.count(size)` give an array, a number, and
+# a size as a number, each handed over by the call as one 64-bit word. `a.loop("rows")` is the loop that you know, its blocks
+# numbered so that there may be several. `a.assemble()` gives a `Program`, which is called with buffers by name. Before its
+# first instruction runs, all is looked at that could go wrong in memory: dtypes, shapes, the reach of every index, that every
+# row number is a row.
 
 
 # %% tags=["hide-input"]
@@ -1228,9 +1228,9 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: fir
         print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# The second task will need eˣ and log x. A library's functions differ from machine to
-# machine in the last bit, so the course has its own `exp` and `log`, written once, with the operators that you know. They run on Python's
-# floats and on values. (They are folded; `more/01_exp_and_log` takes them apart.)
+# The second task will need eˣ and log x. A library's functions differ from machine to machine in the last bit, so the course
+# has its own `exp` and `log`, written once, with the operators that you know. They run on Python's floats and on values. (They
+# are folded; `more/01_exp_and_log` takes them apart.)
 
 # %% tags=["hide-input"]
 #| export elementary
@@ -1442,8 +1442,8 @@ program(x=cpu.put(task.x), y=cpu.put(task.y), w=w, b=b, picked=cpu.put(ten), out
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
-# Equal, to the last bit. `dot` is the one from above: on Python's numbers it computed, on values it writes. It is a Python function
-# that runs while the program is *written*. In the machine there is no `dot` and no call, only products and sums.
+# Equal, to the last bit. `dot` is the one from above: on Python's numbers it computed, on values it writes. It is a Python
+# function that runs while the program is *written*. In the machine there is no `dot` and no call, only products and sums.
 #
 # ### Your turn: the update
 #
@@ -1475,9 +1475,9 @@ def descend(w, slope, learning_rate):
 print(descend(1.0, 2.0, 0.5))  # by hand: 0
 
 # %% [markdown]
-# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `_dense` is the
-# sum of the record with a bias, for one unit or several. Each row adds to the sums of the slopes, through your `line_slopes`. (Folded before it: `check_task`, which refuses
-# wrong data, for all five levels.)
+# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `_dense` is
+# the sum of the record with a bias, for one unit or several. Each row adds to the sums of the slopes, through your
+# `line_slopes`. (Folded before it: `check_task`, which refuses wrong data, for all five levels.)
 
 
 # %% tags=["hide-input"]
@@ -1554,7 +1554,7 @@ def line_row(row, target, weights, sums, g):
 
 # %% [markdown]
 # Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
-# `descend`. While the rows pass, the weights wait in registers. Four marks, here and above, say which line is which part.
+# `descend`. While the rows pass, the weights wait in registers. Five marks, here and above, say which line is which part.
 # (Folded: `_each_of` makes something for each number of the weights.)
 
 
@@ -1664,11 +1664,11 @@ print("weights equal:", [v.tolist() for v in fit.weights] == record_weights)
 print("last loss", fit.losses[-1].hex())
 
 # %% [markdown]
-# Equal, all 8,000 of them. Your own instructions train a line. The last loss, in base 16, is a number that you will meet on every
-# level.
+# Equal, all 8,000 of them. Your own instructions train a line. The last loss, in base 16, is a number that you will meet on
+# every level.
 #
-# On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right: how good is it on the hundred test
-# rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of it, 0 is what the mean of y alone
+# On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right: how good is it on the hundred
+# test rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of it, 0 is what the mean of y alone
 # would do.
 
 # %%
@@ -1691,17 +1691,16 @@ figures.regression(penguins, penguin_fit)
 # ## Lanes (1 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
-# register is a **lane**.
+# register is a **lane**, a way of working called *SIMD*; with one lane it is *scalar*.
 #
 # ```
 # one lane           x       +       y       =       z          one addition
 # four lanes   [x0 x1 x2 x3] + [y0 y1 y2 y3] = [z0 z1 z2 z3]    four, by one instruction
 # ```
 #
-# `a.loop("batch", a.lanes)` takes a row in each lane. Ten rows in lanes of four are three turns. In the last turn two lanes
-# are past the end: they are masked, and what they compute is never kept. A sum has a part in each lane, and `total()` adds
-# the parts: another order, so other last bits. In float64 the assembler takes one lane, in the order of record. In float32 it
-# takes all there are, `host_lanes()`. The dtype decides.
+# `a.loop("batch", a.lanes)` takes a row in each lane. Ten rows in lanes of four are three turns. In the last, two lanes are
+# past the end: masked, and never kept. A sum has a part in each lane, and `total()` adds the parts: another order, so other
+# last bits. In float64 the assembler takes one lane, in the order of record. In float32 it takes all there are, `host_lanes()`.
 
 # %%
 x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
@@ -1709,7 +1708,7 @@ single = linear_regression(x, y, start, task.batches, task.learning_rate)
 print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
 
 # %% [markdown]
-# The same source, another program, and nearly the same answer. What the lanes gain, we measure below.
+# Another program, the same digits. What the lanes gain, we measure below.
 
 # %% [markdown]
 # ## A net (14 min)
@@ -1791,8 +1790,9 @@ def through_relu(d, h, w):
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))  # by hand: 30, and 0 where relu cut
 
 # %% [markdown]
-# With that, all slopes of one row. The logarithm of 0 is infinite, so the loss takes not `p` but `c`: p **clipped**, kept at
-# least 1e-7 away from 0 and 1. `dc` is the slope of the loss at c, and so on; each line multiplies the one before it. `g` is -1/n:
+# With that, all slopes of one row. The loss takes not `p` but `c`: p **clipped**, kept at least 1e-7 away from 0 and 1. `dc` is
+# the slope of the loss at c, and so on; each line multiplies the one before it. The slope of log c is 1/c; `g` is -1/n
+# (`net_row` passes `-g`):
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1859,7 +1859,7 @@ def net_row(row, target, weights, sums, g):
 
 
 # %% [markdown]
-# And it is one call again:
+# One call again:
 
 
 # %%
@@ -1915,8 +1915,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
 # second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
-# takes some time before anything is done. We measure them with programs of our own. (They
-# are folded; `more/01_measuring` takes them apart.)
+# takes some time before anything is done. We measure them with programs of our own (folded; `more/01_measuring` takes them apart).
 
 # %% tags=["hide-input"]
 #| export roofline
@@ -1972,7 +1971,7 @@ print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB a second, launch {cpu.launch_time
 
 # %% [markdown]
 # From them we predict. A program must do its operations and move its bytes, and it cannot end before the slower of the two is
-# done. That floor is called the **roofline**
+# done. Drawn as a speed, that floor is a roof: the **roofline**
 # ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)); `cost` adds what calling costs:
 #
 # ```
@@ -2022,7 +2021,7 @@ def time_of_step(program, task, batches):
 
 # %% tags=["nbval-ignore-output"]
 busy = 10 * operations_a_row(line) / cpu.peak * 1e6
-waiting = 2 * host_lanes() / _measure_sums(cpu, 1) * 1e6  # µs for one operation on a sum
+waiting = 2 * host_lanes() / _measure_sums(cpu, 1) * 1e6  # µs a turn: two flops in each lane
 alone = time_of_step(program_of(line_row, task, "f8"), task, task.batches)
 print(f"arithmetic, in all lanes   {busy:.4f} µs")
 print(f"in one lane                {busy * host_lanes():.4f} µs")
@@ -2030,9 +2029,9 @@ print(f"20 operations that wait    {20 * waiting:.4f} µs")
 print(f"measured, the program      {alone:.4f} µs")
 
 # %% [markdown]
-# Predicted was the time of the bytes. The peak has all lanes, a float64 program has one. And it waits: from a weight to its next value, five operations make the error,
-# three its slope, ten the sum, two the update, each after the other. That alone explains the program's time. The rest of the
-# measured time is checks and copies, once a call.
+# Predicted was the time of the bytes, not of arithmetic. The peak has all lanes, a float64 program has one. And it waits: from
+# a weight to its next value, five operations make the error, three its slope, ten the sum, two the update, each after the
+# other. That alone explains the program's time. The rest is checks and copies, once a call.
 #
 # And larger batches?
 
@@ -2053,8 +2052,8 @@ for kind, how in kinds.items():
     print(f"{kind:8} batch 10 {small:6.2f} µs   batch 100 {large:6.2f} µs {large / small:6.1f} times")
 
 # %% [markdown]
-# Without lanes, ten times the rows take about nine times as long. With lanes much less, so a larger batch
-# makes a row cheaper. Remember that when the next levels ask for large batches.
+# Without lanes, ten times the rows take eight or nine times as long. With lanes much less, so a larger batch
+# makes a row cheaper.
 #
 # One program runs all steps here, so a launch costs nothing a step. The levels above will call many small programs in each
 # step. **What would that cost?** Move the sliders (mouse, or Tab and the arrow keys): the batch, and how many launches a step
@@ -2086,21 +2085,19 @@ widgets.explore(
 #
 # Each notebook lays the level below beside its own. Below this one there is only plain Python, number 0: `course/reference.py`.
 # The lines stand under the part of a step that they are. **A line that calls functions says how many lines they have: click on
-# it, and they open.** What bears no mark, such as the loop, is folded at the end.
+# it, and they open.** A mark holds until the next, so level 1's loop over the rows stands under MODEL; the rest is folded at
+# the end. Plain Python's **launches** are its operations on two numbers, 24 bytes each.
 
 # %%
 compare.measure(task, reference.linear_regression, linear_regression, last=1000)
 
 # %% [markdown]
-# The formulas are the same, line by line. What differs is when they run: plain Python computes each line for each row, and
-# level 1 runs each line once, to write the instructions down. And the net. (Plain Python takes only its last ten steps, from where
-# level 1 has come by then.)
+# The formulas are the same, but for a sign in the net's loss. What differs is when they run: plain Python computes each line
+# for each row, and level 1 runs each line once, to write the instructions down. And the net. (Plain Python takes only its last
+# ten steps, from where level 1 has come by then.)
 
 # %%
 compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeats=1)
-
-# %% [markdown]
-# The **launches** of plain Python are its operations on two numbers, 42,000 for a step of the net. Here one launch takes all steps.
 
 # %% [markdown]
 # **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch:
@@ -2114,9 +2111,9 @@ compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeat
 # %% [markdown]
 # ## Exercises (45 min, optional)
 #
-# Each begins with a stub. Replace its `...`, run the cell, and read what the check says: the first case that fails, what came out,
-# what was expected, and, where it can tell, which mistake that looks like. The inputs are drawn at random, so an answer that
-# is right only for some of them does not pass. `python3 -m course progress` shows what you have solved.
+# Each begins with a stub. Replace its `...`, run the cell, and read what the check says: the first case that fails, what came
+# out, what was expected, and, where it can tell, which mistake that looks like. The inputs are drawn at random, so an answer
+# that is right only for some of them does not pass. `python3 -m course progress` shows what you have solved.
 #
 # You may come here at any time, without the notebook before it: what is missing, `begin` takes from the level that is built.
 #

@@ -6,8 +6,9 @@
 # A framework never says "add these numbers with this loop". It says `"add"`, and looks up who can do that on this device.
 # In our house the kernels are the clay. They lie on level 1's ground, and every brick of level 3 is made of them.
 #
-# From level 1 you need: a **device** such as `cpu:0`, whose memory holds your numbers; a **buffer**, an array in that memory; its
-# **Spec**, which is device, shape and dtype without the numbers; and what a **launch** costs, which is one call of a program.
+# From level 1 you need: a **device** such as `cpu:0`, whose memory holds your numbers; a **buffer**, an array in that memory;
+# its **Spec**, which is device, shape and dtype without the numbers; and what a **launch** costs, which is one call of a
+# program.
 #
 # Beside this level lie short notebooks, one idea each: `more/02_cache`, `02_matmul`, `02_trial`, `02_reductions`, `02_moves`,
 # `02_random`, `02_machines`.
@@ -115,7 +116,7 @@ def globals_read(code):
 
 def described(value):
     """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
-    value = getattr(value, "py_func", getattr(value, "_defn", value))  # what numba made it from
+    value = getattr(value, "py_func", getattr(value, "_defn", value))  # numba made it from that
     if getattr(value, "hash", None):  # compiled here
         return value.hash
     if isinstance(value, types.FunctionType):
@@ -161,7 +162,7 @@ def specialised(function, dtype, stands, compiled):
 
 
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
-    """Compile a function for arrays of that dtype; division by zero gives infinity, as in NumPy.
+    """Compile a function for arrays of that dtype; x / 0 is infinite, as in NumPy.
 
     float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
     """
@@ -186,7 +187,7 @@ def _kept_as(name):
     from numba.core import compiler, serialize
 
     def load(types, context):
-        context.refresh()  # numba's own code, which this program may call, must be there first
+        context.refresh()  # numba's own code, which this may call, comes first
         data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
         return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
 
@@ -199,9 +200,9 @@ def _kept_as(name):
 # %% [markdown]
 # ## A name and a table (5 min)
 #
-# An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as a
-# table, and knows in `version` how often a kernel gave way to another. Beside it, `KINDS` holds what each kind of device does in
-# its own way: first of all, how it compiles. There is one kind so far, `cpu`.
+# An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
+# a table, and knows in `version` how often a kernel gave way to another. Beside it, `KINDS` holds what each kind of device does
+# in its own way: first of all, how it compiles. There is one kind so far, `cpu`.
 
 # %%
 #| export registry
@@ -236,8 +237,8 @@ KERNELS["twice", "cpu"] = twice
 KERNELS
 
 # %% [markdown]
-# One op, one kind of device that has it. Nothing is compiled yet. To **launch** an op is to look its kernel up, find room for the
-# result, and run. In short:
+# One op, one kind of device that has it. Nothing is compiled yet. To **launch** an op is to look its kernel up, find room for
+# the result, and run. In short:
 
 
 # %%
@@ -274,9 +275,9 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 #
 # ## A plan, made once (17 min)
 #
-# What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the program
-# to run. The Spec is known at once. The program is made (*lowered*, as compilers say) when the plan first runs: `run` is at
-# first a method that makes it and puts it in its own place.
+# What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the
+# program to run. The Spec is known at once. The program is made (*lowered*, as compilers say) when the plan first runs: `run`
+# is at first a method that makes it and puts it in its own place.
 
 
 # %%
@@ -298,9 +299,9 @@ class Plan:
 
 
 # %% [markdown]
-# Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, which is told the result's shape and dtype,
-# the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called. (Some loops
-# see an array in another shape, one of the `views`, and some take `numbers`, too.)
+# Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, which is told the result's shape and
+# dtype, the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called.
+# (Some loops see an array in another shape, one of the `views`, and some take `numbers`, too.)
 
 # %%
 #| export registry
@@ -345,8 +346,9 @@ made = plan_twice("twice", twice, three)
 print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %% [markdown]
-# 24 bytes are read and 24 written. Of the folded cell you need three names: `kernel_of(op, kind)` looks a kernel up; `plan(op, inputs, attrs)` refuses what no op can do
-# (inputs on two devices, say), then asks the op's planner; `same_dtype(op, *inputs)` gives the one dtype of all inputs.
+# 24 bytes are read and 24 written. Of the folded cell you need three names: `kernel_of(op, kind)` looks a kernel up; `plan(op,
+# inputs, attrs)` refuses what no op can do (inputs on two devices, say), then asks the op's planner; `same_dtype(op, *inputs)`
+# gives the one dtype of all inputs.
 
 # %% tags=["hide-input"]
 #| export registry
@@ -357,7 +359,7 @@ from levels import more
 
 
 def kernel_of(op, kind):
-    """The kernel of an op on this kind of device. Raises LookupError where there is none."""
+    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
     if str(op) not in PLANNERS and not more("op", str(op)):
         near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
@@ -395,9 +397,9 @@ def same_dtype(op, *inputs, kinds="f"):
 
 
 # %% [markdown]
-# A call may have **attributes**: `axis=0` for a sum, `rate=0.1` for an update. The axis is part of the plan. The rate may change
-# from call to call, so the kernel gets it as a number, and one plan serves all rates. `_key_of(op, reads, attrs)`, folded, gives
-# the key that a plan is kept under: the op, the Specs of what it reads, the attributes.
+# A call may have **attributes**: `axis=0` for a sum, `rate=0.1` for an update. The axis is part of the plan. The rate may
+# change from call to call, so the kernel gets it as a number, and one plan serves all rates. `_key_of(op, reads, attrs)`,
+# folded, gives the key that a plan is kept under: the op, the Specs of what it reads, the attributes.
 
 
 # %% tags=["hide-input"]
@@ -410,10 +412,8 @@ def _key_of(op, reads, attrs):
         if attrs or type(op) is not str:
             if op in _NUMBERS:
                 [*map(float, attrs.values())]  # raises for what is no number
-            given = (
-                () if op in _NUMBERS else (*attrs.values(), *map(type, attrs.values()))
-            )  # 0, 0.0 and False are equal
-            key += (*attrs, *given)
+            given = () if op in _NUMBERS else attrs.values()
+            key += (*attrs, *given, *map(type, given))  # for 0, 0.0 and False are equal
             hash(key)
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
@@ -422,8 +422,8 @@ def _key_of(op, reads, attrs):
 
 
 # %% [markdown]
-# Now the look-up, which is yours. The first call with a key makes a plan, `plan(op, reads, attrs)`, and puts it into `PLANS`. Every
-# later call with an equal key gets that very plan.
+# Now the look-up, which is yours. The first call with a key makes a plan, `plan(op, reads, attrs)`, and puts it into `PLANS`.
+# Every later call with an equal key gets that very plan.
 
 
 # %%
@@ -493,8 +493,8 @@ print(f"launched by name {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µ
 # %% [markdown]
 # **A good place to stop.** A name finds its kernel, and a plan is made once for each shape: a launch takes about a microsecond.
 #
-# From here on `kernel` enters kernels, as a decorator, and throws plans away that were made with the kernel before. (`py_func` is
-# the Python function in one that was decorated with `njit`.) And every launch adds to its plan, so we can count them.
+# From here on `kernel` enters kernels, as a decorator, and throws plans away that were made with the kernel before. (`py_func`
+# is the Python function in one that was decorated with `njit`.) And every launch adds to its plan, so we can count them.
 
 
 # %%
@@ -540,11 +540,11 @@ PLANS.clear()
 # %% [markdown]
 # ## One scalar function, one loop (17 min)
 #
-# Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write
-# the loop. When shapes differ, the smaller array is repeated
-# ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is added to
-# every row of `(10, 4)`. In the loop that means one index less. So for each axis we note its *owners*: the inputs that have
-# it, and are not repeated along it. Neighbouring axes with the same owners are one long axis to the loop.
+# Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
+# loop. When shapes differ, the smaller array is repeated
+# ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is
+# added to every row of `(10, 4)`. In the loop that means one index less. So for each axis we note its *owners*: the inputs that
+# have it, and are not repeated along it. Neighbouring axes with the same owners are one long axis to the loop.
 
 # %%
 #| export elementwise
@@ -571,8 +571,8 @@ for other in ((1, 4), (10, 4)):
 # With a row, the axis of 10 belongs to the first input alone and that of 4 to both: two loops, and the second input is indexed
 # by the inner letter only. With a matrix it is one axis of 40.
 #
-# The loop itself is text: Python that writes Python. An input is indexed by the letters of the axes it owns. With one letter it is
-# seen as one long row (`ravel`), which compilers like best; with none it is one number (`[0]`).
+# The loop itself is text: Python that writes Python. An input is indexed by the letters of the axes it owns. With one letter it
+# is seen as one long row (`ravel`), which compilers like best; with none it is one number (`[0]`).
 
 
 # %%
@@ -777,9 +777,9 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # ## Many numbers become one (5 min)
 #
-# A sum is not elementwise: many numbers become one. A loop begins at a number, `START`, and takes in *one* more with a function,
-# `combine`. Along a row the sum starts at 0.0 and runs upwards, as the record says. An op needs no loop of its own: it puts its
-# number and its function in these two places.
+# A sum is not elementwise: many numbers become one. A loop begins at a number, `START`, and takes in *one* more with a
+# function, `combine`. Along a row the sum starts at 0.0 and runs upwards, as the record says. An op needs no loop of its own:
+# it puts its number and its function in these two places.
 
 # %%
 #| export reduce
@@ -817,10 +817,10 @@ KINDS["cpu"].loops = reduce_rows, reduce_columns
 REDUCTIONS = {}  # op -> the number that its loops start at
 
 # %% [markdown]
-# One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of 1,024
-# float32 or more the compiler may split a sum over its lanes (`reassoc`, for reassociate): many sums, each of fewer numbers. In
-# float64 nothing is reordered, ever. In the folded cell `reduced` sees an array as `[before, within, after]`, and `_plan_reduce`
-# takes the loop that fits, with the op's own function and number in it.
+# One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of
+# 1,024 float32 or more the compiler may split a sum over its lanes (`reassoc`, for reassociate): many sums, each of fewer
+# numbers. In float64 nothing is reordered, ever. In the folded cell `reduced` sees an array as `[before, within, after]`, and
+# `_plan_reduce` takes the loop that fits, with the op's own function and number in it.
 
 
 # %% tags=["hide-input"]
@@ -916,8 +916,8 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
 
 
 # %% [markdown]
-# The kernel has three loops, over the rows `i` and the columns `j` of the result and over `k`. For each result the sum runs over
-# `k` upwards from 0.0; that is the record's order. Here is the definition, as it stands in books:
+# The kernel has three loops, over the rows `i` and the columns `j` of the result and over `k`. For each result the sum runs
+# over `k` upwards from 0.0; that is the record's order. Here is the definition, as it stands in books:
 
 
 # %%
@@ -1004,8 +1004,8 @@ for function in (matmul_ijk, matmul_ikj):
 print(f"{seconds[matmul_ijk] / seconds[matmul_ikj]:.0f} times as fast")
 
 # %% [markdown]
-# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) A backward pass wants xᵀ · x, and no copy of x
-# turned round:
+# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) A backward pass wants xᵀ · x, and no copy
+# of x turned round:
 
 # %%
 table = cpu.put(np.arange(6.0).reshape(3, 2))
@@ -1074,10 +1074,10 @@ for call in calls:
 # %% [markdown]
 # ## Your own kernel (6 min)
 #
-# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Put it into the table, and every
-# level above runs it. The door for that is `use`. It is a *context manager*: what stands before `yield` runs when the `with` block
-# begins, what stands under `finally` when it ends, by an error too. A kernel of yours may
-# reach past an array's end. So in the block every index is checked, unless somebody (`levels_more`) tries the kernel before.
+# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Put it into the table, and
+# every level above runs it. The door for that is `use`. It is a *context manager*: what stands before `yield` runs when the
+# `with` block begins, what stands under `finally` when it ends, by an error too. A kernel of yours may reach past an array's
+# end. So in the block every index is checked, unless somebody (`levels_more`) tries the kernel before.
 
 
 # %%
@@ -1125,8 +1125,8 @@ with use("relu", "cpu", no_branch):
     print("the new one ", launch("relu", None, hard).numpy())
 
 # %% [markdown]
-# One number of six (-0 is equal to 0), and a training run that meets it is lost. So a kernel should be tried on hard inputs before
-# it runs: `more/02_trial` does that, refuses this one, and says why. Here is one that is right:
+# One number of six (-0 is equal to 0), and a training run that meets it is lost. So a kernel should be tried on hard inputs
+# before it runs: `more/02_trial` does that, refuses this one, and says why. Here is one that is right:
 
 
 # %%
@@ -1139,8 +1139,8 @@ with use("relu", "cpu", mine):
 print(KERNELS["relu", "cpu"] is mine)
 
 # %% [markdown]
-# Level 5 will train a net with `model.fit`. In such a block it runs your relu, too: every level above comes down to the table. The
-# gradient is an op of its own, `relu_grad`, and stays.
+# Level 5 will train a net with `model.fit`. In such a block it runs your relu, too: every level above comes down to the table.
+# The gradient is an op of its own, `relu_grad`, and stays.
 #
 # ## The two tasks on this level (12 min)
 #
@@ -1156,8 +1156,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# A step is now a list of launches. Each works on a whole batch and leaves its result in a new buffer (`None`). The gradients are
-# still written by hand, by level 1's table: `backward` is the forward pass read from the end, each slope multiplied by the next.
+# A step is now a list of launches. Each works on a whole batch and leaves its result in a new buffer (`None`). The gradients
+# are still written by hand, by level 1's table: `backward` is the forward pass read from the end, each slope multiplied by the
+# next.
 
 # %%
 #| export tasks
@@ -1241,8 +1242,9 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %% [markdown]
 # ### The second task: a net
 #
-# The net of level 1 as launches. `outputs` begins with the batch, and each layer adds what it gives. `dnn_backward` goes through the layers from the last to the first: each has a product and a
-# sum for its own gradients, and a product that hands the slope on to the layer before.
+# The net of level 1 as launches. `outputs` begins with the batch, and each layer adds what it gives. `dnn_backward` goes
+# through the layers from the last to the first: each has a product and a sum for its own gradients, and a product that hands
+# the slope on to the layer before.
 
 
 # %%
@@ -1269,8 +1271,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# Around them stands `dnn_classifier`, folded: it is `linear_regression` again, with these two calls and the loss between them. There
-# `hit` is y·log c, `miss` is (1 − y)·log(1 − c), and clip keeps c away from 0 and 1, where its log would be infinite.
+# Around them stands `dnn_classifier`, folded: it is `linear_regression` again, with these two calls and the loss between them.
+# There `hit` is y·log c, `miss` is (1 − y)·log(1 − c), and clip keeps c away from 0 and 1, where its log would be infinite.
 
 
 # %% tags=["hide-input"]
@@ -1397,11 +1399,11 @@ total = sum(np.median(times) * len(times) for times in spent.values()) * 1e3
 print(f"{launches:.0f} launches {total:.1f} µs, a whole step {own:.1f} µs of own work")
 
 # %% [markdown]
-# The addition of one number, into an `out` that stood ready, is about the cheapest launch there is. The step's make new buffers,
-# and a product or a sum does more: the first part of the gap. Python between the launches is the second: row numbers are put on
-# the device, the loss is taken off. The rest is not the step's own: the measured time is by the clock on the wall, which runs on
-# while other programs have the core. That is the price of calling ops by name, one after the
-# other. Level 3 will first add to it, and then win it back.
+# The addition of one number, into an `out` that stood ready, is about the cheapest launch there is. The step's make new
+# buffers, and a product or a sum does more: the first part of the gap. Python between the launches is the second: row numbers
+# are put on the device, the loss is taken off. The rest is not the step's own: the measured time is by the clock on the wall,
+# which runs on while other programs have the core. That is the price of calling ops by name, one after the other. Level 3 will
+# first add to it, and then win it back.
 #
 # ### The level below | here
 #

@@ -64,8 +64,8 @@ f(2 + 1e-20j).imag / 1e-20
 # ## The door (7 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
-# hands the *name* of the op on, to one function. All traffic passes there, so it takes notes. (`None`: launch finds memory for the
-# result.)
+# hands the *name* of the op on, to one function. All traffic passes there, so it takes notes. (`None`: launch finds memory for
+# the result.)
 
 # %%
 from levels.hardware import pool
@@ -107,8 +107,8 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 #                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
 # ```
 #
-# Now the real thing. A **tensor** is level 1's `Buffer` with operators. (Folded are these `Operators`: a table of names, and what
-# else Python asks of a number or a list.)
+# Now the real thing. A **tensor** is level 1's `Buffer` with operators. (Folded are these `Operators`: a table of names, and
+# what else Python asks of a number or a list.)
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -266,8 +266,8 @@ def apply(op, *inputs, **attrs):
 # %% [markdown]
 # ## Numbers come in, variables stay (3 min)
 #
-# The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype of
-# the tensor beside it. Folded is `_Held`, too: what a variable needs for threads, and for the programs at the end.
+# The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype
+# of the tensor beside it. Folded is `_Held`, too: what a variable needs for threads, and for the programs at the end.
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -398,8 +398,8 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now a tensor. A few functions have no operator, and each is a name for the door. (Folded: `gather`, `exp`, `reduce_mean`
-# and their like. Shown: the two of neural nets.)
+# 7 again, now a tensor. A few functions have no operator, and each is a name for the door. (Folded: `gather`, `exp`,
+# `reduce_mean` and their like. Shown: the two of neural nets.)
 
 # %% tags=["hide-input"]
 #| export ops
@@ -423,17 +423,17 @@ def gather(x, rows):
 
 
 def exp(x):
-    """eˣ of each number of x, a tensor of floats. Raises TypeError for others."""
+    """eˣ of each number of x, floats. Raises TypeError for others."""
     return apply("exp", x)
 
 
 def log(x):
-    """The natural logarithm of each number of x, a tensor of floats. Raises TypeError for others."""
+    """The natural logarithm of each number of x, floats. Raises TypeError for others."""
     return apply("log", x)
 
 
 def sqrt(x):
-    """The root of each number of x, a tensor of floats. Raises TypeError for others."""
+    """The root of each number of x, floats. Raises TypeError for others."""
     return apply("sqrt", x)
 
 
@@ -450,7 +450,7 @@ def reduce_sum(x, axis=None, keepdims=False):
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """The sum of a tensor of floats, as in `reduce_sum`, divided by the count. Raises TypeError for other dtypes."""
+    """The sum of floats divided by the count. Raises TypeError for other dtypes."""
     return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
 
 
@@ -469,12 +469,12 @@ def _whole(axis):
 
 
 def relu(x):
-    """Each number of x, a tensor of floats, where it is positive, else 0. Raises TypeError for others."""
+    """Each number of x, floats, where it is positive, else 0. Raises TypeError for others."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), for each number of x, a tensor of floats. Raises TypeError for others."""
+    """1 / (1 + exp(-x)) for each number of x, floats. Raises TypeError for others."""
     return apply("sigmoid", x)
 
 
@@ -562,8 +562,8 @@ with _Tape() as tape:
 [op for op, *_ in tape.records]
 
 # %% [markdown]
-# Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if the
-# loss changes by `dy` for each unit of the op's *result*, by how much does it change for each unit of each *input*? That is
+# Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if
+# the loss changes by `dy` for each unit of the op's *result*, by how much does it change for each unit of each *input*? That is
 # one code line of the table above; its name is **vjp** (vector-Jacobian product).
 #
 # Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So `a` gets `dy·b`, and `b` gets
@@ -616,8 +616,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. Left as
-# it is, the course's own goes on in its place. (The check: shares of 2, 2 and 3 make 7.)
+# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. Left
+# as it is, the course's own goes on in its place. (The check: shares of 2, 2 and 3 make 7.)
 
 
 # %%
@@ -643,8 +643,8 @@ def hand_on(gradients, x, share):
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand {by_hand}")
 
 # %% [markdown]
-# It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives the
-# gradient of every weight, be there two or a million; the nudge needs two runs for each.
+# It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives
+# the gradient of every weight, be there two or a million; the nudge needs two runs for each.
 #
 # Why from the end? `error` may hand its gradient on only when every op that used it has been read. The program wrote the list
 # in an order in which every input is older than its result. Read from the end, every user comes before the thing it used.
@@ -718,9 +718,9 @@ def unbroadcast(dx, shape):
 # </details>
 
 # %% [markdown]
-# The rules that are left: the reverse of a sum is to spread (`_spread_back`, folded), so that every number gets the `dy` that it
-# went into, for a mean divided by the count. Of a product `X·W` it is `dX = dy·Wᵀ` (`_matmul_back_x`, folded) and `dW = Xᵀ·dy`
-# (`_matmul_back_w`). Of `relu` and its like it is a kernel of level 2.
+# The rules that are left: the reverse of a sum is to spread (`_spread_back`, folded), so that every number gets the `dy` that
+# it went into, for a mean divided by the count. Of a product `X·W` it is `dX = dy·Wᵀ` (`_matmul_back_x`, folded) and `dW =
+# Xᵀ·dy` (`_matmul_back_w`). Of `relu` and its like it is a kernel of level 2.
 
 
 # %% tags=["hide-input"]
@@ -752,7 +752,9 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / y.spec.nbytes),)
+VJPS["reduce_mean"] = (
+    lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / (y.spec.nbytes or 1)),
+)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
@@ -789,8 +791,8 @@ def walk_back(records, target, sources):
 print(f"w gets {float(walk_back(tape.records, loss, [w.value])[0])}, by hand {by_hand}")
 
 # %% [markdown]
-# A **GradientTape** is a tape whose `gradient` is this walk. (Folded: it refuses what would give a wrong gradient in silence, such
-# as a variable that changed on the way.)
+# A **GradientTape** is a tape whose `gradient` is this walk. (Folded: it refuses what would give a wrong gradient in silence,
+# such as a variable that changed on the way.)
 
 
 # %% tags=["hide-input"]
@@ -828,8 +830,8 @@ class GradientTape(_Tape):
 # %% [markdown]
 # ## Every rule meets a nudge (2 min)
 #
-# A rule is easily wrong. So each is compared with a nudge of all numbers at once, each its own way: the gradient must tell how far
-# the result moves.
+# A rule is easily wrong. So each is compared with a nudge of all numbers at once, each its own way: the gradient must tell how
+# far the result moves.
 
 # %%
 draw = np.random.default_rng(0)
@@ -856,8 +858,8 @@ def product(x):
 print("within 1e-6:", misses_nudge(product, start) < 1e-6)
 
 # %% [markdown]
-# The rules of `multiply` and of `matmul` hold. (A test of the course has all thirteen.) And does a nudge notice a wrong rule? We
-# swap the two of the product:
+# The rules of `multiply` and of `matmul` hold. (A test of the course has all thirteen.) And does a nudge notice a wrong rule?
+# We swap the two of the product:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -867,8 +869,8 @@ VJPS["multiply"] = right
 # %% [markdown]
 # ## A train step (4 min)
 #
-# An optimizer wants a list of all variables. A **module** (`Module`) finds them, in its attributes and in the lists, dicts and modules
-# among those. (Folded: the search, and weights as NumPy arrays.)
+# An optimizer wants a list of all variables. A **module** (`Module`) finds them, in its attributes and in the lists, dicts and
+# modules among those. (Folded: the search, and weights as NumPy arrays.)
 
 # %% tags=["hide-input"]
 #| export module
@@ -979,16 +981,16 @@ t_step = microseconds(lambda: step(rows, target), 100)
 print(f"a step {t_step:.0f} µs")
 
 # %% [markdown]
-# Comfort has a price: 17 launches and not 14, and each finds new memory, passes the door, is written down, and is read on the way
-# back. Level 1 took 0.05 µs for this very step. In the rest of this notebook we buy that back.
+# Comfort has a price: 17 launches and not 14, and each finds new memory, passes the door, is written down, and is read on the
+# way back. Level 1 took 0.05 µs for this very step. In the rest of this notebook we buy that back.
 #
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
 # ## Written down, not run (13 min)
 #
-# The third guest computes nothing. Shapes are known before any number is, for a plan says them. So he writes each op down, and gives
-# back a tensor with a shape and no numbers. In the smallest form:
+# The third guest computes nothing. Shapes are known before any number is, for a plan says them. So he writes each op down, and
+# gives back a tensor with a shape and no numbers. In the smallest form:
 
 
 # %%
@@ -1017,8 +1019,8 @@ signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 trace(mean_error, signature)
 
 # %% [markdown]
-# Four ops, and no number. But which op reads which? And an `assign` would leave a variable without numbers. So the real one writes
-# each op as a **node**, with the nodes it reads, and gives back a **symbol**: a tensor that knows its node.
+# Four ops, and no number. But which op reads which? And an `assign` would leave a variable without numbers. So the real one
+# writes each op as a **node**, with the nodes it reads, and gives back a **symbol**: a tensor that knows its node.
 
 
 # %%
@@ -1065,9 +1067,9 @@ class Symbol(Tensor):
 
 
 # %% [markdown]
-# Who asks for its numbers, its `data`, is told so. What was there before becomes a leaf: a tensor is a constant, a variable a leaf
-# of its own kind, since its value differs from step to step. `assign` only changes which symbol the variable names here; the
-# variable itself keeps what it names.
+# Who asks for its numbers, its `data`, is told so. What was there before becomes a leaf: a tensor is a constant, a variable a
+# leaf of its own kind, since its value differs from step to step. `assign` only changes which symbol the variable names here;
+# the variable itself keeps what it names.
 
 
 # %%
@@ -1175,9 +1177,9 @@ print(graph)
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Forward, back and update are all in one list, because the walk of the tape passed the door as well. x0 and x1 are the arguments,
-# and the `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the same product: the rule of
-# `error * error` is asked once for each factor.) Two guests stood one behind the other:
+# Forward, back and update are all in one list, because the walk of the tape passed the door as well. x0 and x1 are the
+# arguments, and the `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the same product: the rule
+# of `error * error` is asked once for each factor.) Two guests stood one behind the other:
 #
 # ```
 # program ──▶ tape: writes it down, asks the next ──▶ trace: a node, and a symbol back
@@ -1255,9 +1257,9 @@ dce(before)
 #
 # ## Replay (4 min)
 #
-# The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list. The
-# plans are found once. (The lock is for threads, `over` for later: many steps. `_renamed` gives each result a name of its own, for
-# a variable may name it, too.)
+# The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list.
+# The plans are found once. (The lock is for threads, `over` for later: many steps. `_renamed` gives each result a name of its
+# own, for a variable may name it, too.)
 
 
 # %%
@@ -1381,8 +1383,9 @@ parts = row_parts(dce(graph), 10)
 graph_drawing(dce(graph), ["rows", "target"], parts)
 
 # %% [markdown]
-# Blue has rows: the arguments, the prediction, the error, its square, its gradient (the numbers beside them are constants, blue,
-# too). Green adds them up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. Orange are the variables.
+# Blue has rows: the arguments, the prediction, the error, its square, its gradient (the numbers beside them are constants,
+# blue, too). Green adds them up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. Orange are the
+# variables.
 #
 # For one row, each number is a register. An op writes instructions on them: an elementwise op what its kernel says, since a
 # kernel is written once for floats and for registers alike; a product its `dot`s. (Folded: `_each`, a function of every number;
@@ -1435,7 +1438,7 @@ import ctypes
 import operator
 from contextlib import nullcontext
 
-_LARGEST_ROW = 1000  # numbers written out for one row; with more of them, launches are quicker
+_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
 
 
 def check_fits(graph):
@@ -1456,13 +1459,11 @@ def _check_rows(graph, parts, over):
     work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
     kept = [*graph.updates.values(), *(graph.outputs if over else ())]
     if "row" not in parts.values() or work > _LARGEST_ROW or any(parts[node] == "row" for node in kept):
-        raise NoProgram(
-            f"{work:,} numbers for a row; a program takes up to {_LARGEST_ROW:,}, and keeps none of a row's"
-        )
+        raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
 
 
 class _Writer:
-    """The arrays of a program, and how their numbers are loaded, computed with, and stored."""
+    """The arrays of a program, and how their numbers are loaded, computed, and stored."""
 
     def __init__(self, graph, batch, over):
         check_fits(graph)
@@ -1668,11 +1669,11 @@ def _program_of(graph, batch, over):
 
 
 # %% [markdown]
-# What a program depends on is its **cache key**: the specs of tensors, and the values of other arguments. What else Python reads,
-# a global or the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule.
+# What a program depends on is its **cache key**: the specs of tensors, and the values of other arguments. What else Python
+# reads, a global or the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule.
 # [Guards](more/03_guards.ipynb) watch.) A call is then a look-up and a run; `over` hands whole arrays to a program, with the
-# numbers of the rows. (Folded: `_Programs`, the look-up and `over`; `_cache_key`; `_argument`, what may be one; `_packed`, a list
-# or one result, as the function returned it.)
+# numbers of the rows. (Folded: `_Programs`, the look-up and `over`; `_cache_key`; `_argument`, what may be one; `_packed`, a
+# list or one result, as the function returned it.)
 
 # %% tags=["hide-input"]
 #| export functions
@@ -1797,8 +1798,8 @@ class _Programs:
 
 
 # %% [markdown]
-# A function that is called while a tape or a trace stands at the door runs undecorated, so that they hear of every op. (In a `with
-# eager()` block, too.)
+# A function that is called while a tape or a trace stands at the door runs undecorated, so that they hear of every op. (In a
+# `with eager()` block, too.)
 
 
 # %%
@@ -1899,8 +1900,8 @@ print("losses equal:", fit.losses.tolist() == losses, "- last", float(fit.losses
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is the same one line. (Folded: `dnn_classifier`, which the
-# end of this notebook shows beside level 2's.)
+# On level 2 the backward pass of the net was the longest part. Here it is the same one line. (Folded: `dnn_classifier`, which
+# the end of this notebook shows beside level 2's.)
 
 
 # %%
@@ -1986,15 +1987,15 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 #
 # ## Where to go from here
 #
-# Each of these takes one idea further, on top of this notebook: [second derivatives](more/03_second_derivatives.ipynb) (tapes in
-# tapes), [passes](more/03_passes.ipynb), [fused programs](more/03_fused.ipynb) (steps that do not split),
+# Each of these takes one idea further, on top of this notebook: [second derivatives](more/03_second_derivatives.ipynb) (tapes
+# in tapes), [passes](more/03_passes.ipynb), [fused programs](more/03_fused.ipynb) (steps that do not split),
 # [guards](more/03_guards.ipynb), [more ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
 
 # %% [markdown]
 # ## Exercises (75 min, optional)
 #
-# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's
-# own tensors, in many shapes, and in float32 as well as in float64. (The numbers between stand in the notebooks that branch off.)
+# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's own
+# tensors, in many shapes, and in float32 as well as in float64. (The numbers between stand in the notebooks that branch off.)
 #
 # ### 03-1 · A rule for a layer
 #
@@ -2057,10 +2058,10 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
     print(f"z {float(z)}, dv {float(dv)}")
 
 # %% [markdown]
-# The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is
-# right? (Ask a nudge.) Then look for the cause: `print([op for op, *_ in collected(makers, z)])` is the list for the second
-# formula, and a line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)`, from `course.figures.drawing`, shows why: two
-# roads lead from z to u, a short one and a long one.
+# The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is right? (Ask a
+# nudge.) Then look for the cause: `print([op for op, *_ in collected(makers, z)])` is the list for the second formula, and a
+# line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)`, from `course.figures.drawing`, shows
+# why: two roads lead from z to u, a short one and a long one.
 #
 # Write a collector that no detour deceives. (About 10 lines. Hint: a record may be entered once all makers of its
 # inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would

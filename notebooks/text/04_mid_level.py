@@ -3,8 +3,8 @@
 #
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
-# This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. Four kinds of part come one after the
-# other, each first in a few lines. Then both tasks are put together from them. Notebooks in `more` branch off from here:
+# This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. Four kinds of part come one after
+# the other, each first in a few lines. Then both tasks are put together from them. Notebooks in `more` branch off from here:
 # `04_layers`, `04_losses`, `04_optimizers`, `04_pipeline`, `04_columns` and `04_metrics`.
 
 # %%
@@ -15,10 +15,10 @@ build.watch("04_mid_level")
 figures.you_are_here(4)
 
 # %% [markdown]
-# From level 3 we take: a `Variable` is a tensor that can be assigned anew; a `GradientTape` writes down ops and walks back through
-# them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the variables
-# inside it; `x.spec` is all that is known of x without its numbers. In the house of five levels, ops were the bricks. Now they
-# become walls: a wall stands by itself, and whoever builds with it need not count its bricks.
+# From level 3 we take: a `Variable` is a tensor that can be assigned anew; a `GradientTape` writes down ops and walks back
+# through them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the
+# variables inside it; `x.spec` is all that is known of x without its numbers. In the house of five levels, ops were the bricks.
+# Now they become walls: a wall stands by itself, and whoever builds with it need not count its bricks.
 #
 # ## A surprise to begin with (4 min)
 #
@@ -55,16 +55,17 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model that is not told the species takes its effect for one
 # of the bill. Towards the end we tell it, and see the sign turn.
 #
-# Look once more at `depth[rows]`, for there are two ways to pick rows of an array. Here `rows` is a **mask**, a true or false for
-# each row, made by a comparison: it keeps those that are true. Later `rows` will be **row numbers**: it takes those, in that order.
+# Look once more at `depth[rows]`, for there are two ways to pick rows of an array. Here `rows` is a **mask**, a true or false
+# for each row, made by a comparison: it keeps those that are true. Later `rows` will be **row numbers**: it takes those, in
+# that order.
 
 # %%
 three = np.array([10.0, 20.0, 30.0])
 print(three > 15, three[three > 15], three[[2, 0]])
 
 # %% [markdown]
-# A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each part
-# has to look after its own weights.
+# A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each
+# part has to look after its own weights.
 #
 # ## A part owns its variables (19 min)
 #
@@ -106,8 +107,8 @@ two_rows, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0
 affine(two_rows, kernel, np.array([[0.5, 0.0, 0.0]]))
 
 # %% [markdown]
-# Two rows of two numbers, three units: three numbers for each row. Now let a layer own `kernel` and `bias`. It makes them when it
-# first sees an input, because only then is their size known:
+# Two rows of two numbers, three units: three numbers for each row. Now let a layer own `kernel` and `bias`. It makes them when
+# it first sees an input, because only then is their size known:
 
 # %%
 from levels.low_level import Variable
@@ -131,8 +132,8 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. But see what becomes of
-# two units side by side, and one on top of them, after two steps down a loss:
+# That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. But see what becomes
+# of two units side by side, and one on top of them, after two steps down a loss:
 
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
@@ -151,10 +152,10 @@ def after_two_steps(hidden, top):
 after_two_steps(FirstLayer(2), FirstLayer(1))
 
 # %% [markdown]
-# Both columns are equal. Units that start equal get equal gradients, and stay equal for ever. So weights are drawn at random, and
-# from a range that depends on how many numbers go in and how many come out: too large weights make the numbers larger from layer
-# to layer. The range is that of [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html). With it the signal keeps
-# about its size on the way forward, and the gradient on the way back.
+# Both columns are equal. Units that start equal get equal gradients, and stay equal for ever. So weights are drawn at random,
+# and from a range that depends on how many numbers go in and how many come out: too large weights make the numbers larger from
+# layer to layer. The range is that of [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html). With it the
+# signal keeps about its size on the way forward, and the gradient on the way back.
 
 # %%
 #| export layers
@@ -176,13 +177,13 @@ ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 
 # %% [markdown]
-# Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is the
-# function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
+# Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
+# the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded, for it has nothing to do with learning. `known` looks names up in such a table, `at_least` and `positive`
-# check numbers, so that a mistake is told where it is made. `Made` is the base of all parts: a part remembers how it was made, so
-# that level 5 can write it to a file and make it again. And what `levels_more`, the course's second package, can do better, it does:
-# where it has a name, or a wider class (`wider`), that is taken.
+# The next cell is folded, for it has nothing to do with learning. `known` looks names up in such a table, `at_least` and
+# `positive` check numbers, so that a mistake is told where it is made. `Made` is the base of all parts: a part remembers how it
+# was made, so that level 5 can write it to a file and make it again. And what `levels_more`, the course's second package, can
+# do better, it does: where it has a name, or a wider class (`wider`), that is taken.
 
 # %% tags=["hide-input"]
 #| export layers
@@ -245,11 +246,11 @@ class Made:
 
 
 # %% [markdown]
-# Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a variable
-# of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
+# Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a
+# variable of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
 #
-# (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers there
-# do another thing while a model is trained.)
+# (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers
+# there do another thing while a model is trained.)
 
 
 # %%
@@ -324,7 +325,8 @@ print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
 # Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. And in the same
-# two steps as before, two units are no twins any more. From now on `dense` takes rows of four. The product, on level 2, says so:
+# two steps as before, two units are no twins any more. From now on `dense` takes rows of four. The product, on level 2, says
+# so:
 
 # %%
 try:
@@ -357,8 +359,8 @@ twice(np.ones((3, 2), "f4"))
 twice
 
 # %% [markdown]
-# Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them, and
-# an optimizer can be given them all.
+# Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them,
+# and an optimizer can be given them all.
 #
 # ## What is wrong: losses (16 min)
 #
@@ -405,12 +407,12 @@ print(squared_error(truth, guess).ravel(), squared_error(truth, guess).mean())
 squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
-# NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a beginning, a
-# check that the two belong together, and an end, the mean. Between them stands `call`, which each loss writes for itself.
-# `probabilities` and `classes` say what its numbers are: what has to be a probability lies in 0 to 1.
+# NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a
+# beginning, a check that the two belong together, and an end, the mean. Between them stands `call`, which each loss writes for
+# itself. `probabilities` and `classes` say what its numbers are: what has to be a probability lies in 0 to 1.
 #
-# (Labels may be whole numbers, 1 and 0 for yes and no. The op "cast" makes floats of them. It comes from `levels_more`, like the
-# weights of samples: without it, such labels are refused.)
+# (Labels may be whole numbers, 1 and 0 for yes and no. The op "cast" makes floats of them. It comes from `levels_more`, like
+# the weights of samples: without it, such labels are refused.)
 
 
 # %%
@@ -477,8 +479,8 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what turned out
-# to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
+# The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what
+# turned out to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
 
 
 # %%
@@ -543,15 +545,15 @@ with GradientTape() as tape:
 print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
 
 # %% [markdown]
-# The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches nothing.
-# There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
+# The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches
+# nothing. There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
 #
 # **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
 #
 # ## What to do about it: optimizers (18 min)
 #
-# An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of it
-# that is called the **rate**. This one is yours:
+# An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of
+# it that is called the **rate**. This one is yours:
 
 # %%
 #| export optimizers
@@ -586,8 +588,8 @@ for _ in range(3):
     print(f"{w:.4f}")
 
 # %% [markdown]
-# Each step takes a fifth of w away, and w² falls. Now all variables of a model at once: the line of notebooks 1 to 3, 400 points,
-# ten in each step. Which ten, a table of row numbers says, a line of it for each step:
+# Each step takes a fifth of w away, and w² falls. Now all variables of a model at once: the line of notebooks 1 to 3, 400
+# points, ten in each step. Which ten, a table of row numbers says, a line of it for each step:
 
 # %%
 print(line.batches.shape, "the first step takes rows", *line.batches[0])
@@ -616,9 +618,9 @@ print(
 
 # %% [markdown]
 # That is w = (2, -3) and b = 3, nearly. Two things are missing. The rate is a number in the code: whoever changes it has to
-# compile again. And many optimizers remember something of each variable from step to step. So an optimizer owns variables too, and
-# it is a module like a layer. The rate is one of them. The folded `_Rated` keeps it, a number that may be changed at any time. (It may
-# also be a **schedule**, a function of the step, as in `more/04_optimizers`.)
+# compile again. And many optimizers remember something of each variable from step to step. So an optimizer owns variables too,
+# and it is a module like a layer. The rate is one of them. The folded `_Rated` keeps it, a number that may be changed at any
+# time. (It may also be a **schedule**, a function of the step, as in `more/04_optimizers`.)
 
 
 # %% tags=["hide-input"]
@@ -645,9 +647,9 @@ class _Rated(Made, Module):
 
 
 # %% [markdown]
-# What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`, and keeps in
-# `owners` for which variables. `apply_gradients` takes pairs of gradient and variable, of these variables and no others. It asks
-# `update` for the new numbers of each, and assigns them.
+# What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`, and keeps
+# in `owners` for which variables. `apply_gradients` takes pairs of gradient and variable, of these variables and no others. It
+# asks `update` for the new numbers of each, and assigns them.
 
 
 # %%
@@ -788,8 +790,8 @@ checks.predict(
 
 
 # %% [markdown]
-# The folded function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the losses,
-# and the path of (w, b).
+# The folded function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the
+# losses, and the path of (w, b).
 
 
 # %% tags=["hide-input"]
@@ -817,9 +819,9 @@ losses, _ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
-# Each step makes the loss about 25 times as large. Nothing is wrong with SGD. It is the shape of the loss. Over one
-# weight alone the squared error is a parabola, with a second derivative c, the **curvature**: for this loss twice the mean of x².
-# The slope at a distance d from the lowest point is c·d, so a step leaves d - rate·c·d = (1 - rate·c)·d of it. Where rate·c is
+# Each step makes the loss about 25 times as large. Nothing is wrong with SGD. It is the shape of the loss. Over one weight
+# alone the squared error is a parabola, with a second derivative c, the **curvature**: for this loss twice the mean of x². The
+# slope at a distance d from the lowest point is c·d, so a step leaves d - rate·c·d = (1 - rate·c)·d of it. Where rate·c is
 # above 2, what is left is longer than what was there.
 
 # %%
@@ -829,8 +831,8 @@ print(
 )
 
 # %% [markdown]
-# The loss grows like d squared, and 5 times 5 is what we saw. The bias has a curvature of its own, 2: it could do with rates up to 1.
-# But there is one rate for all. The steepest direction limits it, and the flattest one has to live with that.
+# The loss grows like d squared, and 5 times 5 is what we saw. The bias has a curvature of its own, 2: it could do with rates up
+# to 1. But there is one rate for all. The steepest direction limits it, and the flattest one has to live with that.
 #
 # To **standardise** a column, subtract its mean and divide by its standard deviation. Then it has the curvature 2 as well, and
 # weight and bias no longer undo one another.
@@ -845,9 +847,10 @@ for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
 # %% [markdown]
 # At rate 1/c = 0.5 plain SGD is there after one update. Nobody is faster.
 #
-# Now on a map, over one weight and one bias. Each mark on it is an update: the first, the tenth, the hundredth and the thousandth.
-# In the yellow ellipse the loss is within 1 % of the best, and to arrive is to stay there. **Who does better?** Try rates from
-# 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033, for the bias takes its share. Then set `inputs` to standardised.
+# Now on a map, over one weight and one bias. Each mark on it is an update: the first, the tenth, the hundredth and the
+# thousandth. In the yellow ellipse the loss is within 1 % of the best, and to arrive is to stay there. **Who does better?** Try
+# rates from 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033, for the bias takes its share. Then set `inputs` to
+# standardised.
 
 # %% tags=["hide-input"]
 from course.figures import race, widgets
@@ -870,8 +873,8 @@ widgets.explore(
 )
 
 # %% [markdown]
-# At one rate for both, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table says
-# "any", none of them is enough.)
+# At one rate for both, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table
+# says "any", none of them is enough.)
 
 
 # %% tags=["hide-input"]
@@ -889,9 +892,10 @@ for name, x in inputs.items():
         print(f"{name:12}  {racer.__name__:5} {updates:>8} {rate:>8}")
 
 # %% [markdown]
-# On raw millimetres Adam needs 328 updates. SGD is not there after 1,000 (we counted on: some 48,000). Standardising, a single line,
-# saves all but one. **Scaling was the cure, not Adam.** That is why the penguins of `tasks.penguins_mass()` come standardised. But inside a deep net nobody can scale a layer's
-# inputs beforehand, and there Adam helps. (Momentum, the third racer, and valleys in more directions stand in `more/04_optimizers`.)
+# On raw millimetres Adam needs 328 updates. SGD is not there after 1,000 (we counted on: some 48,000). Standardising, a single
+# line, saves all but one. **Scaling was the cure, not Adam.** That is why the penguins of `tasks.penguins_mass()` come
+# standardised. But inside a deep net nobody can scale a layer's inputs beforehand, and there Adam helps. (Momentum, the third
+# racer, and valleys in more directions stand in `more/04_optimizers`.)
 #
 # **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
@@ -905,8 +909,8 @@ order = (np.random.permutation(4)[:2] for _ in range(2))
 print(len(list(order)), len(list(order)))
 
 # %% [markdown]
-# The second walk finds nothing. Training walks through the same data hundreds of times, so we keep what *makes* the row numbers. That
-# is all a **dataset** is: a recipe. A stage, such as `shuffle`, is a new recipe around an old one.
+# The second walk finds nothing. Training walks through the same data hundreds of times, so we keep what *makes* the row
+# numbers. That is all a **dataset** is: a recipe. A stage, such as `shuffle`, is a new recipe around an old one.
 
 
 # %%
@@ -947,8 +951,8 @@ def _batched(rows, size):
 print(_batched(np.arange(6), 3).tolist(), _batched(np.arange(7), 3))
 
 # %% [markdown]
-# The second version of the recipe keeps the arrays beside it, and walks through them: for each batch of row numbers one `gather`.
-# `rows` is for a compiled function, which takes a whole pass at once.
+# The second version of the recipe keeps the arrays beside it, and walks through them: for each batch of row numbers one
+# `gather`. `rows` is for a compiled function, which takes a whole pass at once.
 
 
 # %%
@@ -983,11 +987,12 @@ class _Rows(Made):
 
 
 # %% [markdown]
-# The other half, `Dataset`, is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a recipe
-# around a recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays, `from_batches` two
-# arrays and the very batches to go through, which is what our tasks have. The orders of a `shuffle` are those of its seed and of the
-# pass's number, and NumPy promises that they stay the same ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is
-# TensorFlow's: how many rows may wait to be drawn. All of them, here.
+# The other half, `Dataset`, is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a
+# recipe around a recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays,
+# `from_batches` two arrays and the very batches to go through, which is what our tasks have. The orders of a `shuffle` are
+# those of its seed and of the pass's number, and NumPy promises that they stay the same ([NEP
+# 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is TensorFlow's: how many rows may wait to be drawn. All
+# of them, here.
 
 # %% tags=["hide-input"]
 #| export data
@@ -1046,8 +1051,8 @@ class Dataset(_Rows, metaclass=_Plugged):
 
 
 # %% [markdown]
-# First the recipe's check again, six rows in batches of three. Then two rings, 4,000 points: shuffle all, in batches of 100. What
-# does each stage hold?
+# First the recipe's check again, six rows in batches of three. Then two rings, 4,000 points: shuffle all, in batches of 100.
+# What does each stage hold?
 
 # %%
 recipe = Dataset.from_tensor_slices((np.arange(6.0),)).shuffle(6).batch(3)
@@ -1093,8 +1098,9 @@ told = (species[:, None] == names).astype(float)
 print(told[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
-# These are called **indicators**. A model of the bill's depth and three indicators is a line, at another height for each species. We
-# train one that is not told the species and one that is. (The folded function is the step once more, three thousand times.)
+# These are called **indicators**. A model of the bill's depth and three indicators is a line, at another height for each
+# species. We train one that is not told the species and one that is. (The folded function is the step once more, three thousand
+# times.)
 
 
 # %% tags=["hide-input"]
@@ -1148,10 +1154,10 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for the
-# starting weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and
-# update. The fifth mark, `model`, stands where the layers are named, in the tasks below. (`Fit` is level 1's result: losses, weights
-# and `predict`. `check_task` and `check_inputs` are level 1's, too. They refuse arrays that do not fit.)
+# The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for
+# the starting weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward
+# and update. The fifth mark, `model`, stands where the layers are named, in the tasks below. (`Fit` is level 1's result:
+# losses, weights and `predict`. `check_task` and `check_inputs` are level 1's, too. They refuse arrays that do not fit.)
 
 # %%
 #| export tasks
@@ -1253,8 +1259,8 @@ print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, bel
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# After 24,000 steps with three layers the losses are those of level 1, where the net was a program of machine instructions. And the
-# penguins: can their sex be told from what was measured?
+# After 24,000 steps with three layers the losses are those of level 1, where the net was a program of machine instructions. And
+# the penguins: can their sex be told from what was measured?
 
 # %%
 sex = tasks.penguins_sex()
@@ -1293,16 +1299,17 @@ for level, train_it in trainers.items():
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Counted are the lines of `tasks.py`: layers, losses and the rest stand in files of their own, for every model to come. Nine lines
-# more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
+# Counted are the lines of `tasks.py`: layers, losses and the rest stand in files of their own, for every model to come. Nine
+# lines more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
 #
-# One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top. They
-# are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out ahead.
-# Compiled, the layers are gone: only what they did passes the door, and the two programs are the same but for that counter.
+# One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top.
+# They are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out
+# ahead. Compiled, the layers are gone: only what they did passes the door, and the two programs are the same but for that
+# counter.
 #
 # Four levels stand now. (The picture divides a run of 8,000 steps, what is done once included, and so the compiled steps look
-# longer than in the table.) It begins where we are. **Move the level** down (mouse, or Tab and the arrow keys), and watch the four
-# parts of a step: what grows longer, and what stays?
+# longer than in the table.) It begins where we are. **Move the level** down (mouse, or Tab and the arrow keys), and watch the
+# four parts of a step: what grows longer, and what stays?
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 from course.figures import great
@@ -1317,8 +1324,8 @@ widgets.explore(
 )
 
 # %% [markdown]
-# Upwards: the loop, then the launches, then the gradients, then the names of the weights. Each level takes something out of our hands.
-# The losses stay where they are.
+# Upwards: the loop, then the launches, then the gradients, then the names of the weights. Each level takes something out of our
+# hands. The losses stay where they are.
 #
 # ### The level below | here
 
@@ -1377,9 +1384,9 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
 # Adelies alone (make a mask as `gentoo` is made), and compare the three predicted means: there is the cause. What would it
 # say of a single bird?
 #
-# So the means and deviations belong to the model, like its weights, and come from the rows that it was trained on. The test rows
-# are standardised by *these*. They take no part in making them: a row that had a say in the model can no longer test it. (About 3
-# lines. A column that is constant in x has a deviation of 0: divide it by 1.)
+# So the means and deviations belong to the model, like its weights, and come from the rows that it was trained on. The test
+# rows are standardised by *these*. They take no part in making them: a row that had a say in the model can no longer test it.
+# (About 3 lines. A column that is constant in x has a deviation of 0: divide it by 1.)
 
 # %%
 from course.practice import exercises

@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. Notebooks in `more` branch off from here:
-# `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_scikit_learn`, `05_float32` and `05_cost`.
+# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. Notebooks in `more` branch off from
+# here: `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_scikit_learn`, `05_float32` and `05_cost`.
 
 # %%
 from course import build, compare, figures, tasks
@@ -14,9 +14,10 @@ build.watch("05_high_level")
 figures.you_are_here(5)
 
 # %% [markdown]
-# Five words from below. A **layer** of level 4 is called on rows, and owns its variables. A **loss** is one number for how wrong
-# a prediction is. An **optimizer** changes variables, given their gradients; level 3's `GradientTape` finds these. A **row number**
-# says which row of an array is meant, and a **dataset** hands out batches: for each step, the rows of a few row numbers.
+# Five words from below. A **layer** of level 4 is called on rows, and owns its variables. A **loss** is one number for how
+# wrong a prediction is. An **optimizer** changes variables, given their gradients; level 3's `GradientTape` finds these. A
+# **row number** says which row of an array is meant, and a **dataset** hands out batches: for each step, the rows of a few row
+# numbers.
 #
 # ## A surprise to begin with (6 min)
 #
@@ -102,15 +103,16 @@ for level in (hardware, kernels, low_level, mid_level):
 # 4. **Company.** Nobody can listen, to stop it, to save, to draw.
 # 5. **Ease.** Keras takes arrays, and names such as "mse".
 #
-# Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. Three of the
-# pieces are yours to write.
+# Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. The third is
+# yours to write, in three blanks.
 #
 # ## The loop, taken apart (30 min)
 #
 # ### 1 · Speed: a pass is one call
 #
-# `fit` above asks Python for each op of each step. Level 3 has a cure: make a `function` of the step, and let its `.over` run any
-# number of steps in one call. It wants all rows, and the row numbers of each batch. A dataset of level 4 gives just these: `rows()`.
+# `fit` above asks Python for each op of each step. Level 3 has a cure: make a `function` of the step, and let its `.over` run
+# any number of steps in one call. It wants all rows, and the row numbers of each batch. A dataset of level 4 gives just these:
+# `rows()`.
 
 # %%
 import math
@@ -151,9 +153,9 @@ print(f"op by op,    800 steps: {seconds(model.fit, few):.4f} s")
 # %% [markdown]
 # ### 2 · A memory
 #
-# A `History` keeps what happened, in two lists: `passes`, the losses of all steps, and `epochs`, the numbers of each epoch. Asked for
-# them, it puts each list together: `losses` is one array, and `history` has a list for each name, as in Keras. The marker in the first
-# line says that the cell goes into the file `loops.py` of this level.
+# A `History` keeps what happened, in two lists: `passes`, the losses of all steps, and `epochs`, the numbers of each epoch.
+# Asked for them, it puts each list together: `losses` is one array, and `history` has a list for each name, as in Keras. The
+# marker in the first line says that the cell goes into the file `loops.py` of this level.
 
 
 # %%
@@ -192,8 +194,8 @@ print(kept.history)
 # %% [markdown]
 # ### 3 · Epochs: what one comes to
 #
-# An **epoch** shows the model every row once. Its loss is the mean over all rows. Each step gives the mean over its own rows, and
-# the last batch may be shorter than the others.
+# An **epoch** shows the model every row once. Its loss is the mean over all rows. Each step gives the mean over its own rows,
+# and the last batch may be shorter than the others.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -230,9 +232,9 @@ print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 # %% [markdown]
 # ### 3 · Epochs, one after the other
 #
-# Now the loop that gave this level its idea. Up to so many epochs, and for each of them: tell that it begins, go through the data
-# once, tell that it ends and with which numbers, and stop if that was enough. Who is told, how the data is gone through and what
-# is enough, others decide. They are given as functions:
+# Now the loop that gave this level its idea. Up to so many epochs, and for each of them: tell that it begins, go through the
+# data once, tell that it ends and with which numbers, and stop if that was enough. Who is told, how the data is gone through
+# and what is enough, others decide. They are given as functions:
 #
 # - `tell("on_epoch_begin", epoch)` and `tell("on_epoch_end", epoch, logs)`, with epochs counted from 0;
 # - `one_pass()` returns the numbers of an epoch, `logs`, such as {"loss": 7.0};
@@ -284,8 +286,8 @@ run_epochs(9, print, nothing_learned, after_the_second)
 #
 # ### 3 · Epochs: when to stop
 #
-# Somebody who listens may set `model.stop_training`: then this epoch was the last. And there is an end that nobody wants, a loss
-# that is infinite or no number (NaN). The weights are lost then, so we raise an error that names the cure. But not where
+# Somebody who listens may set `model.stop_training`: then this epoch was the last. And there is an end that nobody wants, a
+# loss that is infinite or no number (NaN). The weights are lost then, so we raise an error that names the cure. But not where
 # `stop_training` is set already: whoever set it has seen the loss.
 
 
@@ -327,7 +329,8 @@ except FloatingPointError as error:
 # ### 4 · Company: who listens
 #
 # A listener is a **callback**. This one hears everything and does nothing; others are made from it. (Python's `...` is a body
-# that does nothing. Of single steps nobody can be told here, for a pass is one call. `levels_more` cuts it where somebody listens.)
+# that does nothing. Of single steps nobody can be told here, for a pass is one call. `levels_more`, the course's second
+# package, cuts it where somebody listens; the bar of `verbose` and the metrics are there, too.)
 
 
 # %%
@@ -348,8 +351,8 @@ class Callback:
 # ### 5 · Ease: what was chosen
 #
 # `compile` chooses an optimizer and a loss, by name or as an object. Level 4's `known` looks a name up in a table, and finds a
-# class there. What was chosen can be asked for the loss of a batch, and can go through data once: our one call of `.over`, and
-# the number that an epoch comes to.
+# class there. A `Training` keeps what was chosen (its `losses` are functions). Its `one_pass` is our one call of `.over`, and
+# what the epoch comes to; your loop's `one_pass()` will call it.
 
 
 # %%
@@ -395,9 +398,9 @@ except ValueError as error:
 #
 # ### The whole loop
 #
-# All pieces are there. Your loop wants three functions, and here they are. `tell` speaks to each callback, which knows its model by
-# then. `one_pass` goes through the data, and through the validation rows where there are any. And the third is your `ended`, with the
-# model filled in: `functools.partial(ended, model)` is a function of the other two arguments.
+# All pieces are there. Your loop wants three functions, and here they are. `tell` speaks to each callback, which knows its
+# model by then. `one_pass` goes through the data, and through the validation rows where there are any. And the third is your
+# `ended`, with the model filled in: `functools.partial(ended, model)` is a function of the other two arguments.
 #
 # Whatever ends the training, an error too, the history holds what was done, and the callbacks hear of the end.
 
@@ -448,15 +451,14 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # 200 times the same 40 batches: 8,000 steps, but not those of the task, whose order is new in each epoch. So this is another
 # number.
 #
-# **A good place to stop.** The loop is whole: it trains anything that has a step. *What runs when an epoch ends?* The place that
-# answers is `run_epochs`, which you wrote.
+# **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
 # ## A model (21 min)
 # What is left is ease. A **model** is a layer, so it has variables and a name, and can be called. It also knows how it is to be
 # trained.
 #
-# Now its first half. Its variables are made when a row of zeros goes through it, and `compile` makes a `Training`. `train_step` is
-# level 4's loop body, written once for all models.
+# Now its first half. Its variables are made when a row of zeros goes through it, and `compile` makes a `Training`. `train_step`
+# is level 4's loop body, written once for all models.
 
 
 # %%
@@ -513,8 +515,9 @@ print(doubled(np.ones((1, 2))).numpy(), doubled.training)
 
 # %% [markdown]
 # For the second half we need a helper: arrays become a dataset of batches. That is where they go to the device, once. And it is
-# where the loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to 1,
-# and a compiled step cannot look at the numbers that pass through it. A Dataset that somebody has made goes through as it is.
+# where the loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to
+# 1, and a compiled step cannot look at the numbers that pass through it. A Dataset that somebody has made goes through as it
+# is.
 
 
 # %%
@@ -544,7 +547,8 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
 print(batches_of(doubled, task.x, task.x, batch_size=10))
 
 # %% [markdown]
-# A NaN in the data would make NaN of every weight, so the first such row is named before the training begins: folded, `_finite`.
+# A NaN in the data would make NaN of every weight, so the first such row is named before the training begins: folded,
+# `_finite`.
 
 # %% tags=["hide-input"]
 #| export models
@@ -563,8 +567,7 @@ def _finite(data):
 
 # %% [markdown]
 # And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
-# (`wider` asks whether `levels_more`, the course's second package, has a function of that name that can do more: with a bar, or
-# with several inputs. Here, in the notebook of the core, it gives back our own.)
+# (`wider` asks whether `levels_more` has a function of that name that can do more. Here it gives back our own.)
 
 
 # %%
@@ -647,8 +650,9 @@ model.fit(Dataset.from_batches(task.x, task.y, task.batches))
 print(f"fit                last loss {float(model.history.losses[-1]).hex()}")
 
 # %% [markdown]
-# The same bits; and now `fit` takes arrays, too. It shuffles the rows and cuts them into batches. With a **seed** the order is the
-# same each time.
+# The same bits (for `fit`, one pass through a Dataset is an epoch, here of 8,000 batches); and now `fit` takes arrays, too. It
+# shuffles the rows and cuts them into batches. A **seed** repeats that order, but not the starting weights: run the cell again,
+# and the numbers differ.
 
 # %%
 model = Sequential([Dense(1)])
@@ -662,8 +666,8 @@ print(*(w.ravel().round(2) for w in model.get_weights()))
 
 # %% [markdown]
 # The points of level 1 have the answer 2, -3 and 3. The slopes are found. The bias, 1.66, is still on its way to 3: these were
-# 800 steps, the task has 8,000. `evaluate` took rows that `fit` had never seen. We may also ask it about those that it was
-# trained on, and then there are two numbers for the same rows.
+# 800 steps, the task has 8,000. `evaluate` took rows that `fit` had never seen. We may also ask it about rows that it was
+# trained on.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -743,7 +747,7 @@ class Patience(Callback):
         self.patience = patience
 
     def on_train_begin(self):
-        self.best, self.best_epoch = math.inf, None
+        self.best, self.best_epoch = math.inf, 0
 
     def on_epoch_end(self, epoch, logs):
         if logs["val_loss"] < self.best:
@@ -802,10 +806,11 @@ for net in (trained(), trained([patient])):
 figures.by_heart(trained().history.history, patient.best_epoch, patient.patience)
 
 # %% [markdown]
-# Left of the mark the net learns about penguins, right of it about these sixty. But look at what was asked: the held-out penguins
-# chose the epoch, so their loss is no longer a fair one. For a number to report, keep a third part aside.
+# Left of *best* the net learns about penguins, right of it about these sixty; the stopped net has the weights of *stop*. But
+# look at what was asked: the held-out penguins chose the epoch, so their loss is no longer a fair one. For a number to report,
+# keep a third part aside.
 #
-# And when a callback fails? Its error comes through, and nothing that was learned is lost.
+# And when a callback fails? Its error comes through, and the history holds what was done.
 
 
 # %%
@@ -826,7 +831,7 @@ print(len(model.history.losses), "steps and", len(model.history.history["loss"])
 # Eight callbacks like Keras', `EarlyStopping` and `ModelCheckpoint` among them, stand in *more/05_callbacks*.
 
 # %% [markdown]
-# ## The two tasks on this level (10 min)
+# ## The two tasks on this level (9 min)
 #
 # ### Data
 
@@ -863,15 +868,6 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     return _train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
 
 
-# %% tags=["hide-input"]
-checks.predict(
-    "8,000 steps of `model.fit`, and 8,000 steps of level 1's machine code, from the same weights. What is the last loss "
-    "here minus the last loss there?",
-    0,
-    because="""Exactly 0: layers, tape, dataset and `fit` decide *which* operations are done, and in which order. It is the
-    order of level 1, and the rounding of each operation is the same.""",
-)
-
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 machine_code = hardware.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
@@ -892,8 +888,8 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
-# The points keep close to the grey line, on which a prediction is right: the noise of the data is all that is left. Three measures
-# of a penguin tell less of its mass, but most of it.
+# The points keep close to the grey line, on which a prediction is right: the noise of the data is all that is left. Three
+# measures of a penguin tell less of its mass, but most of it.
 #
 # ### The second task: a net
 
@@ -909,11 +905,11 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The net takes 24,000 steps of 100 rows each. In plain Python that is more than a minute. And by `model.fit`?",
+    "The net takes 24,000 steps of 100 rows each. In plain Python that is about a minute. And by `model.fit`?",
     "less than ten seconds",
     choices=["less than ten seconds", "about as long as plain Python", "longer: five levels stand on each other"],
     because="""`fit` hands down all steps of a pass in one call, and what runs there is one program of machine instructions, as
-    on level 1. Python is asked once an epoch, not once an operation.""",
+    on level 1. Python is asked once a pass.""",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -934,7 +930,7 @@ figures.five_curves(fits)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The rings are circles of radius 5 and 8, with noise. Which share of the test points can the best model get right?",
+    "The rings are circles of radius 5 and 8, with normal noise (standard deviation 1, cut at 2). Which share of the test points can the best model get right?",
     "about 95%",
     choices=["100%", "about 95%", "about 85%"],
     because="""The noise reaches two to either side, so between 6 and 7 there are points of both rings, and nothing in
@@ -992,19 +988,19 @@ line = compare.measure(task, *line_on_all)
 line
 
 # %% [markdown]
-# Read a band from top to bottom: each level says the same in its own words. On level 5 one line says four bands at once, and
-# a bracket runs down from it. A line that calls functions says how many lines they have, so nothing looks shorter than it
-# is. Click on it, and they open. What bears no mark is folded at the end: every line of the eight versions stands here once. To lay two
-# levels beside each other, **choose them in the two menus**.
+# Read a band from top to bottom: each level says the same in its own words. On level 5 one line says four bands at once, and a
+# bracket runs down from it. A line that calls functions says how many lines they have, so nothing looks shorter than it is.
+# Click on it, and they open. What bears no mark is folded at the end: every line of the eight versions stands here once. To lay
+# two levels beside each other, **choose them in the two menus**.
 #
 # Seven times the same number, in hexadecimal, where no digit is hidden, so it is printed once. Only float32 says something
-# else: with 24 bits for the digits it cannot say this number at all. The numbers above count what it takes. **Lines** are those of
-# the task function and of all it calls in its module, without the checks of arguments. A **launch** is one call from above: of one
-# operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at
-# work. Level 5 says `few`: here a pass is one, and with `levels_more`, where a bar moves, one each twentieth of a second. **Bytes** are what the launches read
-# and write. How the times are predicted comes further below.
+# else: with 24 bits for the digits it cannot say this number at all. The numbers above count what it takes. **Lines** are those
+# of the task function and of all it calls in its module, without the checks of arguments. A **launch** is one call from above:
+# of one operation on two numbers in plain Python, of one kernel on level 2, of a whole training where a compiler has been at
+# work. Level 5 says `few`: here a pass is one, and with `levels_more`, where a bar moves, one each twentieth of a second.
+# **Bytes** are what the launches read and write. How the times are predicted comes further below.
 #
-# The net, too. Plain Python would take more than a minute for its 24,000 steps. So the versions that go op by op take
+# The net, too. Plain Python would take about a minute for its 24,000 steps. So the versions that go op by op take
 # over from level 1 for the last hundred steps. They arrive at the same number.
 
 # %%
@@ -1031,13 +1027,13 @@ checks.predict(
     choices=["plain Python, number by number", "tensors, op by op (3 eager)", "they take about the same"],
     answer="tensors, op by op (3 eager)",
     because="160 operations of Python cost less than 17 launches through the door, the tape and the plans. An op pays where "
-    "it works on many numbers at once: for the net, with a hundred rows, plain Python takes about twenty times as long.",
+    "it works on many numbers at once: for the net, with a hundred rows, plain Python takes about ten times as long.",
 )
 
 # %% [markdown]
 # Each time is predicted first, by the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
-# bandwidth). A launch is priced at a small one of its level, such as an addition of two numbers; a program's only launch at a run
-# of a single step, with all its tracing and assembling.
+# bandwidth). A launch is priced at a small one of its level, such as an addition of two numbers; a program's only launch at a
+# run of a single step, with all its tracing and assembling.
 
 # %% tags=["nbval-ignore-output"]
 great.five_levels(line)
@@ -1053,14 +1049,14 @@ great.five_levels(line)
 great.five_levels(net)
 
 # %% [markdown]
-# A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4
-# and 5 stand under each other. They are slower than predicted, all by nearly the same factor, for it is the same program. Notebook 1
-# printed, in µs, what each cause takes: the peak counts all lanes where float64 has one, and operations wait for one another. Why 2
-# and 3 eager are slower, notebook 2 printed launch by launch: most make a new buffer, and the small one that sets the price
-# makes none.
+# A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4 and 5
+# stand under each other. They are slower than predicted, all by nearly the same factor, for it is the same program. Notebook 1
+# printed, in µs, what each cause takes: the peak counts all lanes where float64 has one, and operations wait for one another.
+# Why 2 and 3 eager are slower, notebook 2 printed launch by launch: most make a new buffer, and the small one that sets the
+# price makes none.
 #
-# Last, the course as a slider. It begins where we are, on level 5. **Move the level** down (mouse, or Tab and the arrow keys): the
-# code changes, the time moves, the losses do not.
+# Last, the course as a slider. It begins where we are, on level 5. **Move the level** down (mouse, or Tab and the arrow keys):
+# the code changes, the time moves, the losses do not.
 
 # %% tags=["nbval-ignore-output"]
 tasks_measured = {"line": line, "net": net}
@@ -1073,8 +1069,9 @@ widgets.explore(
 )
 
 # %% [markdown]
-# One answer, at five depths. The house stands: memory and instructions are its ground, kernels the clay, ops that pass one door the
-# bricks, parts that own their variables the walls. You can say `fit` in one line, and know what each storey beneath does with it.
+# One answer, at five depths. The house stands: memory and instructions are its ground, kernels the clay, ops that pass one door
+# the bricks, parts that own their variables the walls. You can say `fit` in one line, and know what each storey beneath does
+# with it.
 
 # %% [markdown]
 # ## The same in two frameworks (1 min)

@@ -92,7 +92,8 @@ def line_slopes(mine, draw):
 
 @cases("01-subtract")
 def subtract(mine, draw):
-    """In a program: of the whole assembler where it is at hand, else of the first, smallest one."""
+    """In a program: of the whole assembler where it is at hand, else of the first, smallest one, whose `Value` will change."""
+    yield "it calls arithmetic, as + and * do", "arithmetic" in mine.first.__code__.co_names
     for x, y in [(5.0, 3.0), *draw.normal(size=(4, 2)).tolist()]:
         said = f"{x:.4g} - {y:.4g}"
         yield said, written_down(mine, said, x, y)
