@@ -336,7 +336,7 @@ def run(*arrays):
 
 
 # %% [markdown]
-# So this computes v·v + v:
+# This computes v·v + v:
 
 # %%
 v = load("%x")
