@@ -588,7 +588,7 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 # ## The walk back (9 min)
 #
 # It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
-# (A tensor is a key by who it is, not by its numbers.) In its smallest form:
+# (A tensor is a key by who it is; `w.value` is the one that the tape noted for `w`.) In its smallest form:
 
 
 # %%
@@ -628,7 +628,7 @@ def hand_on(gradients, x, share):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so.</details>
+# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so. (<code>0 + share</code> would be an op, too.)</details>
 # <details><summary>Second hint</summary>If it has, the new one is the sum of both, <code>gradients[x] + share</code>; if not, it is the share.</details>
 # <details><summary>Solution</summary>
 #
@@ -644,13 +644,14 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand {by_
 
 # %% [markdown]
 # It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives
-# the gradient of every weight, be there two or a million; the nudge needs two runs for each.
+# the gradient of every weight.
 #
 # Why from the end? `error` may hand its gradient on only when every op that used it has been read. The program wrote the list
 # in an order in which every input is older than its result. Read from the end, every user comes before the thing it used.
 #
-# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. And `bump` nudges an input by a
-# millionth: green is how far each value moves, in millionths. Where they meet, blue times green is how far the loss moves.
+# **Walk it step by step.** Move `step` (`p` is x·w here, and `z` is p + b): blue is the gradient that each value has so far.
+# And `bump` nudges an input by a millionth: green is how far each value moves, in millionths. Where they meet, blue times green
+# is how far the loss moves.
 
 # %%
 from course.figures import widgets
@@ -683,7 +684,7 @@ dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
 # %% [markdown]
-# b was used ten times, so its gradient is the sum of ten: the reverse of repeating is adding up. Over which axes? Where the
+# b was used ten times: the reverse of repeating is `reduce_sum(dx, axis=…, keepdims=…)`. Over which axes? Where the
 # result has more axes than b, NumPy's rule put new ones in front: add over all of those. Where b has size 1 and the result has
 # more, b was repeated: add over that axis, and keep it. (The check: (10, 4) for a bias (1, 4) becomes (1, 4), and (2, 3, 4)
 # for a bias (4,) becomes (4,).)
@@ -830,8 +831,8 @@ class GradientTape(_Tape):
 # %% [markdown]
 # ## Every rule meets a nudge (2 min)
 #
-# A rule is easily wrong. So each is compared with a nudge of all numbers at once, each its own way: the gradient must tell how
-# far the result moves.
+# A rule is easily wrong. So nudge all numbers at once in a random direction, `way`: the gradient times `way`, added up, is the
+# slope that the nudge must find.
 
 # %%
 draw = np.random.default_rng(0)
@@ -858,8 +859,8 @@ def product(x):
 print("within 1e-6:", misses_nudge(product, start) < 1e-6)
 
 # %% [markdown]
-# The rules of `multiply` and of `matmul` hold. (A test of the course has all thirteen.) And does a nudge notice a wrong rule?
-# We swap the two of the product:
+# One rule each of `multiply` and of `matmul` holds. (A test of the course has all thirteen.) And does a nudge notice a wrong
+# rule? We swap the two of the product:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -965,7 +966,8 @@ below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
 print("losses equal:", losses == below.losses.tolist())
 
 # %% [markdown]
-# The losses are those of level 2, to the last bit. And the time? Level 2 measured 30 to 50 µs for such a step.
+# The losses are those of level 2, to the last bit. And the time? Level 2 measured some 30 µs for such a step, `gather`s and
+# all.
 
 # %%
 import timeit
@@ -981,8 +983,9 @@ t_step = microseconds(lambda: step(rows, target), 100)
 print(f"a step {t_step:.0f} µs")
 
 # %% [markdown]
-# Comfort has a price: 17 launches and not 14, and each finds new memory, passes the door, is written down, and is read on the
-# way back. Level 1 took 0.05 µs for this very step. In the rest of this notebook we buy that back.
+# Comfort has a price: 15 launches and not 12 (the two `gather`s left aside), and each finds new memory, passes the door, is
+# written down, and is read on the way back. Level 1 took 0.04 µs for this very step. In the rest of this notebook we buy that
+# back.
 #
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
@@ -1178,8 +1181,8 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 
 # %% [markdown]
 # Forward, back and update are all in one list, because the walk of the tape passed the door as well. x0 and x1 are the
-# arguments, and the `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the same product: the rule
-# of `error * error` is asked once for each factor.) Two guests stood one behind the other:
+# arguments, and the `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the two shares of `error`;
+# t8 is your `hand_on`, t9 your `unbroadcast`.) Two guests stood one behind the other:
 #
 # ```
 # program ──▶ tape: writes it down, asks the next ──▶ trace: a node, and a symbol back
@@ -1252,8 +1255,8 @@ def dce(graph):
 dce(before)
 
 # %% [markdown]
-# It is the walk back again: from what is wanted to what it needs, in one pass from the end. Such a **pass** takes a graph and
-# gives one that computes the same with less.
+# It is the walk back again. (Our step had nothing to drop: the walk passes over what no source needs.) Such a **pass** takes a
+# graph and gives one that computes the same with less.
 #
 # ## Replay (4 min)
 #
@@ -1331,12 +1334,12 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 # ## The program by rows (8 min)
 #
 # A row of the batch goes its own way: no row asks another one. Then the rows are added up, and then the variables change. A map
-# over rows, sums over rows, an update: that is the shape of the program that you wrote by hand in notebook 01. So let the
-# computer write it, with the very same assembler.
+# over rows, sums over rows, an update: that is the shape of the program that you wrote by hand in notebook 01. Let the same
+# assembler write it.
 #
-# Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**.
-# What grows has rows. What reads rows and does not grow adds them up. (Folded: `_with_one_more`, which asks a plan, and
-# `NoProgram`, the error for what does not split.)
+# Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**. What grows has rows.
+# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (Folded: `_with_one_more`,
+# which asks a plan, and `NoProgram`, the error for what does not split.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1389,7 +1392,7 @@ graph_drawing(dce(graph), ["rows", "target"], parts)
 #
 # For one row, each number is a register. An op writes instructions on them: an elementwise op what its kernel says, since a
 # kernel is written once for floats and for registers alike; a product its `dot`s. (Folded: `_each`, a function of every number;
-# `_form_of`, an op's values, from `FORMS`, where the ends of sums stand, too; loads and stores.)
+# `_form_of`, an op's values, from the table `FORMS`; loads and stores.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1643,7 +1646,7 @@ print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n
 # ## `function` (7 min)
 #
 # What is left is to do all of that once, behind a decorator: trace, make smaller, choose a back end, keep. Three tables say
-# with what. The easiest back end is the last: it can run whatever passed the door.
+# with what. Where no back end of theirs can, `Replay` runs whatever passed the door.
 
 
 # %%
@@ -1844,8 +1847,9 @@ many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.b
 print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
 
 # %% [markdown]
-# Bought back: with all steps in one call there is no Python between them, and a step costs what level 1's did. One call alone
-# costs the Python around it. A function that asks for a number is told what to do instead:
+# With all steps in one call there is no Python between them, and a step costs about what level 1's did. One call alone costs
+# the Python around it. A function that asks for a number is told what to do instead (`where` is in [more
+# ops](more/03_more_ops.ipynb)):
 
 
 # %%
@@ -2059,9 +2063,9 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 
 # %% [markdown]
 # The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is right? (Ask a
-# nudge.) Then look for the cause: `print([op for op, *_ in collected(makers, z)])` is the list for the second formula, and a
-# line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)`, from `course.figures.drawing`, shows
-# why: two roads lead from z to u, a short one and a long one.
+# nudge.) Then look for the cause: `print([(op, [float(x) for x in xs], float(y)) for op, xs, _, y in collected(makers, z)])` is
+# the list for the second formula, and a line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)`,
+# from `course.figures.drawing`, shows why: two roads lead from z to u, a short one and a long one.
 #
 # Write a collector that no detour deceives. (About 10 lines. Hint: a record may be entered once all makers of its
 # inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would

@@ -154,7 +154,7 @@ def hand_on(gradients, x, share):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so.</details>
+# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so. (<code>0 + share</code> would be an op, too.)</details>
 # <details><summary>Solution</summary>
 #
 # ```python
