@@ -7,6 +7,8 @@ to their fronts. It is asked for what is missing, so nothing waits for it before
 import importlib
 import importlib.util
 import os
+import sys
+import types
 
 
 def more(what, name):
@@ -19,8 +21,10 @@ def more(what, name):
     return importlib.import_module("levels_more").enter(what, name)
 
 
-def plugged(front, names=()):
-    """The `__getattr__` and the `__dir__` (PEP 562) of a module: what it lacks is looked up in `levels_more`."""
+def plugged(front):
+    """A module's `__getattr__` and `__dir__` (PEP 562), and its `__all__`: what it lacks is looked up in `levels_more`."""
+    own = [(name, value) for name, value in vars(sys.modules[front]).items() if not name.startswith("_")]
+    names = sorted(name for name, value in own if not isinstance(value, types.ModuleType) and value is not plugged)
 
     def find(name):
         module = None if name.startswith("_") else more(front, name)
@@ -28,4 +32,4 @@ def plugged(front, names=()):
             raise AttributeError(f"module {front!r} has no attribute {name!r}", name=name)
         return getattr(module, name, module)  # a name of the module, or the module itself: mid_level.metrics
 
-    return find, lambda: sorted(names)
+    return find, lambda: names, names

@@ -105,8 +105,7 @@ def test_a_room_reads_as_written_by_hand():
         f'"""Tensors: every op passes one door."""\n\n{NOTE}\n# fmt: off\n# isort: skip_file\n\n'
         "from levels import plugged\n\nfrom .autodiff import VJPS, vjp\n"
         "from .tensors import TAPES, Tensor, apply\n\n"
-        '__all__ = ["TAPES", "VJPS", "Tensor", "apply", "vjp"]\n\n'
-        f"{rooms.PLUG.format(', __all__')}\n"
+        f"{rooms.PLUG}\n"
     )
 
 
@@ -168,32 +167,12 @@ def test_a_library_that_may_be_missing_stays_where_it_is():
     code = "try:\n    import cupy\nexcept ImportError:\n    cupy = None"
     files = exported("#| export gpu\n" + code, "#| export other\ndef f():\n    return cupy")
     assert code in files["gpu.py"] and "from .gpu import cupy" in files["other.py"]
-    assert '__all__ = ["f"]' in files["__init__.py"]
+    assert "cupy" not in files["__init__.py"]
 
 
 def test_magics_in_plain_cells_do_not_hide_their_imports():
     files = exported("%matplotlib inline\nimport math\nif True:\n    !ls", "def broken(:", "#| export r\nx = math.pi")
     assert "import math\n" in files["r.py"]
-
-
-def test_a_lazy_room_loads_on_first_use(project):
-    path = project / "notebooks" / "text" / "02_kernels.py"
-    edit(
-        path,
-        "# %%\n#| export tasks",
-        "# %%\n#| export slow lazy\nimport decimal\n\n\ndef late():\n    return decimal\n\n# %%\n#| export tasks",
-    )
-    text = build.from_text(project, "02_kernels")
-    build.write_level(project, "02_kernels", rooms.export(text, "02_kernels"))
-    code = """
-    import sys, levels.kernels as k
-    assert "levels.kernels.slow" not in sys.modules and "late" in dir(k)
-    assert k.late() is sys.modules["decimal"] and k.slow.late is k.late
-    from levels.kernels import late
-    try: k.other
-    except AttributeError as error: print(error)
-    """
-    assert python(project, code) == "module 'levels.kernels' has no attribute 'other'\n"
 
 
 # (Numbers that begin with 0 are sorted otherwise by ruff: no name of ours has one.)
@@ -223,7 +202,7 @@ def test_ruff_finds_nothing_to_change(tmp_path_factory, samples):
         after = ["VALUE = 1", "class Next:\n    pass", "# why\nVALUE = 1", "# why\n@int\nclass Next:\n    pass"][
             number % 4
         ]
-        public = "#| export more lazy\n'''Docstring.'''\n" + "".join(f"l{name} = 1\n" for name in names[number % 7 :])
+        public = "#| export more\n'''Docstring.'''\n" + "".join(f"l{name} = 1\n" for name in names[number % 7 :])
         cells = [
             "\n".join(statements),
             "#| export first\n" + use,
@@ -244,16 +223,33 @@ def test_ruff_finds_nothing_to_change(tmp_path_factory, samples):
 
 def test_lines_are_broken_where_they_pass_the_width():
     for length, broken in ((120, False), (121, True)):
-        name = "x" * (length - len('__all__ = [""]'))
-        text = exported(f"#| export a\n{name} = 1")["__init__.py"]
-        assert f"\n    {name}\n" in text and (f'\n    "{name}"\n' in text) == broken
+        name = "x" * (length - len("from .a import "))
+        assert (f"\n    {name}\n" in exported(f"#| export a\n{name} = 1")["__init__.py"]) == broken
 
 
 def test_the_names_that_a_level_hands_on_are_filled_like_a_paragraph():
     names = [f"name_{n}" for n in range(40)]
     text = exported("#| export a\n" + "\n".join(f"{name} = 1" for name in names))["__init__.py"]
     assert max(map(len, text.split("\n"))) <= 120 and len(text.split("\n")) < 25
-    assert eval(text[text.index("[") : text.index("]") + 1]) == names
+    assert (
+        text[text.index("(") + 1 : text.index(")")].replace("\n", " ").split()
+        == [f"{n}," for n in names[:-1]] + names[-1:]
+    )
+
+
+def test_a_level_says_which_names_are_its_own(project):
+    names = "#| export tables\nimport math\n\nKERNELS = {}\n_PLANS = math.inf\n\n\ndef launch(): ..."
+    build.write_level(project, "02_kernels", rooms.export(notebook(names), "02_kernels"))
+    code = """
+    import levels.kernels as k
+    print(k.__all__, k.__all__ == dir(k))
+    from levels.kernels import *
+    print(KERNELS is k.KERNELS)
+    try: k.other
+    except AttributeError as error: print(error)
+    """
+    told = "['KERNELS', 'launch'] True\nTrue\nmodule 'levels.kernels' has no attribute 'other'\n"
+    assert python(project, code) == told
 
 
 def test_what_ipython_adds_to_python_is_not_exported():

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from course.build import blanks
 
-MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:(\s+lazy)|\s+blank\s+([A-Za-z]\w*))?\s*")  # room, lazy, the key of a blank
+MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:\s+blank\s+([A-Za-z]\w*))?\s*")  # room, the key of a blank
 OF_THE_CORE = re.compile(r"#\|\s*blank\s+([A-Za-z]\w*)\s*")  # on the trail: a blank that its core has, too
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level has to do without
 NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
@@ -36,6 +36,8 @@ to their fronts. It is asked for what is missing, so nothing waits for it before
 import importlib
 import importlib.util
 import os
+import sys
+import types
 
 
 def more(what, name):
@@ -48,8 +50,10 @@ def more(what, name):
     return importlib.import_module("levels_more").enter(what, name)
 
 
-def plugged(front, names=()):
-    """The `__getattr__` and the `__dir__` (PEP 562) of a module: what it lacks is looked up in `levels_more`."""
+def plugged(front):
+    """A module's `__getattr__` and `__dir__` (PEP 562), and its `__all__`: what it lacks is looked up in `levels_more`."""
+    own = [(name, value) for name, value in vars(sys.modules[front]).items() if not name.startswith("_")]
+    names = sorted(name for name, value in own if not isinstance(value, types.ModuleType) and value is not plugged)
 
     def find(name):
         module = None if name.startswith("_") else more(front, name)
@@ -57,26 +61,12 @@ def plugged(front, names=()):
             raise AttributeError(f"module {front!r} has no attribute {name!r}", name=name)
         return getattr(module, name, module)  # a name of the module, or the module itself: mid_level.metrics
 
-    return find, lambda: sorted(names)
+    return find, lambda: names, names
 '''
-PLUG = "__getattr__, __dir__ = plugged(__name__{})  # what is missing here is looked up in levels_more"
+PLUG = "__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more"
 PLUGGED = {"nn", "layers", "losses", "optimizers", "data"}  # rooms that end in this line, as each front does
 
 PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are filled like paragraphs
-LAZY = '''
-
-def __getattr__(name):
-    """Load the rooms named in LAZY on first use (PEP 562): importing this level does not wait for them."""
-    if name in LAZY.values():
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in LAZY:
-        return getattr(importlib.import_module(f"{__name__}.{LAZY[name]}"), name)
-    return plugged(__name__)[0](name)
-
-
-def __dir__():
-    return __all__
-'''
 
 
 class BuildError(Exception):
@@ -90,7 +80,7 @@ def blank_in(source: str) -> str:
     """The key of the blank in a cell, or nothing."""
     first = source.split("\n")[0]
     if marker := MARKER.fullmatch(first):
-        return marker[3] or ""
+        return marker[2] or ""
     marker = OF_THE_CORE.fullmatch(first)
     return marker[1] if marker else ""
 
@@ -132,7 +122,6 @@ class Cell:
     number: int
     source: str
     room: str = ""
-    lazy: bool = False
     blank: str = ""  # the key of the function that a reader may fill in
     body: list[ast.stmt] = field(default_factory=list)
 
@@ -169,8 +158,7 @@ def export(notebook, name: str) -> dict[str, File]:
             if not is_import(statement):
                 needs[cell.room] |= namespace.imports_for(statement, cell)
     note = f"# Built from {name}.ipynb: edit there, then run its last cell."
-    lazy = {cell.room for cell in exported if cell.lazy}
-    files = {"__init__.py": front(notebook, note, {n: namespace.homes[n].room for n in namespace.public}, lazy)}
+    files = {"__init__.py": front(notebook, note, {n: namespace.homes[n].room for n in namespace.public})}
     for room in needs:
         files[f"{room}.py"] = module(
             [cell for cell in exported if cell.room == room], note, needs[room], room in PLUGGED
@@ -182,7 +170,7 @@ def read(source: str, notebook: str, number: int) -> Cell:
     """One code cell, parsed. A plain cell that is not plain Python (a deliberate error, say) has no statements."""
     cell = Cell(notebook, number, source.replace("\r\n", "\n"))
     if marker := MARKER.fullmatch(cell.source.split("\n")[0]):
-        cell.room, cell.lazy, cell.blank = marker[1], bool(marker[2]), marker[3] or ""
+        cell.room, cell.blank = marker[1], marker[2] or ""
         if cell.blank:
             try:
                 cell.source = blanks.in_place(cell.source, notebook, cell.blank)
@@ -190,7 +178,7 @@ def read(source: str, notebook: str, number: int) -> Cell:
                 raise cell.error(str(error)) from None
     elif re.search(r"^#\|\s*export\b", cell.source, re.MULTILINE):
         raise cell.error(
-            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `lazy` or `blank KEY` at its end)"
+            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `blank KEY` at its end)"
         )
     try:
         cell.body = ast.parse(cell.source).body
@@ -378,7 +366,7 @@ def module(cells: list[Cell], note: str, needs: set[Import], plugged: bool) -> F
                 blocks.append([])
             elif line[0].strip() or blocks[-1]:
                 blocks[-1].append(line)
-    text += [(line, 0) for line in [note, *import_lines(needs)]]
+    text += [(line, 0) for line in [note, *import_lines(needs, bracket)]]
     gap = 1
     for block in filter(None, blocks):
         while not block[-1][0].strip():
@@ -387,34 +375,27 @@ def module(cells: list[Cell], note: str, needs: set[Import], plugged: bool) -> F
         # two blank lines around a definition, but only one between the imports and anything else
         text += [("", 0)] * max(gap, 2 if re.match(r"@|(def|class|async)\b", code) else 1) + block
         gap = 2
-    text += [("", 0), ("", 0), (PLUG.format(""), 0)] * plugged
+    text += [("", 0), ("", 0), (PLUG, 0)] * plugged
     return File("".join(f"{line}\n" for line, _ in text), [number for _, number in text])
 
 
-def front(notebook, note: str, public: dict[str, str], lazy: set[str]) -> File:
-    """The level's `__init__.py`: it hands on the public names of all rooms, those of lazy rooms on first use.
+def front(notebook, note: str, public: dict[str, str]) -> File:
+    """The level's `__init__.py`: it hands on the public names of all rooms.
 
     Its docstring is the notebook's title, the first line of its first cell of prose.
     """
     prose = "".join([cell.source.strip() for cell in notebook.cells if cell.cell_type == "markdown"][:1])
     doc = re.sub(r"^#+\s*|[*`\\\"]", "", prose.split("\n")[0]).strip() or "A level"
-    needs = {Import(f".{room}", name, "") for name, room in public.items() if room not in lazy} | {PLUGGED_BY}
-    order = sorted(public, key=member)
+    needs = {Import(f".{room}", name, "") for name, room in public.items()} | {PLUGGED_BY}
     lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note, PARAGRAPHS]
-    lines += [*import_lines(needs | {Import("", "importlib", "")} if lazy else needs, paragraph), ""]
-    lines += paragraph("__all__ = [", [f'"{name}"' for name in order], "]")
-    if lazy:
-        later = [f'"{name}": "{public[name]}"' for name in order if public[name] in lazy]
-        lines += ["", *paragraph("LAZY = {", later, "}"), *LAZY.rstrip("\n").split("\n")]
-    else:
-        lines += ["", PLUG.format(", __all__")]
+    lines += [*import_lines(needs, paragraph), "", PLUG]
     return File("".join(f"{line}\n" for line in lines), [0] * len(lines))
 
 
-def import_lines(needs: set[Import], laid_out=None) -> list[str]:
+def import_lines(needs: set[Import], laid_out) -> list[str]:
     """Import statements in ruff's order, in four sections: Python, libraries, levels, rooms. A blank line before each.
 
-    `laid_out` is `bracket`, unless another layout is given.
+    `laid_out`: `bracket` or `paragraph`.
     """
     statements, merged = set(), {}
     for module, name, alias in needs:
@@ -428,7 +409,7 @@ def import_lines(needs: set[Import], laid_out=None) -> list[str]:
             merged.setdefault((section, module), []).append(name)
     for (section, module), names in merged.items():
         names.sort(key=member)
-        lines = (laid_out or bracket)(f"from {module} import ", names, "")
+        lines = laid_out(f"from {module} import ", names)
         statements.add((section, 1, natural(module), member(names[0]), tuple(lines)))
     lines, last = [], None
     for section, _, _, _, statement in sorted(statements):
@@ -441,20 +422,17 @@ def section_of(library: str) -> int:
     return 2 if library == "levels" else 0 if library in sys.stdlib_module_names else 1
 
 
-def bracket(start: str, items: list[str], end: str) -> list[str]:
-    """`start`, the items and `end` on one line where they fit, else one item a line."""
-    line = start + ", ".join(items) + end
-    if len(line) <= WIDTH:
-        return [line]
-    return [start if end else start + "(", *(f"    {item}," for item in items), end or ")"]
+def bracket(start: str, items: list[str]) -> list[str]:
+    """`start` and the items on one line where they fit, else one item a line."""
+    line = start + ", ".join(items)
+    return [line] if len(line) <= WIDTH else [start + "(", *(f"    {item}," for item in items), ")"]
 
 
-def paragraph(start: str, items: list[str], end: str) -> list[str]:
-    """`start`, the items and `end`, on one line where they fit, else filled like a paragraph."""
-    if len(bracket(start, items, end)) == 1:
-        return bracket(start, items, end)
-    inner = textwrap.wrap(", ".join(items), WIDTH - 5, break_long_words=False, break_on_hyphens=False)
-    return [start if end else start + "(", *(f"    {line}" for line in inner), end or ")"]
+def paragraph(start: str, items: list[str]) -> list[str]:
+    """`start` and the items on one line where they fit, else filled like a paragraph."""
+    lines = textwrap.wrap(", ".join(items), WIDTH - 5, break_long_words=False, break_on_hyphens=False)
+    line = start + ", ".join(items)
+    return [line] if len(line) <= WIDTH else [start + "(", *(f"    {line}" for line in lines), ")"]
 
 
 def natural(name: str) -> tuple:

@@ -19,12 +19,4 @@ from .tasks import (
 )
 from .values import REAL, Index, Value, arithmetic, named, select, subtract
 
-__all__ = [
-    "EXP", "LOG", "MAKERS", "MEASURES", "PLACE", "REAL", "Assembler", "Buffer", "Device", "Fit", "Index", "Program",
-    "Spec", "Value", "arithmetic", "check_finite", "check_inputs", "check_task", "copy", "descend", "dnn_classifier",
-    "dot", "exp", "exponent", "flag", "flat", "host_lanes", "keep", "kept", "line_row", "line_slopes",
-    "linear_regression", "log", "machine_code", "named", "net_row", "optimised", "pool", "rint", "scaled", "seconds",
-    "select", "sqrt", "subtract", "target_machine", "through_relu", "train_program", "unmasked"
-]
-
-__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

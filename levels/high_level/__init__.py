@@ -10,9 +10,4 @@ from .loops import Callback, History, Training, ended, epoch_loss, run_epochs, r
 from .models import Model, Sequential, Trainable, batches_of
 from .tasks import dnn_classifier, linear_regression
 
-__all__ = [
-    "Callback", "History", "Model", "Sequential", "Trainable", "Training", "batches_of", "dnn_classifier", "ended",
-    "epoch_loss", "linear_regression", "run_epochs", "run_training"
-]
-
-__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

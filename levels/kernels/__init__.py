@@ -16,12 +16,4 @@ from .registry import (
 from .tasks import dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 from .whole import gather, matmul_ikj
 
-__all__ = [
-    "ELEMENTWISE", "KERNELS", "KINDS", "PLANNERS", "PLANS", "REDUCTIONS", "STANDS", "START", "UPDATES", "Plan",
-    "combine", "compile_cpu", "counted", "described", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop",
-    "gather", "globals_read", "kernel", "kernel_of", "launch", "linear_forward", "linear_regression", "loop_source",
-    "lowered", "make", "matmul_ikj", "merged_axes", "nest", "plan", "planned", "reduce_columns", "reduce_rows",
-    "reduced", "relu_grad", "same_dtype", "scalar", "specialised", "use"
-]
-
-__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

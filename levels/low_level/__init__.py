@@ -19,13 +19,4 @@ from .tensors import (
     DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Variable, apply, as_tensor, constant, tensor
 )
 
-__all__ = [
-    "BACK_ENDS", "DOOR", "DTYPES", "FORMS", "GUARDS", "METHODS", "PASSES", "RUN", "VJPS", "Extended", "Function",
-    "GradientTape", "Graph", "Module", "Node", "NoProgram", "Operators", "Replay", "RowProgram", "Run", "Symbol",
-    "Tensor", "Trace", "Turns", "Variable", "apply", "as_tensor", "check_fits", "clip", "constant", "dce", "dnn",
-    "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression", "log", "matmul",
-    "needed_by", "reduce_mean", "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "tensor", "trace", "unbroadcast",
-    "walk_back"
-]
-
-__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -17,4 +17,4 @@ def sigmoid(x):
     return apply("sigmoid", x)
 
 
-__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

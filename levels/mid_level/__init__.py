@@ -15,11 +15,4 @@ from .losses import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, cross_en
 from .optimizers import OPTIMIZERS, SGD, Adam, Optimizer, descend
 from .tasks import dnn_classifier, linear_regression
 
-__all__ = [
-    "ACTIVATIONS", "INITIALIZERS", "LOSSES", "OPTIMIZERS", "RANDOM", "SGD", "WIDER", "Adam", "BinaryCrossentropy",
-    "Dataset", "Dense", "Layer", "Loss", "Made", "MeanSquaredError", "Optimizer", "affine", "at_least",
-    "cross_entropy", "descend", "dnn_classifier", "glorot_uniform", "known", "linear_regression", "positive",
-    "squared_error", "wider"
-]
-
-__getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

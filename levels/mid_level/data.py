@@ -96,4 +96,4 @@ class Dataset(_Rows, metaclass=_Plugged):
         return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
 
 
-__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

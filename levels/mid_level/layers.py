@@ -138,4 +138,4 @@ class Dense(Layer):
         return self.activation(affine(x, self.kernel, self.bias))
 
 
-__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

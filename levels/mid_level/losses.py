@@ -75,4 +75,4 @@ class BinaryCrossentropy(Loss):
 LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
 
 
-__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -100,4 +100,4 @@ class Adam(Optimizer):
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 
 
-__getattr__, __dir__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -45,8 +45,8 @@ def public(level):
 
     front = Path(levels.__file__).parent / level / "__init__.py"
     statements = ast.parse(front.read_text(encoding="utf-8")).body if front.exists() else []
-    lists = [each.value for each in statements if ast.unparse(each).startswith("__all__ =")]
-    return [name for names in lists for name in ast.literal_eval(names)]
+    rooms = [each for each in statements if isinstance(each, ast.ImportFrom) and each.level]
+    return [alias.name for room in rooms for alias in room.names]
 
 
 def added(level):
