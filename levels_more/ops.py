@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from levels.hardware import cos, exp, maximum, minimum, select, sin
+from levels.hardware import COS, SIN, cos, exp, maximum, minimum, select, sin
 from levels.kernels import STANDS, scalar
 from levels_more.intrinsics import larger, smaller
 
@@ -46,6 +46,7 @@ scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
+STANDS[sin], STANDS[cos] = SIN.get, COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))
 
