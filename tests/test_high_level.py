@@ -579,7 +579,7 @@ def test_the_core_alone_refuses_what_it_cannot_do():
             "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
             "ValueError y is not a finite number in row 0",
             "NotImplementedError on_train_batch_end is told by levels_more",
-            "TypeError Fitting.fit() got an unexpected keyword argument 'validation_split'",
+            "TypeError Model.fit() got an unexpected keyword argument 'validation_split'",
             "NotImplementedError compile: metrics are in levels_more",
             "ValueError no loss is called 'mae'",
             "AttributeError 'Sequential' has no attribute 'save'",

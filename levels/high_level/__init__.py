@@ -7,11 +7,11 @@
 from levels import plugged
 
 from .loops import Callback, History, Lines, Training, ended, epoch_loss, run_epochs, run_training
-from .models import Fitting, Model, Sequential, Trainable, batches_of, dtype_for, prepared
+from .models import Model, Predictor, Sequential, Trainable, batches_of, dtype_for, prepared
 from .tasks import dnn_classifier, linear_regression
 
 __all__ = [
-    "Callback", "Fitting", "History", "Lines", "Model", "Sequential", "Trainable", "Training", "batches_of",
+    "Callback", "History", "Lines", "Model", "Predictor", "Sequential", "Trainable", "Training", "batches_of",
     "dnn_classifier", "dtype_for", "ended", "epoch_loss", "linear_regression", "prepared", "run_epochs", "run_training"
 ]
 

@@ -85,28 +85,8 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
 
-class Fitting(Trainable):
-    """A layer that trains itself."""
-
-    @widened
-    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
-        """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
-        verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
-        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
-        callbacks = [*(callbacks or ()), *[Lines()] * verbose]
-        if any(callback.on_train_batch_end for callback in callbacks):
-            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
-        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
-
-
-class Model(Fitting):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
-
-    def build(self, shape, dtype="float32"):
-        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
-        if not isinstance(shape, (list, tuple)):
-            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+class Predictor(Trainable):
+    """A trainable layer that can be asked."""
 
     def test_step(self, x, y):
         """The loss on one batch, for `evaluate`."""
@@ -119,10 +99,29 @@ class Model(Fitting):
 
     @widened
     def predict(self, x, batch_size=1024):
-        """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
+        """What it gives for all rows of x, as a NumPy array; so many rows at a time."""
         x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
         starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
         return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
+
+
+class Model(Predictor):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+
+    @widened
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
+        """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
+        callbacks = [*(callbacks or ()), *[Lines()] * bool(verbose)]
+        if any(callback.on_train_batch_end for callback in callbacks):
+            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
+        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
+
+    def build(self, shape, dtype="float32"):
+        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
+        if not isinstance(shape, (list, tuple)):
+            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
 
 class Sequential(Model):

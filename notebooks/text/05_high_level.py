@@ -629,57 +629,20 @@ print(in_order, len(in_order))
 print(run_training(line, in_order, 20))
 
 # %% [markdown]
-# ### `fit`
+# The slopes are on their way to 2 and -3. How good is the line on rows that it has never seen, and what does it say of a point?
 #
-# And `fit` is these two lines, with Keras' arguments. (`flag` and `at_least` refuse what is no True or False, and no whole
-# number.)
+# ### Asked, not trained
+#
+# `evaluate` goes through the rows as a training does, but its step updates nothing. `predict` needs no targets at all.
 
 
 # %%
 #| export models
-from levels.hardware import flag
 from levels.mid_level import at_least
 
 
-class Fitting(Trainable):
-    """A layer that trains itself."""
-
-    @widened
-    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
-        """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
-        verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
-        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
-        callbacks = [*(callbacks or ()), *[Lines()] * verbose]
-        if any(callback.on_train_batch_end for callback in callbacks):
-            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
-        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
-
-
-# %%
-dense.set_weights(task.weights)
-line = Fitting()
-line.call = dense
-line.compile(SGD(0.0005), "mse")
-line.fit(task.x, task.y, batch_size=10, epochs=2)
-
-# %% [markdown]
-# ### Asked, not trained
-#
-# What `fit` prints is the loss on rows that it learns from. How good is the line on others, and what does it say of a point?
-# `evaluate` goes through the rows as `fit` does, but its step updates nothing. `predict` needs no targets at all. And `build`
-# makes the variables before there are numbers: a row of zeros goes through.
-
-
-# %%
-#| export models
-class Model(Fitting):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
-
-    def build(self, shape, dtype="float32"):
-        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
-        if not isinstance(shape, (list, tuple)):
-            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+class Predictor(Trainable):
+    """A trainable layer that can be asked."""
 
     def test_step(self, x, y):
         """The loss on one batch, for `evaluate`."""
@@ -692,18 +655,56 @@ class Model(Fitting):
 
     @widened
     def predict(self, x, batch_size=1024):
-        """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
+        """What it gives for all rows of x, as a NumPy array; so many rows at a time."""
         x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
         starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
         return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
 # %%
-asked = Model()
-asked.call = dense
-asked.compile("sgd", "mse")
-print(f"on the test rows: loss {asked.evaluate(task.x_test, task.y_test):.4g}")
-print("at (1, 1):", asked.predict([[1, 1]]))
+line = Predictor()
+line.call = dense
+line.compile("sgd", "mse")
+print(f"on the test rows: loss {line.evaluate(task.x_test, task.y_test):.4g}")
+print("at (1, 1):", line.predict([[1, 1]]))
+
+# %% [markdown]
+# ### A model
+#
+# And `fit` is `batches_of` and `run_training`, with Keras' arguments. (`flag` and `at_least` refuse what is no True or False,
+# and no whole number.) With `build` a model can have its variables before there are numbers: a row of zeros goes through.
+
+
+# %%
+#| export models
+from levels.hardware import flag
+
+
+class Model(Predictor):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+
+    @widened
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
+        """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
+        callbacks = [*(callbacks or ()), *[Lines()] * bool(verbose)]
+        if any(callback.on_train_batch_end for callback in callbacks):
+            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
+        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
+
+    def build(self, shape, dtype="float32"):
+        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
+        if not isinstance(shape, (list, tuple)):
+            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+
+
+# %%
+dense.set_weights(task.weights)
+line = Model()
+line.call = dense
+line.compile(SGD(0.0005), "mse")
+line.fit(task.x, task.y, batch_size=10, epochs=2, shuffle=False)
 
 # %% [markdown]
 # PyTorch has no `fit`: a module is called, and the loop is yours. That is why there are libraries that **wrap** it.
