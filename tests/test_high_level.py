@@ -572,7 +572,7 @@ def test_the_core_alone_refuses_what_it_cannot_do():
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     told, worked = told[:8], told[8:]
-    assert worked == ["epoch 0: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
+    assert worked == ["History of 1 steps: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
     for line, words in zip(
         told,
         (
