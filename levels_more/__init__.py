@@ -156,7 +156,7 @@ CONTENTS = {
     },
     "method": {
         "exporting": "Model.export",
-        "fitting": "Model.parted Model.summary",
+        "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": "Layer.losses",
@@ -190,7 +190,7 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "fitting": "Training batches_of predict run_training",
+        "fitting": "Training evaluate fit predict prepared",
         "functional": "Model",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",

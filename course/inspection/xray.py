@@ -5,6 +5,7 @@ No level is changed for it. Python calls a function of ours whenever one of its 
 """
 
 import html
+import inspect
 import itertools
 import json
 import sys
@@ -60,7 +61,7 @@ def title(part):
 
 
 TELL = {  # kind -> what the arguments and the result of its function tell: a name, and shapes
-    "fit": lambda f, y: (title(f["self"]), ""),
+    "fit": lambda f, y: (title(f.get("self", f.get("model"))), ""),  # a method, or the wider function
     "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
     "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
     "layer": lambda f, y: (title(f["self"]), flow(f["x"], y)),
@@ -92,11 +93,12 @@ def watched(model):
     from levels import low_level as low
     from levels import more
     from levels.hardware import Buffer, pool
+    from levels.mid_level import wider
 
     more("back end", "all")
     training, devices = model.training, {type(device) for device in pool().values()}
     functions = {
-        "fit": [type(model).fit],
+        "fit": [wider(inspect.unwrap(type(model).fit))],
         "compile": [low.Function.compile],
         "train step": [type(model).train_step],
         "layer": [type(model).__call__],
@@ -268,11 +270,13 @@ def compiled(model, x, y=None):
 
 def observed(model, x, y, listener, guest):
     """Take the step once unheard, so that kernels are compiled, then five times heard: the quickest is shown."""
+    from levels.high_level import batches_of
+
     rows = x[0] if isinstance(x, (list, tuple)) else x
-    data = model.batches(x, y, len(rows)).take(1)
+    data = batches_of(model, x, y, len(rows)).take(1)
     build(model, *next(iter(data)))
     for hear in (None, *[listener.hear] * 5):
-        with unchanged(model), guest:
+        with unchanged(model), as_prepared(), guest:
             before = sys.getprofile()
             sys.setprofile(hear)
             try:
@@ -293,6 +297,20 @@ def build(model, x, y):
         model.train_step(*(part if len(part) > 1 else part[0] for part in parts))
 
     trace(step, [row.spec for row in (*inputs, *targets)])
+
+
+@contextmanager
+def as_prepared():
+    """Inside this `with` block `fit` takes its rows as they are: they are prepared, and what is heard is the step."""
+    from levels.high_level import prepared
+    from levels.mid_level import WIDER, wider
+
+    before = wider(prepared.__wrapped__)
+    WIDER[prepared.__wrapped__] = lambda model, *rows: rows
+    try:
+        yield
+    finally:
+        WIDER[prepared.__wrapped__] = before
 
 
 @contextmanager

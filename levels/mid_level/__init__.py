@@ -9,7 +9,7 @@ from levels import plugged
 from .data import Dataset
 from .layers import (
     ACTIVATIONS, INITIALIZERS, RANDOM, WIDER, Dense, Layer, Made, affine, at_least, glorot_uniform, known, positive,
-    wider
+    widened, wider
 )
 from .losses import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, cross_entropy, squared_error
 from .optimizers import OPTIMIZERS, SGD, Adam, Optimizer, descend
