@@ -143,7 +143,10 @@ class MeanLoss(Metric):
 
 
 class Calculated(Metric):
-    """The mean over all rows of what a function of yours, function(y_true, y_pred), gives: for each row, or for the batch."""
+    """The mean over all rows of what a function of yours, function(y_true, y_pred), gives: for each row, or for the batch.
+
+    An update raises ValueError where it gives anything else.
+    """
 
     def __init__(self, function, name=None):
         super().__init__(name or getattr(function, "__name__", "metric"))
@@ -153,6 +156,7 @@ class Calculated(Metric):
         """Any two belong together that the function takes."""
 
     def parts(self, y_true, y_pred):
+        """What the function gives, for each row. Raises ValueError where that is neither a number a row nor one."""
         rows, each = y_pred.spec.shape[:1], as_tensor(self.function(y_true, y_pred))
         each = each if each.dtype.kind == "f" else cast(each, y_pred.dtype)
         if each.spec.shape and each.spec.shape[:1] != rows:
