@@ -151,7 +151,7 @@ CONTENTS = {
     },
     "method": {
         "exporting": "Model.export",
-        "fitting": "Model.parted Model.summary",
+        "fitting": "Model.summary",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": (
@@ -184,7 +184,7 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "fitting": "Training batches_of predict run_training",
+        "fitting": "Training evaluate fit predict prepared",
         "functional": "Model",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.high_level import Callback, epoch_loss, loops, models
-from levels.low_level import METHODS, Operators, constant
-from levels.mid_level import LOSSES, METRICS, WIDER, Dataset, Layer, Loss, known
+from levels.hardware import check_finite, flag
+from levels.high_level import Callback, Model, batches_of, dtype_for, epoch_loss, loops, prepared
+from levels.low_level import METHODS, Operators, as_tensor, constant, function, reshape
+from levels.mid_level import LOSSES, METRICS, WIDER, Dataset, Layer, Loss, at_least, known, positive
+from levels_more.reading import of_levels
 from levels_more.retracing import Kept
 
 PIECE_SECONDS = 0.05  # that a call with several steps takes
@@ -38,11 +40,11 @@ class Training(loops.Training):
     Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
     """
 
-    def __init__(self, optimizer, loss, metrics=()):
+    def __init__(self, optimizer, loss, metrics=None):
         first, *others = as_list(loss) or [""]  # a name that nobody has
         super().__init__(optimizer, first)
         self.losses += [made("loss", LOSSES, each) for each in others]
-        self.metrics = [made("metric", METRICS, each) for each in as_list(metrics)]
+        self.metrics = [made("metric", METRICS, each) for each in as_list(metrics or [])]
         self.programs = {}  # (step, inputs) -> its function
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
@@ -56,6 +58,7 @@ class Training(loops.Training):
         losses = self.losses * len(predicted) if len(self.losses) == 1 else self.losses
         if not len(losses) == len(y) == len(predicted):
             raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
+        y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
         for metric in self.metrics:
             metric.update_state(y[0], predicted[0])
         first, *others = [loss(*pair) for loss, *pair in zip(losses, y, predicted, strict=True)] + model.losses
@@ -80,8 +83,9 @@ class Training(loops.Training):
         """
         if not data.in_memory:
             for x, y in data:
-                rows = [*as_list(x), *as_list(y)]
-                yield self.step_program(step, len(as_list(x)), look)(*rows).numpy().reshape(1), [len(rows[0])]
+                x = inputs_of(step.__self__, x)
+                rows = [*x, *targets_of(step.__self__, y, x)]
+                yield self.step_program(step, len(x), look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         (x, y), batches = data.rows()
         rows, done = [*as_list(x), *as_list(y)], 0
@@ -116,7 +120,7 @@ class Training(loops.Training):
         return {"loss": loss} | {metric.name: metric.result() for metric in self.metrics}
 
 
-def run_training(model, data, epochs, verbose, callbacks, validation):
+def run_training(model, data, epochs, verbose, callbacks, validation=None):
     """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
 
     data, validation: Datasets of batches, the second or None; verbose: 0 hides the bar. Raises KeyboardInterrupt, with the
@@ -126,10 +130,22 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
     with noted_interrupts() as pressed, progress(data, epochs, verbose) as bar:
         training.watch = Watch(pressed, bar, callbacks)
         attach(callbacks, model)
+        first = [] if validation is None else [HeldOut(model, validation)]
         try:
-            return loops.run_training(model, data, epochs, verbose, [*callbacks, training.watch], validation)
+            return loops.run_training(model, data, epochs, [*first, *callbacks, training.watch])
         finally:
             training.watch = None
+
+
+class HeldOut(Callback):
+    """The first listener of each training that has rows to validate: adds what they come to, {"val_loss": …}."""
+
+    def __init__(self, model, data):
+        self.step, self.data = function(model.test_step), data
+
+    def on_epoch_end(self, epoch, logs):
+        tried = self.model.training.one_pass(self.step, self.data)
+        logs.update({f"val_{name}": value for name, value in tried.items()})
 
 
 class Watch(Callback):
@@ -196,49 +212,94 @@ def arrays_of(x):
     return [a if isinstance(a, np.ndarray) else constant(a).numpy() for a in (x if several else [x])]
 
 
-def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
-    """As in the core; x and y may be lists of arrays, for several inputs and outputs, or both in a tuple."""
-    if isinstance(x, Dataset):
-        return x
-    rows = rows_of(model, *(x if isinstance(x, tuple) and y is None else (x, y)))
-    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+def inputs_of(model, x):
+    """One array, or a list of arrays, as tensors in the model's dtype. Whole numbers stay where the model may want some."""
+    x = arrays_of(x)
+    whole = any(a.dtype.kind in "iu" for a in x) and takes_whole(model)
+    dtype = dtype_for(model, next((a for a in x if a.dtype.kind == "f"), None))
+    return [as_rows(a, dtype, whole) for a in x]
 
 
-def rows_of(model, x, y):
-    """A Dataset of the rows of arrays x, y, or of lists of them, with targets as the losses want them.
+def takes_whole(model):
+    """Whether a model may want whole numbers: for an `Embedding`, or for a `call` that the reader wrote."""
+    return not of_levels(type(model).call) or any(vars(type(part)).get("whole") for part in model.named(Layer).values())
 
-    The rows go to the device here, once. Raises ValueError where a loss has no meaning for the targets, or for what the
-    model gives for the first rows, and TypeError where y is missing.
+
+def targets_of(model, y, x):
+    """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
+    y, losses = arrays_of(y), model.training.losses
+    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), None) or dtype_for(model, None)
+    kinds = [getattr(loss, "classes", False) for loss in losses * len(y)] + [False] * len(y)
+    return [as_rows(a, None if kind else dtype, kind) for a, kind in zip(y, kinds, strict=False)]
+
+
+def as_rows(array, dtype, whole):
+    """An array as a tensor of that dtype; whole numbers, where they stay, of int64."""
+    return constant(array.astype(np.int64)) if whole and array.dtype.kind in "iu" else constant(array, dtype)
+
+
+def y_as(loss, y, predicted):
+    """Targets [rows] as [rows, 1] where the model gives that, as in Keras: nothing is broadcast. Numbers of classes stay."""
+    y = as_tensor(y)
+    single = y.spec.shape == predicted.spec.shape[:-1] and predicted.spec.shape[-1:] == (1,)
+    return reshape(y, (-1, *predicted.spec.shape[1:])) if single and not getattr(loss, "classes", False) else y
+
+
+def prepared_rows(model, x, y):
+    """As `prepared` in the core, for lists of arrays, too, of several inputs and outputs; each loss looks at its own.
+
+    Raises ValueError where a loss has no meaning for the targets, or for what the model gives for the first rows.
     """
-    if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
-        told = "missing" if y is None else f"a {type(y).__name__}"
-        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-    x, y = arrays_of(x), arrays_of(y)
-    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), np.dtype("f4"))
+    x = inputs_of(model, x)
+    y = targets_of(model, y, x)
+    for name, arrays in (("x", x), ("y", y)):
+        for array in arrays:
+            check_finite(name, array.numpy())
+    rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y)))).arrays  # as many in each
     losses = (model.training.losses * len(y))[: len(y)]
-    y = [
-        a if getattr(loss, "classes", False) else a.astype(dtype, copy=False)
-        for a, loss in zip(y, losses, strict=False)
-    ]
-    first, answers = [a[:32] for a in x], [a[:32] for a in y]
-    x, y = [constant(a) for a in x], [constant(a) for a in y]
-    rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y))))
-    check_targets(model, losses, y, first, answers)
-    return rows
-
-
-def check_targets(model, losses, y, first, targets):
-    """Raise ValueError for targets y, or for what the model gives for the first rows, that a loss has no meaning for."""
     asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = as_list(predict(model, first, 32)) if any(asked) else first
-    for loss, target, answer, probabilities, beside in zip(losses, y, given, asked, targets, strict=False):
+    given = as_list(outputs_of(model, [a.numpy()[:32] for a in x], 32)) if any(asked) else y
+    for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
         if isinstance(loss, Loss) and not loss.classes:
             loss.check(target, target)
         if probabilities:
-            loss.check(constant(beside), constant(answer))
+            answer = constant(answer)
+            loss.check(y_as(loss, constant(target.numpy()[:32]), answer), answer)
+    return rows
 
 
-def parted(model, x, y, share):
+def fit_model(
+    model,
+    x,
+    y=None,
+    batch_size=32,
+    epochs=1,
+    verbose=1,
+    callbacks=None,
+    validation_split=0.0,
+    validation_data=None,
+    shuffle=True,
+    seed=None,
+):
+    """Train on arrays x, y or on a Dataset of batches, with a bar; returns a History. A seed repeats the order of rows.
+
+    Rows to validate are the last share of x and y, or `validation_data`, (x, y) or a Dataset. Raises TypeError, ValueError.
+    """
+    verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
+    if positive("fit: validation_split", validation_split, zero=True) and validation_data is None:
+        x, y, validation_data = parted(x, y, validation_split)
+    data = batches_of(model, x, y, batch_size, flag("fit: shuffle", shuffle), seed)
+    validation = None if validation_data is None else batches_of(model, validation_data)
+    return run_training(model, data, at_least(0, "epochs", epochs), verbose, callbacks or (), validation)
+
+
+def evaluate_model(model, x, y=None, batch_size=1024, return_dict=False):
+    """The mean loss over all rows; with metrics a list, the loss first, as in Keras; or {name: number}, if asked for."""
+    logs = model.training.one_pass(function(model.test_step), batches_of(model, x, y, batch_size))
+    return logs if flag("evaluate: return_dict", return_dict) else alone([*logs.values()])
+
+
+def parted(x, y, share):
     """The rows of arrays x, y: (x, y, (x, y)), all but the last, and this share of them, the last.
 
     Raises TypeError for a Dataset and for a missing y, ValueError where a part is empty.
@@ -256,14 +317,19 @@ def parted(model, x, y, share):
     return alone(first[0]), alone(first[1]), (alone(then[0]), alone(then[1]))
 
 
-def predict(model, x, batch_size):
-    """What the model gives for all rows of x, an array or a list of them: a NumPy array, or a list of them."""
+def outputs_of(model, x, batch_size):
+    """What the model gives for the rows of a list of NumPy arrays: a NumPy array, or a list of them."""
     if vars(model).get("predictor") is None:
         model.predictor = Kept(model, lambda *rows: model(alone(rows)))
-    x, program = arrays_of(x), model.predictor.current()
+    program = model.predictor.current()
     starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
     parts = [as_list(program(*(a[k : k + batch_size] for a in x))) for k in starts]
     return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts, strict=True)])
+
+
+def predict(model, x, batch_size=1024):
+    """What the model gives for all rows of x, an array or a list of them: a NumPy array, or a list of them."""
+    return outputs_of(model, [a.numpy() for a in inputs_of(model, x)], at_least(1, "predict: batch_size", batch_size))
 
 
 def summary(model):
@@ -281,6 +347,11 @@ def summary(model):
         print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")
 
 
-WIDER.update({loops.Training: Training, loops.run_training: run_training})
-WIDER.update({models.batches_of: batches_of, models.Model.predict: predict})
-METHODS.update({"Model.parted": parted, "Model.summary": summary})
+WIDER.update({loops.Training: Training, prepared.__wrapped__: prepared_rows})
+WIDER.update(
+    {
+        own.__wrapped__: wide
+        for own, wide in ((Model.fit, fit_model), (Model.evaluate, evaluate_model), (Model.predict, predict))
+    }
+)
+METHODS["Model.summary"] = summary

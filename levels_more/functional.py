@@ -3,7 +3,7 @@
 from levels.hardware import PLACE
 from levels.high_level import Model
 from levels.low_level import METHODS, trace
-from levels.mid_level import WIDER, Made
+from levels.mid_level import WIDER, Layer, Made
 from levels_more.checks import dtype_of, expect, several, sizes
 from levels_more.fitting import alone, as_list
 
@@ -46,11 +46,12 @@ class Call(Placeholder):
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
 
 
-def begin(model, place):
-    """Build a Sequential for what stands in front of its layers. Raises TypeError for anything but an `Input`."""
-    if not isinstance(place, Placeholder):
-        raise TypeError(f"Sequential: {place!r} is no layer")
-    dry_run(model, [place.spec])
+def begin(model, part):
+    """Build a Sequential that has an `Input` in front of its layers; `part` came last. Raises TypeError for what is none."""
+    if not isinstance(part, (Placeholder, Layer)):
+        raise TypeError(f"Sequential: {part!r:.60} is no layer")
+    model.place = part if isinstance(part, Placeholder) else model.place
+    dry_run(model, [model.place.spec])
 
 
 def in_order(outputs, inputs):

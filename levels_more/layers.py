@@ -109,21 +109,12 @@ class _Inputs(Layer):
         before = TRAINING.now
         TRAINING.now = before if training is None else flag(f"{self.name}: training", training)
         try:
-            return _of_several(self, [*map(as_tensor, x)]) if several else Layer.run(self, x, TRAINING.now)
+            if not several:
+                return Layer.run(self, x, TRAINING.now)
+            x = [*map(as_tensor, x)]
+            return self.run_on(x, [part.spec.shape for part in x], [part.spec for part in x], TRAINING.now)
         finally:
             TRAINING.now = before
-
-
-def _of_several(layer, x):
-    """What `Layer.run` does, for a list of tensors: `build` gets a list of shapes."""
-    specs = [part.spec for part in x]
-    if not layer.built:
-        layer.dtype = layer.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
-        layer.build([spec.shape for spec in specs])
-        layer.built = True
-    y = layer.call(x, **({"training": TRAINING.now} if layer.hears else {}))
-    layer.input_specs, layer.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
-    return y
 
 
 def _losses(layer):
@@ -176,6 +167,7 @@ class Dense(layers.Dense):
             self.penalties.append(lambda: self.regularizer(self.kernel))
 
     def call(self, x):
+        x = x if x.dtype.kind == "f" else cast(x, self.kernel.dtype)
         if self.use_bias:
             return super().call(x)
         y = x @ self.kernel
@@ -265,6 +257,8 @@ class BatchNormalization(Layer):
 
 class Embedding(Layer):
     """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
+
+    whole = True  # what a model that has it is given stays whole numbers
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)

@@ -56,6 +56,9 @@ def written_part(part, seen):
     Raises ValueError for a class of yours that is named like one of ours.
     """
     made_with = part.again
+    if isinstance(part, Sequential) and type(part).__init__ is Sequential.__init__:
+        options = {name: value for name, value in made_with.keywords.items() if name != "layers"}
+        made_with = functools.partial(made_with.func, [*part.layers], *made_with.args[1:], **options)  # added ones, too
     kind = type(part) if isinstance(part, Model) else made_with.func
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")

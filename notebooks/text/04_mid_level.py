@@ -233,6 +233,11 @@ def wider(own):
     return WIDER.get(own, own)
 
 
+def widened(own):
+    """Decorates a function or a method: called is the `wider` one, where there is one."""
+    return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -311,12 +316,16 @@ class Layer(_Part):
         if self.hears and wider(Layer) is Layer:
             raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
         x = as_tensor(x)
+        return self.run_on(x, x.spec.shape, [x.spec], training)
+
+    def run_on(self, x, shape, specs, training=None):
+        """`build` for this shape on the first call, then `call`. (Of several inputs, all three are lists.)"""
         if not self.built:
-            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
-            self.build(x.spec.shape)
+            self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
+            self.build(shape)
             self.built = True
-        y = self.call(x, **({"training": training} if self.hears else {}))
-        self.input_specs, self.output_shape = [x.spec], y.spec.shape if isinstance(y, Operators) else None
+        y = self.call(x, training=training) if self.hears else self.call(x)
+        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
         return y
 
     def __repr__(self):
