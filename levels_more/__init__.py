@@ -66,7 +66,7 @@ CONTENTS = {
         "exporting": "ONNX OnnxWriter export onnx_graph",
         "fitting": "",
         "functional": "Call Functional Input Placeholder",
-        "saving": "load_model save",
+        "saving": "load_model load_weights save save_weights",
     },
     "levels.kernels": {
         "gpu_kernels": (
@@ -128,12 +128,12 @@ CONTENTS = {
             "weighted"
         ),
         "metrics": (
-            "METRICS AUC AccuracyByShape BinaryAccuracy CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
             "R2Score Recall SparseCategoricalAccuracy ratio snake_case"
         ),
         "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
         "pipeline": (
-            "DataLoader Pipeline Stream as_array as_element batched cached column each_array filtered in_rows "
+            "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
         ),
     },
@@ -159,9 +159,12 @@ CONTENTS = {
         "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
-        "layers": "Layer.losses",
+        "layers": (
+            "Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
+            "Layer.trainable_weights Layer.weights"
+        ),
         "placing": "Operators.to",
-        "saving": "Model.save",
+        "saving": "Model.load_weights Model.save Model.save_weights",
         "states": (
             "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
             "Variable.assign_sub"

@@ -23,9 +23,9 @@ def spec_of(shape, dtype):
 class Placeholder(Made):
     """What a layer will be given, or give, once there are numbers: `layer` is None for an `Input`."""
 
-    def through(self, layer, inputs):
+    def through(self, layer, inputs, training=None):
         """The layer, called on placeholders."""
-        return Call(layer, inputs)
+        return Call(layer, inputs, *[] if training is None else [training])
 
     def __repr__(self):
         return f"{type(self).__name__} of shape (None, {', '.join(map(str, self.spec.shape[1:]))})"
@@ -41,8 +41,8 @@ class Input(Placeholder):
 class Call(Placeholder):
     """What a layer gives when it is called on these placeholders. That builds the layer, and runs nothing."""
 
-    def __init__(self, layer, inputs):
-        self.layer, self.inputs = layer, as_list(inputs)
+    def __init__(self, layer, inputs, training=None):
+        self.layer, self.inputs, self.training = layer, as_list(inputs), training
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
 
 
@@ -88,7 +88,7 @@ class Functional(Model):
     def call(self, x):
         values = dict(zip(self.inputs, as_list(x), strict=True))
         for step in self.steps:
-            values[step] = step.layer(alone([values[x] for x in step.inputs]))
+            values[step] = step.layer(alone([values[x] for x in step.inputs]), step.training)
         return alone([values[y] for y in self.outputs])
 
 

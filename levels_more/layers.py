@@ -111,15 +111,15 @@ class _Inputs(Layer):
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
-            return first.through(self, x)
+            return first.through(self, x, training)
         several = array and first is not x
         before = TRAINING.now
         TRAINING.now = before if training is None else flag(f"{self.name}: training", training)
         try:
             if not several:
-                return Layer.run(self, x)
+                return Layer.run(self, x, TRAINING.now)
             x = [*map(as_tensor, x)]
-            return self.run_on(x, [part.spec.shape for part in x], [part.spec for part in x])
+            return self.run_on(x, [part.spec.shape for part in x], [part.spec for part in x], TRAINING.now)
         finally:
             TRAINING.now = before
 
@@ -129,7 +129,17 @@ def _losses(layer):
     return [penalty() for part in layer.named(Layer).values() for penalty in vars(part).get("penalties", ())]
 
 
+def _not_trained(layer):
+    """The variables that no training changes."""
+    trained = {*layer.trainable_variables}
+    return [v for v in layer.variables if v not in trained]
+
+
 METHODS["Layer.losses"] = property(_losses)
+METHODS["Layer.weights"] = property(lambda layer: layer.variables)  # Keras' names
+METHODS["Layer.trainable_weights"] = property(lambda layer: layer.trainable_variables)
+METHODS["Layer.non_trainable_weights"] = METHODS["Layer.non_trainable_variables"] = property(_not_trained)
+METHODS["Layer.count_params"] = lambda layer: layer.count()
 
 
 class Dense(layers.Dense):
@@ -243,7 +253,7 @@ class BatchNormalization(Layer):
         mean, variance = self.moving
         if x.spec.shape[-1:] != self.gamma.shape:
             raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
-        if TRAINING.now:
+        if TRAINING.now and self.trainable:  # as in Keras, a frozen one goes by what it has seen before
             axes = tuple(range(len(x.spec.shape) - 1))
             mean = reduce_mean(x, axes)
             variance = reduce_mean((x - mean) ** 2, axes)

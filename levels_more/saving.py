@@ -18,7 +18,7 @@ import safetensors.numpy
 from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
 from levels.low_level import METHODS, Variable
-from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
+from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
 from levels_more import feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
@@ -187,6 +187,8 @@ def save(model, path):
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
+    if still := [path for path, part in model.named(Layer).items() if not part.trainable]:
+        config["still"] = still
     if model.chosen is not None:
         config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
         if optimizer.owners is not None:  # it has been used
@@ -198,7 +200,34 @@ def save(model, path):
     put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
 
 
-METHODS["Model.save"] = save
+def save_weights(model, filepath):
+    """Write the numbers of all variables, and nothing else, to one file: `load_weights` of a model like this reads it.
+
+    Raises ValueError for a model without variables.
+    """
+    name = file_name("save_weights: filepath", filepath)
+    if not model.variables:
+        raise ValueError(f"save_weights: {model.name} has no variables; call model.build(shape), or fit it, before")
+    arrays = numbers_of(model)
+    replace(name, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+
+
+def load_weights(model, filepath):
+    """Give all variables the numbers that `save_weights` wrote.
+
+    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not built.
+    """
+    file = Path(file_name("load_weights: filepath", filepath))
+    if not model.variables:
+        raise ValueError(f"load_weights: {model.name} has no variables yet; call model.build(shape) before")
+    with blamed(file):
+        arrays = safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
+        if checksum(arrays).tobytes() != arrays.pop(SUM, np.empty(0)).tobytes():
+            raise ValueError("its checksum is not that of what it holds")
+    fill(model, arrays, file)
+
+
+METHODS.update({"Model.save": save, "Model.save_weights": save_weights, "Model.load_weights": load_weights})
 
 
 def as_bytes(text):
@@ -301,6 +330,8 @@ def load_model(path, custom_objects=None):
         variables, model.chosen = model.named(Variable), config.get("training")
         for name, variable in variables.items():
             variable.trainable = name not in config["frozen"]
+        for path, part in model.named(Layer).items():
+            part.changes = path not in config.get("still", ())
         if "trained" in config:
             model.training.optimizer.build([variables[name] for name in config["trained"]])
     fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)
