@@ -13,10 +13,11 @@ from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
-from .row_program import FORMS, NoProgram, RowProgram, Turns, check_fits, home_of, row_parts
+from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Variable, apply, as_tensor, constant, tensor
+    DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
+    tensor
 )
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more
