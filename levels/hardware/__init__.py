@@ -6,7 +6,7 @@
 
 from levels import plugged
 
-from .assembler import Assembler
+from .assembler import ASSEMBLERS, Assembler, Scalar
 from .device import MAKERS, MEASURES, PLACE, Buffer, Device, Spec, copy, flag, pool, unmasked
 from .elementary import EXP, LOG, exp, exponent, log, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
@@ -20,11 +20,11 @@ from .tasks import (
 from .values import REAL, Index, Value, arithmetic, named, select, subtract
 
 __all__ = [
-    "EXP", "LOG", "MAKERS", "MEASURES", "PLACE", "REAL", "Assembler", "Buffer", "Device", "Fit", "Index", "Program",
-    "Spec", "Value", "arithmetic", "check_finite", "check_inputs", "check_task", "copy", "descend", "dnn_classifier",
-    "dot", "exp", "exponent", "flag", "flat", "host_lanes", "keep", "kept", "line_row", "line_slopes",
-    "linear_regression", "log", "machine_code", "named", "net_row", "optimised", "pool", "rint", "scaled", "seconds",
-    "select", "sqrt", "subtract", "target_machine", "through_relu", "train_program", "unmasked"
+    "ASSEMBLERS", "EXP", "LOG", "MAKERS", "MEASURES", "PLACE", "REAL", "Assembler", "Buffer", "Device", "Fit", "Index",
+    "Program", "Scalar", "Spec", "Value", "arithmetic", "check_finite", "check_inputs", "check_task", "copy",
+    "descend", "dnn_classifier", "dot", "exp", "exponent", "flag", "flat", "host_lanes", "keep", "kept", "line_row",
+    "line_slopes", "linear_regression", "log", "machine_code", "named", "net_row", "optimised", "pool", "rint",
+    "scaled", "seconds", "select", "sqrt", "subtract", "target_machine", "through_relu", "train_program", "unmasked"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -15,16 +15,12 @@ _FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3
 
 def rint(x):
     """The nearest whole number, halves to even."""
-    if isinstance(x, Value):
-        return named("rint", x)
-    return float(round(x)) if math.isfinite(x) else x
+    return named("rint", x) if isinstance(x, Value) else float(round(x)) if math.isfinite(x) else x
 
 
 def sqrt(x):
     """The square root, rounded once; of a negative number NaN."""
-    if isinstance(x, Value):
-        return named("sqrt", x)
-    return math.nan if x < 0.0 else math.sqrt(x)
+    return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
 
 
 def scaled(x, n):
@@ -34,7 +30,7 @@ def scaled(x, n):
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
-    both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
+    both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # twice the bias
     half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
         bits = a.write(f"shl {kind} {part}, {a.constant(whole, fraction)}")
@@ -71,7 +67,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     return exp
 
 
-_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2: a short number, and the rest
+_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, and its rest
 _CEPHES = 1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1
 EXP = {
     _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
@@ -81,8 +77,7 @@ EXP = {
 
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
-
-    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # so that kernels find them in the dtype that they work in
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # in a kernel's dtype
 
     def log(x):
         small = x < tiny

@@ -6,7 +6,7 @@ import numbers
 
 import numpy as np
 
-REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
+REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}
 
 
 def subtract(x, y):
@@ -69,11 +69,11 @@ def select(condition, x, y):
 
 
 class Index(Value):
-    """A whole number in [0, extent), or one in each lane. `register`: the one, or the first of lanes side by side."""
+    """A whole number in [0, extent). `each` is for lanes: see `Assembler`."""
 
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
-        self.extent, self.each = extent, each  # each: the register with one in each lane
+        self.extent, self.each = extent, each
 
 
 def _program(*operands):
@@ -102,3 +102,23 @@ def named(name, *operands):
     a = _program(*operands)
     operands = ", ".join(f"{a.kind} {_number(a, x)}" for x in operands)
     return Value(a, a.write(f"call {a.kind} @llvm.{name}({operands})"))
+
+
+class _Sum:
+    """A running sum: starts at 0.0, grows with `+=`."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def value(self):
+        """What has been added up so far."""
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def __iadd__(self, term):
+        new = self.value() + term
+        self.a.emit(f"store {self.a.kind} {new.register}, ptr {self.slot}")
+        return self
+
+    total = value
