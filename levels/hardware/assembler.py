@@ -11,7 +11,7 @@ import numpy as np
 from .formulas import flat
 from .machine import host_lanes
 from .program import Program, _Array, _check_reach
-from .values import REAL, Index, Value, _live, _number, _Sum
+from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
 def _reached(a, array, indices):
@@ -48,7 +48,7 @@ class _Whole:
     __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
 
 
-def _address(a, array, indices, whole=lambda index: _Whole(index.a, index.register)):
+def _address_of(a, array, indices, whole=lambda index: _Whole(index.a, index.register)):
     """The address of array[indices], in a register."""
     here, *columns = map(whole, _reached(a, array, indices))
     for column, size in zip(columns, array.shape[1:]):
@@ -58,14 +58,14 @@ def _address(a, array, indices, whole=lambda index: _Whole(index.a, index.regist
 
 def _load(a, array, *indices):
     """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-    address = _address(a, array, indices)
+    address = _address_of(a, array, indices)
     register = a.write(f"load {array.kind}, ptr {address}")
     return Index(a, register, array.rows_of) if array.rows_of else Value(a, register)
 
 
 def _store(a, value, array, *indices):
     """Store a value into array[indices]."""
-    address, register = _address(a, array, indices), _number(a, value)
+    address, register = _address_of(a, array, indices), _operand(a, value)
     a.emit(f"store {a.kind} {register}, ptr {_writable(a, array, address)}")
 
 
@@ -224,10 +224,10 @@ class Assembler(Scalar):
         """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
         *before, last = [None, *(getattr(i, "each", None) for i in indices)]
         if not any(before) and (not last or indices[-1].register):
-            return _address(self, array, indices), "side by side" if last else ""
+            return _address_of(self, array, indices), "side by side" if last else ""
         kind = self.wide("i64")
-        address = _address(self, array, indices, lambda i: _Whole(self, i.each or self.spread("i64", i.register), kind))
-        return address, "apart"
+        at = _address_of(self, array, indices, lambda i: _Whole(self, i.each or self.spread("i64", i.register), kind))
+        return at, "apart"
 
     def load(self, array, *indices):
         (address, how), kind, each = self._places(array, indices), self.wide(array.kind), "poison"
@@ -244,7 +244,7 @@ class Assembler(Scalar):
         return Index(self, None, array.rows_of, each) if array.rows_of else Value(self, each)
 
     def store(self, value, array, *indices):
-        (address, how), register = self._places(array, indices), _number(self, value)
+        (address, how), register = self._places(array, indices), _operand(self, value)
         address = _writable(self, array, address)
         if how:
             name, at = ("scatter", self.wide("ptr")) if how == "apart" else ("store", "ptr")

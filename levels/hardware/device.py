@@ -114,8 +114,7 @@ class Device:
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        key = array.shape, array.dtype
-        buffer = self.new(self.specs.get(key) or self.spec(*key), kind=kind)
+        buffer = self.new(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key), kind=kind)
         self.write(buffer.data, array)
         return buffer
 

@@ -1,4 +1,4 @@
-"""exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
+"""Named instructions, exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 
-from .values import Value, _number, named, select
+from .values import Value, _operand, _program, select
 
-_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-# integers as wide, bits of fraction, bias of the exponent, the bits of √½
-_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+
+def named(name, *operands):
+    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
+    a = _program(*operands)
+    operands = ", ".join(f"{a.kind} {_operand(a, x)}" for x in operands)
+    return Value(a, a.write(f"call {a.kind} @llvm.{name}({operands})"))
 
 
 def rint(x):
@@ -23,6 +26,11 @@ def sqrt(x):
     return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
 
 
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
+# integers as wide, bits of fraction, bias of the exponent, the bits of √½
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+
+
 def scaled(x, n):
     """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
     if not isinstance(n, Value):
@@ -30,7 +38,7 @@ def scaled(x, n):
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
-    both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # twice the bias
+    both = a.write(f"fptosi {a.kind} {_operand(a, n + 2.0 * bias)} to {kind}")  # twice the bias
     half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
         bits = a.write(f"shl {kind} {part}, {a.constant(whole, fraction)}")
@@ -45,7 +53,7 @@ def exponent(x):
         return float(e - (0.0 <= m < 0.7071067811865476))
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     kind = a.wide(whole)
-    bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
+    bits = a.write(f"bitcast {a.kind} {_operand(a, x)} to {kind}")
     bits = a.write(f"sub {kind} {bits}, {a.constant(whole, root)}")
     bits = a.write(f"ashr {kind} {bits}, {a.constant(whole, fraction)}")
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))

@@ -61,7 +61,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 
 def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
     return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
 
 

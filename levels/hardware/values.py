@@ -17,13 +17,13 @@ def subtract(x, y):
 def arithmetic(instruction, x, y):
     """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
     a = _program(x, y)
-    return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_number(a, x)}, {_number(a, y)}"))
+    return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _comparison(how, x, y):
     """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
     a = _program(x, y)
-    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_number(a, x)}, {_number(a, y)}"))
+    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _both(write, *how):
@@ -64,7 +64,7 @@ def select(condition, x, y):
     if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
-    numbers = f"{a.kind} {_number(a, x)}, {a.kind} {_number(a, y)}"
+    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
     return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
 
 
@@ -88,20 +88,13 @@ def _live(a, thing):
     return thing
 
 
-def _number(a, operand):
+def _operand(a, x):
     """The register of a value, or a Python number as a constant."""
-    if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}")
-    if not isinstance(operand, Value) or isinstance(operand, (Index, _Condition)):
-        raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
-    return _live(a, operand).register
-
-
-def named(name, *operands):
-    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
-    a = _program(*operands)
-    operands = ", ".join(f"{a.kind} {_number(a, x)}" for x in operands)
-    return Value(a, a.write(f"call {a.kind} @llvm.{name}({operands})"))
+    if isinstance(x, numbers.Real):  # LLVM's notation: the bits of a float64
+        return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(x))).view(np.uint64):016X}")
+    if not isinstance(x, Value) or isinstance(x, (Index, _Condition)):
+        raise TypeError(f"{a.name}: expected a number to compute with, got {x!r}")
+    return _live(a, x).register
 
 
 class _Sum:

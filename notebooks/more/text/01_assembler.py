@@ -11,7 +11,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, dot, machine, pool, program, values
+from levels.hardware import Assembler, Program, dot, machine, named, pool, program, values
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -20,11 +20,11 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## An operand becomes text (3 min)
 #
-# `v + 1.0` meets a register and a Python number. `_number` gives each its text: a register's name, or the 64 bits of a number in
+# `v + 1.0` meets a register and a Python number. `_operand` gives each its text: a register's name, or the 64 bits of a number in
 # base 16. It refuses what is no number, and `_live` refuses what belongs to another program or to a loop that has ended.
 
 # %%
-page.source(values._number, values._live)
+page.source(values._operand, values._live)
 
 # %%
 a = Assembler("peek", "f8")
@@ -146,7 +146,7 @@ print(listing(a.assemble()))
 # %% [markdown]
 # ## An instruction of your own (1 min)
 #
-# LLVM has more instructions than operators. They are called by name, like functions: `values.named("sqrt", v)` writes the square
+# LLVM has more instructions than operators. They are called by name, like functions: `named("sqrt", v)` writes the square
 # root. Here is the hypotenuse, in lanes:
 
 # %%
@@ -154,7 +154,7 @@ a = Assembler("hypotenuse", "f4")
 p, q, out = a.array("p", "n"), a.array("q", "n"), a.array("out", "n")
 with a.loop("n", a.lanes) as i:
     x, y = a.load(p, i), a.load(q, i)
-    a.store(values.named("sqrt", x * x + y * y), out, i)
+    a.store(named("sqrt", x * x + y * y), out, i)
 hypotenuse, answer = a.assemble(), cpu.alloc((3,), "f4")
 hypotenuse(p=cpu.put(np.array([3, 5, 8], "f4")), q=cpu.put(np.array([4, 12, 15], "f4")), out=answer)
 answer.numpy()
