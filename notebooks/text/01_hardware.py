@@ -1584,7 +1584,7 @@ class Assembler(Scalar):
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        if lanes != 1 and self.mask:
+        if self.mask and lanes != 1:
             raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 inside of lanes")
         with super().loop(extent, lanes) as i:
             if lanes > 1:  # a counter past the end is masked, and 0: never kept
