@@ -47,10 +47,12 @@ return dw, de
             'return arithmetic("fsub", y, x)': "5 - 3: 2, yours -2",
             'return arithmetic("fadd", x, y)': "5 - 3: 2, yours 8",
             'return arithmetic("fdiv", x, y)': "5 - 3: 2, yours 1.66",
-            "return x": "it calls arithmetic, as + and * do: True, yours False",
-            'return Value(f"fsub double {x.register}, {y.register}")': "it calls arithmetic, as + and * do: True, yours False",
+            "return x": "5 - 3: 2, yours 5",
+            'return Register(f"fsub double {x.name}, {y.name}")': "raises",  # or, where there is a Register, as the next
+            'return Value(x.a, x.a.write(f"fsub double {x.register}, {y.register}"))': "`a` is asked of an operand",
+            "return x - y": "raises",
             'return arithmetic("sub", x, y)': "raises",
-            'arithmetic("fsub", x, y)': "raises",
+            'arithmetic("fsub", x, y)': "5 - 3: 2, yours None",
         },
     ),
     "01-flat": Answers(

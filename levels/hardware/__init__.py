@@ -6,9 +6,9 @@
 
 from levels import plugged
 
-from .assembler import Assembler
+from .assembler import ASSEMBLERS, Assembler, Scalar
 from .device import MAKERS, MEASURES, PLACE, Buffer, Device, Spec, copy, flag, pool, unmasked
-from .elementary import EXP, LOG, exp, exponent, log, rint, scaled, sqrt
+from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
 from .machine import host_lanes, keep, kept, machine_code, optimised, target_machine
 from .program import Program
@@ -17,6 +17,6 @@ from .tasks import (
     Fit, check_finite, check_inputs, check_task, dnn_classifier, line_row, linear_regression, net_row, through_relu,
     train_program
 )
-from .values import REAL, Index, Value, arithmetic, named, select, subtract
+from .values import REAL, Index, Value, arithmetic, select, subtract
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -11,29 +11,11 @@ import numpy as np
 from .formulas import flat
 from .machine import host_lanes
 from .program import Program, _Array, _check_reach
-from .values import REAL, Index, Value, _live, _number
+from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
-class _Whole:
-    """A whole number in a register, or one in each lane. Its * and + write instructions."""
-
-    def __init__(self, a, register, lanes=None):
-        self.a, self.register, self.lanes = a, register, lanes  # lanes: None, "side by side" or "apart"
-        self.kind = a.wide("i64") if lanes == "apart" else "i64"
-
-    def write(self, instruction, other):
-        text = f"{instruction} {self.kind} {self.register}, {other.register}"
-        return _Whole(self.a, self.a.write(text), self.lanes)
-
-    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
-
-    def like(self, register):
-        """Another whole number, in as many lanes as this one."""
-        return _Whole(self.a, self.a.spread("i64", register) if self.lanes == "apart" else register, self.lanes)
-
-
-def _wholes(a, array, indices):
-    """The indices of an array, checked or noted for the check at the call: a number each, or one each in every lane."""
+def _reached(a, array, indices):
+    """The indices of an array, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
@@ -44,92 +26,64 @@ def _wholes(a, array, indices):
             a.reaches.append((array, axis, i.extent))
             if not isinstance(i.extent, str) and not isinstance(size, str):
                 _check_reach(a.name, *a.reaches[-1], {})
-    if indices[-1].register and not any(i.each for i in indices[:-1]):
-        return [_Whole(a, i.register, "side by side" if indices[-1].each else None) for i in indices]
-    return [_Whole(a, i.each or a.spread("i64", i.register), "apart") for i in indices]
+    return indices
 
 
-def _load_lanes(a, kind, address, lanes):
-    """One load where the numbers lie side by side, else one for each lane. (LLVM's gather was slower where we tried.)"""
-    wide, register = a.wide(kind), "poison"
-    if lanes == "side by side":
-        mask = f"{a.wide('i1')} {a.mask}"
-        return a.write(f"call {wide} @llvm.masked.load(ptr {address}, {mask}, {wide} zeroinitializer)")
-    for lane in range(a.lanes):
-        one = a.write(f"extractelement {a.wide('ptr')} {address}, i32 {lane}")
-        one = a.write(f"load {kind}, ptr {one}")
-        register = a.write(f"insertelement {wide} {register}, {kind} {one}, i32 {lane}")
-    return register
+def _writable(a, array, address):
+    """The address, if a program may write there."""
+    if array.rows_of:
+        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
+    return address
 
 
-def _place(a, array, indices):
-    """The address of array[indices] in a register, and how the addresses of the lanes lie, if there are several."""
-    here, *columns = _wholes(a, array, indices)
+class _Whole:
+    """A whole number in a register. Its * and + write instructions."""
+
+    def __init__(self, a, register, kind="i64"):
+        self.a, self.register, self.kind = a, register, kind
+
+    def write(self, instruction, other):
+        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
+
+    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
+
+
+def _address_of(a, array, indices, whole=lambda index: _Whole(index.a, index.register)):
+    """The address of array[indices], in a register."""
+    here, *columns = map(whole, _reached(a, array, indices))
     for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, here.like(a.size(size)), column)
-    return a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {here.kind} {here.register}"), here.lanes
+        here = flat(here, whole(Index(a, a.size(size), size)), column)
+    return a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {here.kind} {here.register}")
 
 
 def _load(a, array, *indices):
     """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-    address, lanes = _place(a, array, indices)
-    one = None if lanes else a.write(f"load {array.kind}, ptr {address}")
-    each = _load_lanes(a, array.kind, address, lanes) if lanes else None
-    if array.rows_of:
-        return Index(a, one, array.rows_of, each)
-    return Value(a, each or a.spread(array.kind, one))
+    address = _address_of(a, array, indices)
+    register = a.write(f"load {array.kind}, ptr {address}")
+    return Index(a, register, array.rows_of) if array.rows_of else Value(a, register)
 
 
 def _store(a, value, array, *indices):
     """Store a value into array[indices]."""
-    (address, lanes), register = _place(a, array, indices), _number(a, value)
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    if a.mask and not lanes:
-        raise TypeError(f"{a.name}: {array} has one place there, and each lane a number; store a total after them")
-    if not lanes:
-        one = register if a.lanes == 1 else a.write(f"extractelement {a.kind} {register}, i32 0")
-        return a.emit(f"store {a.real} {one}, ptr {address}")
-    name, kind = ("scatter", a.wide("ptr")) if lanes == "apart" else ("store", "ptr")
-    a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {kind} {address}, {a.wide('i1')} {a.mask})")
+    address, register = _address_of(a, array, indices), _operand(a, value)
+    a.emit(f"store {a.kind} {register}, ptr {_writable(a, array, address)}")
 
 
-class Assembler:
-    """Writes one program. float64: one number at a time, nothing reordered. float32: lanes, and sums in lanes.
+class Scalar:
+    """Writes one program, one number at a time. Raises TypeError and ValueError for what can be no part of it."""
 
-    Raises TypeError and ValueError for what can be no part of it.
-    """
-
+    lanes, promises = 1, ""  # rows that a turn of a loop may take; what LLVM is told
+    wide, constant, spread = "{}".format, "{1}".format, "{1}".format  # texts, as they are
     load, store = _load, _store
 
-    def __init__(self, name, dtype, lanes=None):
+    def __init__(self, name, dtype):
         if dtype is None or np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
-        self.name, self.dtype, single = name, np.dtype(dtype), np.dtype(dtype) == np.float32
-        self.lanes = (host_lanes() if single else 1) if lanes is None else lanes
-        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
-            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of two, at most 64")
-        self.flags = "contract " * single  # it may fuse a·b + c into one instruction
-        self.real, self.kind = REAL[self.dtype], self.wide(REAL[self.dtype])
-        self.slots, self.lines, self.mask = [], [], None  # mask: inside of lanes, which of them are not past the end
-        self.arrays, self.words, self.reaches = {}, {}, []
-        self.scopes = [(self, None)]  # what is open, outermost first: the program itself, then its loops
-
-    def wide(self, kind):
-        """The type of a register with one of that kind in each lane."""
-        return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
-
-    def constant(self, kind, text):
-        """A constant, in each lane the same."""
-        return str(text) if self.lanes == 1 else f"splat ({kind} {text})"
-
-    def spread(self, kind, register):
-        """A register with the same in each lane."""
-        if self.lanes == 1:
-            return register
-        wide = self.wide(kind)
-        first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
-        return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
+        self.name, self.dtype = name, np.dtype(dtype)
+        self.flags = "contract " * (self.dtype == np.float32)  # may fuse a·b + c
+        self.real = self.kind = REAL[self.dtype]
+        self.slots, self.lines, self.arrays, self.words, self.reaches = [], [], {}, {}, []
+        self.scopes = [(self, None)]  # what is open: the program itself, then its loops
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -195,32 +149,19 @@ class Assembler:
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` counters a turn."""
-        if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes) or lanes > 1 and self.mask:
-            raise ValueError(f"{self.name}: {lanes!r} counters at once; expected 1 or, outside of lanes, {self.lanes}")
+        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
+        if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes):
+            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 or {self.lanes}")
         end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]")
-        self.emit(f"%more{n} = icmp slt i64 %i{n}, {end}")
+        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
         self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
         self.scopes.append((self, n))
-        yield Index(self, f"%i{n}", extent, self._counters(f"%i{n}", end) if lanes > 1 else None)
-        if lanes > 1:
-            self.mask = None
+        yield Index(self, f"%i{n}", extent)
         if self.scopes.pop() != (self, n):
             raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
         self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
         self.emit(f"br label %test{n}", f"after{n}:")
-
-    def _counters(self, first, end):
-        """The counters of one turn, a lane each. Those past the end are masked and 0: what they compute is never kept."""
-        wide, each = self.wide("i64"), f"<{', '.join(f'i64 {lane}' for lane in range(self.lanes))}>"
-        each = self.write(f"add {wide} {self.spread('i64', first)}, {each}")
-        self.mask = self.constant("i1", "true")  # all lanes, in every turn: then a mask costs nothing, on any processor
-        if end.isdigit() and int(end) % self.lanes == 0:
-            return each
-        self.mask = self.write(f"icmp slt {wide} {each}, {self.spread('i64', end)}")
-        return self.write(f"select {self.wide('i1')} {self.mask}, {wide} {each}, {wide} zeroinitializer")
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -231,49 +172,104 @@ class Assembler:
         return Program(self)
 
 
-def _so_far(total):
-    """What has been added up so far."""
-    a = _live(total.a, total).a
-    return Value(a, a.write(f"load {a.kind}, ptr {total.slot}"))
+ASSEMBLERS = {np.dtype("f8"): Scalar}  # dtype -> what writes its programs
 
 
-def _grown(a, old, term):
-    """The register of old + term: in lanes that are not masked or, outside of lanes, in the first one; else that of old."""
-    new = (old + term).register
-    if a.lanes == 1:
-        return new
-    mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
-    return a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
-
-
-def _across(a, value):
-    """The sum of a value over all lanes. In float32 LLVM may add them in the order that is quickest."""
-    if a.lanes == 1:
-        return value
-    order = "reassoc " if a.flags else ""
-    one = f"call {order}{a.real} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {value.register})"
-    return Value(a, a.spread(a.real, a.write(one)))
-
-
-class _Sum:
-    """A running sum: starts at 0.0, grows with `+=`, in each lane its own. `total()` is the sum of them all."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+class _Sums(_Sum):
+    """A running sum in each lane: `value()` in each, outside of lanes an error; `total()` is the sum of them all."""
 
     def value(self):
-        """What has been added up so far, one number a lane."""
-        a = _live(self.a, self).a
-        if a.lanes > 1 and not a.mask:
-            raise ValueError(f"{a.name}: outside of lanes a sum has only a total")
-        return _so_far(self)
+        if not self.a.mask:
+            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
+        return super().value()
 
     def __iadd__(self, term):
-        a = self.a
-        a.emit(f"store {a.kind} {_grown(a, _so_far(self), term)}, ptr {self.slot}")
+        a, kind, old = self.a, self.a.kind, super().value()
+        mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"  # outside: the first
+        new = f"{a.wide('i1')} {mask}, {kind} {(old + term).register}, {kind} {old.register}"
+        a.emit(f"store {kind} {a.write(f'select {new}')}, ptr {self.slot}")
         return self
 
     def total(self):
-        """The sum as one number."""
-        return _across(self.a, _so_far(self))
+        a, kind = self.a, "reassoc " * bool(self.a.flags) + self.a.real  # in any order
+        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {super().value().register})"
+        return Value(a, a.spread(a.real, a.write(add)))
+
+
+class Assembler(Scalar):
+    """A Scalar whose loops may take a row in each lane; float64 has one if not asked. Raises TypeError and ValueError."""
+
+    def __init__(self, name, dtype, lanes=None):
+        super().__init__(name, dtype)
+        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
+        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
+        if self.lanes > 1:  # on the stack none may straddle two cache lines
+            self.promises = " nounwind alignstack(64)"
+            self.wide, self.constant = f"<{self.lanes} x {{}}>".format, "splat ({} {})".format
+        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
+
+    def spread(self, kind, register):
+        """A register with the same in each lane."""
+        if self.lanes == 1:
+            return register
+        wide = self.wide(kind)
+        first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
+        return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
+
+    def sum(self):
+        return super().sum() if self.lanes == 1 else _Sums(self)
+
+    def _places(self, array, indices):
+        """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+        *before, last = [None, *(getattr(i, "each", None) for i in indices)]
+        if not any(before) and (not last or indices[-1].register):
+            return _address_of(self, array, indices), "side by side" if last else ""
+        kind = self.wide("i64")
+        at = _address_of(self, array, indices, lambda i: _Whole(self, i.each or self.spread("i64", i.register), kind))
+        return at, "apart"
+
+    def load(self, array, *indices):
+        (address, how), kind, each = self._places(array, indices), self.wide(array.kind), "poison"
+        if not how:
+            one = self.write(f"load {array.kind}, ptr {address}")
+            return Index(self, one, array.rows_of) if array.rows_of else Value(self, self.spread(array.kind, one))
+        if how == "side by side":
+            mask = f"{self.wide('i1')} {self.mask}"
+            each = self.write(f"call {kind} @llvm.masked.load(ptr {address}, {mask}, {kind} zeroinitializer)")
+        for n in range(self.lanes if how == "apart" else 0):  # LLVM's gather was slower
+            one = self.write(f"extractelement {self.wide('ptr')} {address}, i32 {n}")
+            one = self.write(f"load {array.kind}, ptr {one}")
+            each = self.write(f"insertelement {kind} {each}, {array.kind} {one}, i32 {n}")
+        return Index(self, None, array.rows_of, each) if array.rows_of else Value(self, each)
+
+    def store(self, value, array, *indices):
+        (address, how), register = self._places(array, indices), _operand(self, value)
+        address = _writable(self, array, address)
+        if how:
+            name, at = ("scatter", self.wide("ptr")) if how == "apart" else ("store", "ptr")
+            mask = f"{self.wide('i1')} {self.mask}"
+            return self.emit(f"call void @llvm.masked.{name}({self.kind} {register}, {at} {address}, {mask})")
+        if self.mask:
+            raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
+        one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
+        self.emit(f"store {self.real} {one}, ptr {address}")
+
+    @contextmanager
+    def loop(self, extent, lanes=1):
+        if self.mask and lanes != 1:
+            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 inside of lanes")
+        with super().loop(extent, lanes) as i:
+            if lanes > 1:  # a counter past the end is masked, and 0: never kept
+                kind, each, end = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(lanes)), self.size(extent)
+                i.each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{each}>")
+                self.mask = self.constant("i1", "true")  # all lanes: it costs nothing
+                if not end.isdigit() or int(end) % lanes:
+                    self.mask = self.write(f"icmp slt {kind} {i.each}, {self.spread('i64', end)}")
+                    kept = f"{self.wide('i1')} {self.mask}, {kind} {i.each}, {kind} zeroinitializer"
+                    i.each = self.write(f"select {kept}")
+            yield i
+            self.mask = self.mask if lanes == 1 else None
+
+
+ASSEMBLERS.update(dict.fromkeys(REAL, Assembler))

@@ -5,6 +5,7 @@
 import math
 import os
 import threading
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ class Spec:
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
 
-    spec = property(lambda self: self)  # who asks only for these may be given a buffer or its Spec
+    spec = property(lambda self: self)  # as a buffer has one
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
@@ -33,11 +34,8 @@ class Buffer:
     __slots__ = ("spec", "data", "source")
 
     def __init__(self, spec, data, source=None):
-        self.spec, self.data, self.source = (
-            spec,
-            data,
-            source,
-        )  # source: the buffer whose memory this is, if not its own
+        self.spec, self.data = spec, data
+        self.source = source  # the buffer whose memory this is, if not its own
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -79,13 +77,13 @@ def flag(name, value):
     return bool(value)
 
 
-MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device that measures it
+MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
 
 
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
-    read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # how the host reads and writes memory
+    read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
     reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
 
     def __init__(self, name, memory, simulated=False):
@@ -96,7 +94,7 @@ class Device:
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device. Raises TypeError for what is no shape or no dtype."""
         try:
-            key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # (NumPy takes None for float64)
+            key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # not None
         except (TypeError, ValueError, AttributeError):
             raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
@@ -116,8 +114,7 @@ class Device:
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        key = array.shape, array.dtype
-        buffer = self.new(self.specs.get(key) or self.spec(*key), kind=kind)
+        buffer = self.new(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key), kind=kind)
         self.write(buffer.data, array)
         return buffer
 
@@ -136,13 +133,9 @@ class Device:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
 
-    peak = property(lambda self: self.measure("peak"), doc="float32 operations a second of one core, measured")
-    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes a second from memory, measured")
-    launch_time = property(lambda self: self.measure("launch_time"), doc="seconds to call an empty program, measured")
-
-    def roofline(self, flops, nbytes):
-        """The least seconds that `flops` operations on `nbytes` of traffic can take (Williams et al., 2009)."""
-        return self.cost(0, flops, nbytes)
+    peak = property(lambda self: self.measure("peak"), doc="float32 operations a second")
+    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes a second")
+    launch_time = property(lambda self: self.measure("launch_time"), doc="seconds a call")
 
     def cost(self, launches, flops, nbytes):
         """The seconds we predict for that many calls, and the roofline. Raises ValueError for no numbers from 0 on."""
@@ -150,6 +143,8 @@ class Device:
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
+
+    roofline = partialmethod(cost, 0)  # (flops, nbytes): Williams et al., 2009
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
@@ -164,7 +159,7 @@ def _host_memory():
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 
-MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> what makes a device of that name
+MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> its maker
 _POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
 
 
@@ -176,15 +171,12 @@ PLACE = _Place()
 
 
 def pool(**counts):
-    """The devices of this computer, {"cpu:0": Device, …}: one of each kind, or as many as are asked for, as in cpus=2.
-
-    A second one is simulated, with memory of its own. Raises TypeError for other kinds, ValueError for a wrong count.
-    """
+    """{"cpu:0": Device, …}: one of each kind, or as in cpus=2. Raises TypeError and ValueError for what there cannot be."""
     more("device", "all")  # other kinds enter MAKERS
     if unknown := {*counts} - {f"{kind}s" for kind in MAKERS}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {'s, '.join(MAKERS)}s")
     if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
-        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number, at most 64")
+        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a number up to 64")
     for kind, make in MAKERS.items():
         names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
         _POOL.update({name: make(name) for name in names if name not in _POOL})

@@ -1,4 +1,4 @@
-"""exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
+"""Named instructions, exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -6,25 +6,29 @@ import math
 
 import numpy as np
 
-from .values import Value, _number, named, select
+from .values import Value, _operand, _program, select
 
-_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-# integers as wide, bits of fraction, bias of the exponent, the bits of √½
-_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
+
+def named(name, *operands):
+    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
+    a = _program(*operands)
+    operands = ", ".join(f"{a.kind} {_operand(a, x)}" for x in operands)
+    return Value(a, a.write(f"call {a.kind} @llvm.{name}({operands})"))
 
 
 def rint(x):
     """The nearest whole number, halves to even."""
-    if isinstance(x, Value):
-        return named("rint", x)
-    return float(round(x)) if math.isfinite(x) else x
+    return named("rint", x) if isinstance(x, Value) else float(round(x)) if math.isfinite(x) else x
 
 
 def sqrt(x):
     """The square root, rounded once; of a negative number NaN."""
-    if isinstance(x, Value):
-        return named("sqrt", x)
-    return math.nan if x < 0.0 else math.sqrt(x)
+    return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
+
+
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
+# integers as wide, bits of fraction, bias of the exponent, the bits of √½
+_FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def scaled(x, n):
@@ -34,7 +38,7 @@ def scaled(x, n):
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
-    both = a.write(f"fptosi {a.kind} {_number(a, n + 2.0 * bias)} to {kind}")  # so that each half has the bias
+    both = a.write(f"fptosi {a.kind} {_operand(a, n + 2.0 * bias)} to {kind}")  # twice the bias
     half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
         bits = a.write(f"shl {kind} {part}, {a.constant(whole, fraction)}")
@@ -49,7 +53,7 @@ def exponent(x):
         return float(e - (0.0 <= m < 0.7071067811865476))
     a, (whole, fraction, _, root) = x.a, _FORMAT[x.a.dtype]
     kind = a.wide(whole)
-    bits = a.write(f"bitcast {a.kind} {_number(a, x)} to {kind}")
+    bits = a.write(f"bitcast {a.kind} {_operand(a, x)} to {kind}")
     bits = a.write(f"sub {kind} {bits}, {a.constant(whole, root)}")
     bits = a.write(f"ashr {kind} {bits}, {a.constant(whole, fraction)}")
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
@@ -71,7 +75,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     return exp
 
 
-_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2: a short number, and the rest
+_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, and its rest
 _CEPHES = 1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1
 EXP = {
     _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
@@ -81,8 +85,7 @@ EXP = {
 
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
-
-    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # so that kernels find them in the dtype that they work in
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # in a kernel's dtype
 
     def log(x):
         small = x < tiny

@@ -15,12 +15,6 @@ from llvmlite import binding as llvm
 _CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
 
 
-def host_lanes():
-    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
-
-
 def target_machine():
     """LLVM's description of this processor."""
     llvm.initialize_native_target()
@@ -34,7 +28,7 @@ def optimised(text, target):
     module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.loop_unrolling = False  # the loops run as they were written
+    options.loop_vectorization = options.loop_unrolling = False  # loops run as written
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
     return module
@@ -63,13 +57,18 @@ def keep(key, data):
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and the address at which it begins."""
     target = target_machine()
-    processor = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    key = "\n".join((text, *processor, llvmlite.__version__, repr(optimised.__code__.co_code)))
-    code = kept(key)
-    if code is None:
+    cpu = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    key = "\n".join((text, *cpu, llvmlite.__version__, repr(optimised.__code__.co_code)))
+    if (code := kept(key)) is None:
         code = target.emit_object(optimised(text, target))
         keep(key, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine, engine.get_function_address("program")
+
+
+def host_lanes():
+    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
+    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4

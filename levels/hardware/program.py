@@ -24,7 +24,7 @@ class _Array:
 
 def _check_reach(name, array, axis, extent, sizes):
     """Raise IndexError if an index below `extent` can leave that axis of an array."""
-    extent, size = sizes.get(extent, extent), sizes.get(array.shape[axis], array.shape[axis])
+    extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
     if extent > size:
         raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
@@ -45,10 +45,7 @@ def _memory_of(program, array, buffer, sizes):
 
 
 def _checked(program, given):
-    """({array: its memory}, {word: what it holds}), if these buffers and numbers are what the program takes.
-
-    The memory of row numbers is a copy, which nobody else can change.
-    """
+    """({array: its memory}, {word: what it holds}) of a call that is right. Row numbers are copied: nobody can change them."""
     name, arrays, sizes = program.name, program.arrays, {}
     names = [word for word, kind in program.words.items() if kind != "i64"]
     if wrong := set(names) ^ set(given):
@@ -73,12 +70,12 @@ def _checked(program, given):
 
 
 def _text(a):
-    """The whole program, in LLVM's language. A vector put aside on the stack must not straddle two cache lines."""
-    how, entry = " nounwind alignstack(64)" * (a.lanes > 1), list(a.slots)
+    """The whole program, in LLVM's language."""
+    entry = list(a.slots)
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
         entry.append(f"  %word.{name} = load {kind}, ptr %address.{name}")
-    start = [f"define void @program(ptr %words){how} {{", "entry:", *entry, "  br label %start", "start:"]
+    start = [f"define void @program(ptr %words){a.promises} {{", "entry:", *entry, "  br label %start", "start:"]
     return "\n".join([*start, *a.lines, "  ret void", "}", ""])
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .assembler import Assembler
+from .assembler import ASSEMBLERS
 from .device import pool, unmasked
 from .elementary import exp, log
 from .formulas import descend, dot, line_slopes
@@ -37,8 +37,7 @@ def check_inputs(x, dtype, features):
 def check_task(x, y, weights, batches, learning_rate, units):
     """Raise TypeError, ValueError or IndexError unless all fit each other and a net of layers with that many `units`.
 
-    x[rows, features] and y[rows, 1] of one float dtype; weights [w, b, …], w[inputs, units] and b[1, units] of that dtype;
-    batches[steps, batch], row numbers of x.
+    Of one float dtype x[rows, features], y[rows, 1], weights w[inputs, units], b[1, units], …; batches[steps, batch] of rows.
     """
     if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
         found = f"{getattr(x, 'dtype', type(x).__name__)}{list(getattr(x, 'shape', ()))}"
@@ -62,8 +61,8 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 
 def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each unit j."""
-    return [dot(inputs, column) + bias for column, bias in zip(zip(*w), b[0])]
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
+    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
 
 
 def line_row(row, target, weights, sums, g):
@@ -86,9 +85,9 @@ def _each_of(shapes, make):
 
 
 @functools.cache
-def train_program(row_step, dtype, shapes, lanes=None):
+def train_program(row_step, dtype, shapes, *lanes):
     """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
-    a = Assembler("train", dtype, lanes)
+    a = ASSEMBLERS[dtype]("train", dtype, *lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
     arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
@@ -119,7 +118,7 @@ class Fit(NamedTuple):
 @functools.cache
 def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
-    a = Assembler("predict", dtype)
+    a = ASSEMBLERS[dtype]("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
     arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
     weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))

@@ -6,7 +6,7 @@ import numbers
 
 import numpy as np
 
-REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
+REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}
 
 
 def subtract(x, y):
@@ -17,13 +17,13 @@ def subtract(x, y):
 def arithmetic(instruction, x, y):
     """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
     a = _program(x, y)
-    return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_number(a, x)}, {_number(a, y)}"))
+    return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _comparison(how, x, y):
     """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
     a = _program(x, y)
-    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_number(a, x)}, {_number(a, y)}"))
+    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _both(write, *how):
@@ -64,16 +64,16 @@ def select(condition, x, y):
     if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
-    numbers = f"{a.kind} {_number(a, x)}, {a.kind} {_number(a, y)}"
+    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
     return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
 
 
 class Index(Value):
-    """A whole number in [0, extent), or one in each lane. `register`: the one, or the first of lanes side by side."""
+    """A whole number in [0, extent). `each` is for lanes: see `Assembler`."""
 
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
-        self.extent, self.each = extent, each  # each: the register with one in each lane
+        self.extent, self.each = extent, each
 
 
 def _program(*operands):
@@ -88,17 +88,30 @@ def _live(a, thing):
     return thing
 
 
-def _number(a, operand):
+def _operand(a, x):
     """The register of a value, or a Python number as a constant."""
-    if isinstance(operand, numbers.Real):  # LLVM's notation: the bits of a float64
-        return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(operand))).view(np.uint64):016X}")
-    if not isinstance(operand, Value) or isinstance(operand, (Index, _Condition)):
-        raise TypeError(f"{a.name}: expected a number to compute with, got {operand!r}")
-    return _live(a, operand).register
+    if isinstance(x, numbers.Real):  # LLVM's notation: the bits of a float64
+        return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(x))).view(np.uint64):016X}")
+    if not isinstance(x, Value) or isinstance(x, (Index, _Condition)):
+        raise TypeError(f"{a.name}: expected a number to compute with, got {x!r}")
+    return _live(a, x).register
 
 
-def named(name, *operands):
-    """Write one of LLVM's named instructions, such as sqrt(x) or maximum(x, y)."""
-    a = _program(*operands)
-    operands = ", ".join(f"{a.kind} {_number(a, x)}" for x in operands)
-    return Value(a, a.write(f"call {a.kind} @llvm.{name}({operands})"))
+class _Sum:
+    """A running sum: starts at 0.0, grows with `+=`."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def value(self):
+        """What has been added up so far."""
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def __iadd__(self, term):
+        new = self.value() + term
+        self.a.emit(f"store {self.a.kind} {new.register}, ptr {self.slot}")
+        return self
+
+    total = value

@@ -11,7 +11,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, assembler, dot, machine, pool, program, values
+from levels.hardware import Assembler, Program, dot, machine, named, pool, program, values
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -20,11 +20,11 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## An operand becomes text (3 min)
 #
-# `v + 1.0` meets a register and a Python number. `_number` gives each its text: a register's name, or the 64 bits of a number in
+# `v + 1.0` meets a register and a Python number. `_operand` gives each its text: a register's name, or the 64 bits of a number in
 # base 16. It refuses what is no number, and `_live` refuses what belongs to another program or to a loop that has ended.
 
 # %%
-page.source(values._number, values._live)
+page.source(values._operand, values._live)
 
 # %%
 a = Assembler("peek", "f8")
@@ -33,14 +33,14 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (7 min)
+# ## Lanes (8 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
 # Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
 
 # %%
-page.source(Assembler.wide, Assembler.spread)
+page.source(Assembler.spread)
 
 # %%
 a = Assembler("lanes", "f4", lanes=4)
@@ -56,14 +56,14 @@ with a.loop("n", 4) as i:
 # no lane has an address outside of its array:
 
 # %%
-page.source(Assembler._counters)
+page.source(Assembler.loop)
 
 # %% [markdown]
 # Where rows are picked by number, lanes lie anywhere, and each is loaded on its own. Processors have one instruction for that, a
 # *gather*. Where we tried, sixteen small loads were quicker (by a tenth, in the net's program).
 
 # %%
-page.source(assembler._load_lanes)
+page.source(Assembler.load)
 
 # %% [markdown]
 # ## What is checked at a call (9 min)
@@ -120,7 +120,7 @@ print(words.text)
 # **A good place to stop.** A program looks at its arguments before it runs, and reads them from one block of words.
 
 # %% [markdown]
-# ## From text to bytes (6 min)
+# ## From text to bytes (5 min)
 #
 # LLVM may improve a program in any way that keeps its results. We forbid one kind: it shall not add lanes or repeat a loop's body
 # on its own, since we want to do that ourselves. What is compiled is kept in a folder, under a hash of all that it was made
@@ -146,7 +146,7 @@ print(listing(a.assemble()))
 # %% [markdown]
 # ## An instruction of your own (1 min)
 #
-# LLVM has more instructions than operators. They are called by name, like functions: `values.named("sqrt", v)` writes the square
+# LLVM has more instructions than operators. They are called by name, like functions: `named("sqrt", v)` writes the square
 # root. Here is the hypotenuse, in lanes:
 
 # %%
@@ -154,7 +154,7 @@ a = Assembler("hypotenuse", "f4")
 p, q, out = a.array("p", "n"), a.array("q", "n"), a.array("out", "n")
 with a.loop("n", a.lanes) as i:
     x, y = a.load(p, i), a.load(q, i)
-    a.store(values.named("sqrt", x * x + y * y), out, i)
+    a.store(named("sqrt", x * x + y * y), out, i)
 hypotenuse, answer = a.assemble(), cpu.alloc((3,), "f4")
 hypotenuse(p=cpu.put(np.array([3, 5, 8], "f4")), q=cpu.put(np.array([4, 12, 15], "f4")), out=answer)
 answer.numpy()

@@ -12,7 +12,7 @@ import numpy as np
 from course import build, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels.hardware import Assembler, line_row, net_row, pool, roofline, seconds, train_program
+from levels.hardware import Assembler, host_lanes, line_row, net_row, pool, roofline, seconds, train_program
 from levels_more import measuring
 from levels_more.measuring import Pool, measure_latency, measure_reading
 
@@ -107,7 +107,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # multiply and add, in registers.
 
 # %%
-page.source(roofline._measure_sums)
+page.source(roofline._measure_turn)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -120,7 +120,8 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 counts = list(range(1, 17))
-figures.accumulators(counts, [roofline._measure_sums(cpu, count) for count in counts])
+turns = [roofline._measure_turn(cpu, count) for count in counts]  # two operations in each lane of each sum
+figures.accumulators(counts, [2 * host_lanes() * count / turn for count, turn in zip(counts, turns)])
 
 # %% [markdown]
 # How long each instruction of a processor takes, and how many a core begins in a turn, is measured and listed by

@@ -90,18 +90,18 @@ line_slopes(2.0, [1.0, 5.0], 0.1)
 # ## One instruction (7 min)
 #
 # Your processor knows nothing of lists. A program **loads** a number from memory into a **register**, does **arithmetic**
-# between registers, and **stores** a register back. So let us write Python that writes such a program, line by line. A `Value` is
-# a number that *will be* in a register when the program runs. To multiply two values multiplies nothing: it writes the
+# between registers, and **stores** a register back. So let us write Python that writes such a program, line by line. A `Register`
+# *will hold* a number when the program runs. To multiply two of them multiplies nothing: it writes the
 # instruction that will. (The language is [LLVM](https://llvm.org/docs/LangRef.html)'s, `double` is a float64.)
 
 # %%
 lines = []  # the program so far
 
 
-class Value:
+class Register:
     def __init__(self, text):
-        self.register = f"%v{len(lines)}"
-        lines.append(f"{self.register} = {text}")
+        self.name = f"%v{len(lines)}"
+        lines.append(f"{self.name} = {text}")
 
     def __add__(self, other):
         return arithmetic("fadd", self, other)
@@ -111,7 +111,7 @@ class Value:
 
 
 def arithmetic(instruction, x, y):
-    return Value(f"{instruction} double {x.register}, {y.register}")
+    return Register(f"{instruction} double {x.name}, {y.name}")
 
 
 # %% [markdown]
@@ -125,11 +125,11 @@ from levels.hardware import machine_code
 
 
 def load(array):
-    return Value(f"load double, ptr {array}")
+    return Register(f"load double, ptr {array}")
 
 
 def store(value, array):
-    lines.append(f"store double {value.register}, ptr {array}")
+    lines.append(f"store double {value.name}, ptr {array}")
 
 
 def run(*arrays):
