@@ -64,8 +64,9 @@ CONTENTS = {
         "estimators": "DNNClassifier Estimator LinearRegressor",
         "exporting": "ONNX OnnxWriter export onnx_graph",
         "fitting": "",
+        "inputs": "",
         "functional": "Call Functional Input Placeholder",
-        "saving": "load_model save",
+        "saving": "load_model load_weights save save_weights",
     },
     "levels.kernels": {
         "gpu_kernels": (
@@ -113,10 +114,10 @@ CONTENTS = {
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
             "NumericColumn bucket_of bucketized_column categorical_column_with_hash_bucket "
             "categorical_column_with_identity categorical_column_with_vocabulary_list crossed_column "
-            "embedding_column fingerprint indicator_column is_missing numeric_column row_by_row values_of"
+            "embedding_column fingerprint indicator_column is_missing numeric_column recipe row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS TRAINING absolute "
+            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS TRAINING absolute "
             "truncated_normal"
         ),
         "losses": (
@@ -124,12 +125,12 @@ CONTENTS = {
             "weighted"
         ),
         "metrics": (
-            "METRICS AUC AccuracyByShape BinaryAccuracy CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
             "R2Score Recall SparseCategoricalAccuracy ratio snake_case"
         ),
         "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
         "pipeline": (
-            "DataLoader Pipeline Stream as_array as_element batched cached column each_array filtered in_rows "
+            "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
         ),
     },
@@ -151,12 +152,15 @@ CONTENTS = {
     },
     "method": {
         "exporting": "Model.export",
-        "fitting": "Model.parted Model.summary",
+        "fitting": "Model.summary",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
-        "layers": "Layer.losses",
+        "layers": (
+            "Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
+            "Layer.trainable_weights Layer.weights"
+        ),
         "placing": "Operators.to",
-        "saving": "Model.save",
+        "saving": "Model.load_weights Model.save Model.save_weights",
         "tensor_ops": "Operators.slice",
     },
     "op": {
@@ -181,7 +185,7 @@ CONTENTS = {
         ),
     },
     "wider": {
-        "fitting": "Training batches_of predict run_training",
+        "fitting": "Training evaluate fit predict prepared",
         "functional": "Model",
         "layers": "Dense Layer",
         "losses": "BinaryCrossentropy Loss",

@@ -9,15 +9,18 @@ from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
 from levels_more.checks import called, file_name, word
-from levels_more.fitting import alone
+from levels_more.inputs import alone
 
-RISING = "acc", "auc", "precision", "recall", "r2"  # what the name of a number contains of which more is better
+# what the name of a number contains of which more is better, or less
+RISING = "acc", "auc", "precision", "recall", "r2"
+FALLING = "loss", "error", "entropy", "mse", "mae"
 
 
 class Monitor(Callback):
     """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then.
 
-    Raises ValueError for another mode, and for a `monitor` that no epoch tells.
+    Raises ValueError for another mode, for a `monitor` that no epoch tells, and for one whose name does not say whether
+    more of it is better or less.
     """
 
     def __init__(self, monitor, mode="auto", min_delta=0):
@@ -27,7 +30,8 @@ class Monitor(Callback):
         # its sign does not count, as in Keras
         size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
         self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
-        self.rising = mode == "max" or mode == "auto" and any(word in monitor for word in RISING)
+        rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
+        self.rising, self.told = mode == "max" or mode == "auto" and rising, mode != "auto" or rising != falling
 
     def on_train_begin(self):
         self.best, self.wait = -math.inf if self.rising else math.inf, 0
@@ -38,6 +42,9 @@ class Monitor(Callback):
             cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
             there = f"this training has {', '.join(logs)}{cure}"
             raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
+        if not self.told:
+            cure = "give mode='max' or mode='min'"
+            raise ValueError(f"{type(self).__name__}: is more of {self.monitor!r} better, or less? {cure}")
         value = float(logs[self.monitor])
         better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
         self.best, self.wait = (value, 0) if better else (self.best, self.wait + 1)

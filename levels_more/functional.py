@@ -3,9 +3,9 @@
 from levels.hardware import PLACE
 from levels.high_level import Model
 from levels.low_level import METHODS, trace
-from levels.mid_level import WIDER, Made
+from levels.mid_level import WIDER, Layer, Made
 from levels_more.checks import dtype_of, expect, several, sizes
-from levels_more.fitting import alone, as_list
+from levels_more.inputs import alone, as_list
 
 
 def dry_run(layer, specs):
@@ -23,9 +23,9 @@ def spec_of(shape, dtype):
 class Placeholder(Made):
     """What a layer will be given, or give, once there are numbers: `layer` is None for an `Input`."""
 
-    def through(self, layer, inputs):
+    def through(self, layer, inputs, training=None):
         """The layer, called on placeholders."""
-        return Call(layer, inputs)
+        return Call(layer, inputs, *[] if training is None else [training])
 
     def __repr__(self):
         return f"{type(self).__name__} of shape (None, {', '.join(map(str, self.spec.shape[1:]))})"
@@ -41,16 +41,17 @@ class Input(Placeholder):
 class Call(Placeholder):
     """What a layer gives when it is called on these placeholders. That builds the layer, and runs nothing."""
 
-    def __init__(self, layer, inputs):
-        self.layer, self.inputs = layer, as_list(inputs)
+    def __init__(self, layer, inputs, training=None):
+        self.layer, self.inputs, self.training = layer, as_list(inputs), training
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
 
 
-def begin(model, place):
-    """Build a Sequential for what stands in front of its layers. Raises TypeError for anything but an `Input`."""
-    if not isinstance(place, Placeholder):
-        raise TypeError(f"Sequential: {place!r} is no layer")
-    dry_run(model, [place.spec])
+def begin(model, part):
+    """Build a Sequential that has an `Input` in front of its layers; `part` came last. Raises TypeError for what is none."""
+    if not isinstance(part, (Placeholder, Layer)):
+        raise TypeError(f"Sequential: {part!r:.60} is no layer")
+    model.place = part if isinstance(part, Placeholder) else model.place
+    dry_run(model, [model.place.spec])
 
 
 def in_order(outputs, inputs):
@@ -87,7 +88,7 @@ class Functional(Model):
     def call(self, x):
         values = dict(zip(self.inputs, as_list(x), strict=True))
         for step in self.steps:
-            values[step] = step.layer(alone([values[x] for x in step.inputs]))
+            values[step] = step.layer(alone([values[x] for x in step.inputs]), step.training)
         return alone([values[y] for y in self.outputs])
 
 

@@ -94,36 +94,52 @@ class _Training(threading.local):
 TRAINING = _Training()
 
 
+class Beside(list):
+    """Tensors that lie side by side, and the layers of feature columns that read them: each takes `of(layer)`, its own."""
+
+    def __init__(self, readers, tensors):
+        super().__init__(tensors)
+        self.readers = readers
+
+    def of(self, layer):
+        """Those of a layer. Raises ValueError for one that is no part of the model."""
+        first = 0
+        for reader in self.readers:
+            if reader is layer:
+                return self[first : first + len(layer.columns)]
+            first += len(reader.columns)
+        raise ValueError(f"{layer.name} is no part of the model that got these columns; keep it in an attribute")
+
+
 class _Inputs(Layer):
-    """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers.
+    """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers, on columns.
 
     Or on one as part of a training, which the layers inside hear of, until the call ends.
     """
 
     def run(self, x, training=None):
+        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
+            from levels_more.inputs import beside  # here, because level 5 is not there yet when level 4 is imported
+
+            x = beside(self, x)
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
-            return first.through(self, x)
+            return first.through(self, x, training)
         several = array and first is not x
         before = TRAINING.now
         TRAINING.now = before if training is None else flag(f"{self.name}: training", training)
         try:
-            return _of_several(self, [*map(as_tensor, x)]) if several else Layer.run(self, x)
+            if isinstance(x, dict):
+                specs = {name: column.spec for name, column in x.items()}
+                shapes, self.input_names = {name: spec.shape for name, spec in specs.items()}, [*specs]
+                return self.run_on(x, shapes, [*specs.values()], TRAINING.now)
+            if not several:
+                return Layer.run(self, x, TRAINING.now)
+            x = x if isinstance(x, Beside) else [*map(as_tensor, x)]
+            return self.run_on(x, [part.spec.shape for part in x], [part.spec for part in x], TRAINING.now)
         finally:
             TRAINING.now = before
-
-
-def _of_several(layer, x):
-    """What `Layer.run` does, for a list of tensors: `build` gets a list of shapes."""
-    specs = [part.spec for part in x]
-    if not layer.built:
-        layer.dtype = layer.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
-        layer.build([spec.shape for spec in specs])
-        layer.built = True
-    y = layer.call(x)
-    layer.input_specs, layer.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
-    return y
 
 
 def _losses(layer):
@@ -131,7 +147,17 @@ def _losses(layer):
     return [penalty() for part in layer.named(Layer).values() for penalty in vars(part).get("penalties", ())]
 
 
+def _not_trained(layer):
+    """The variables that no training changes."""
+    trained = {*layer.trainable_variables}
+    return [v for v in layer.variables if v not in trained]
+
+
 METHODS["Layer.losses"] = property(_losses)
+METHODS["Layer.weights"] = property(lambda layer: layer.variables)  # Keras' names
+METHODS["Layer.trainable_weights"] = property(lambda layer: layer.trainable_variables)
+METHODS["Layer.non_trainable_weights"] = METHODS["Layer.non_trainable_variables"] = property(_not_trained)
+METHODS["Layer.count_params"] = lambda layer: layer.count()
 
 
 class Dense(layers.Dense):
@@ -166,6 +192,7 @@ class Dense(layers.Dense):
             self.penalties.append(lambda: self.regularizer(self.kernel))
 
     def call(self, x):
+        x = x if x.dtype.kind == "f" else cast(x, self.kernel.dtype)
         if self.use_bias:
             return super().call(x)
         y = x @ self.kernel
@@ -244,7 +271,7 @@ class BatchNormalization(Layer):
         mean, variance = self.moving
         if x.spec.shape[-1:] != self.gamma.shape:
             raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
-        if TRAINING.now:
+        if TRAINING.now and self.trainable:  # as in Keras, a frozen one goes by what it has seen before
             axes = tuple(range(len(x.spec.shape) - 1))
             mean = reduce_mean(x, axes)
             variance = reduce_mean((x - mean) ** 2, axes)
@@ -255,6 +282,8 @@ class BatchNormalization(Layer):
 
 class Embedding(Layer):
     """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
+
+    whole = True  # what a model that has it is given stays whole numbers
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)

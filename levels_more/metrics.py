@@ -19,7 +19,7 @@ from levels.low_level import (
     reshape,
 )
 from levels.mid_level import LOSSES, Loss, Made, at_least, positive
-from levels_more.checks import expect
+from levels_more.checks import called, expect
 
 from .losses import check_classes, weighted
 
@@ -39,6 +39,8 @@ class Metric(Made, Module):
 
     The parts are tensors [batch, …]. Their rows are added up, each times its weight, and `count` is the sum of the weights.
     """
+
+    apart = True  # a model may hold its metrics: what they count is none of the model's variables
 
     def __init__(self, name=None):
         self.name = snake_case(type(self).__name__) if name is None else name
@@ -138,6 +140,29 @@ class MeanLoss(Metric):
 
     def parts(self, y_true, y_pred):
         return (self.loss.call(y_true, y_pred),)
+
+
+class Calculated(Metric):
+    """The mean over all rows of what a function of yours, function(y_true, y_pred), gives: for each row, or for the batch.
+
+    An update raises ValueError where it gives anything else.
+    """
+
+    def __init__(self, function, name=None):
+        super().__init__(name or getattr(function, "__name__", "metric"))
+        self.function = called("Calculated: function", function)
+
+    def check(self, y_true, y_pred):
+        """Any two belong together that the function takes."""
+
+    def parts(self, y_true, y_pred):
+        """What the function gives, for each row. Raises ValueError where that is neither a number a row nor one."""
+        rows, each = y_pred.spec.shape[:1], as_tensor(self.function(y_true, y_pred))
+        each = each if each.dtype.kind == "f" else cast(each, y_pred.dtype)
+        if each.spec.shape and each.spec.shape[:1] != rows:
+            raise ValueError(f"{self.name}: it gives {each.spec}; expected a number for each of {rows[0]} rows, or one")
+        first = reshape(y_pred, (rows[0], -1))[:, 0]
+        return (each if each.spec.shape else apply("spread", each, first, count=1.0),)
 
 
 class CategoricalAccuracy(Metric):

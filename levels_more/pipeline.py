@@ -201,7 +201,28 @@ def _elements(data):
     if data.arrays is None:
         return iter(data.make())
     arrays = each_array(np.asarray, data.arrays)
-    return (taken(arrays, rows) for rows in data.make())
+    return (taken(arrays, rows) for rows in data.each())
+
+
+def cut(batches, size):
+    """Batches of row numbers [steps, batch], or one after the other, in pieces of size() steps.
+
+    A batch that is longer or shorter than those before ends its piece.
+    """
+    if isinstance(batches, np.ndarray):
+        while len(batches):
+            steps = size()
+            yield batches[:steps]
+            batches = batches[steps:]
+        return
+    piece = []
+    for batch in batches:
+        piece.append(batch)
+        if len(piece) >= size() or len(batch) != len(piece[0]):
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def _then(data, stage, make, length, arrays=None, batches=False):
@@ -213,10 +234,13 @@ class Stream(Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
     `length` is infinite for one that never ends, and NaN where only a pass can tell. Where anybody makes a Dataset of the
-    core, this is what is made.
+    core, this is what is made. Level 5 says how its `arrays` lie there, and what its rows weigh: `packing`, `class_weight`.
     """
 
+    packing = class_weight = None
+
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
+        self.each = make  # the same as `make`, one after the other: a long pass begins at once
         super().__init__(stage, make if arrays is None else lambda: packed(make()), length, arrays, batches, before)
 
     @classmethod
@@ -269,7 +293,7 @@ class Stream(Dataset):
     def __iter__(self):
         if self.arrays is None:
             return (each_array(as_element, element) for element in self.make())
-        return (taken(self.arrays, constant(rows, np.int64)) for rows in self.make())
+        return (taken(self.arrays, constant(rows, np.int64)) for rows in self.each())
 
     def __len__(self):
         if math.isnan(self.length):
@@ -284,6 +308,10 @@ class Stream(Dataset):
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         arrays, rows = super().rows()
         return arrays if isinstance(arrays, tuple) else (arrays,), rows
+
+    def of(self, arrays):
+        """The same row numbers, of other arrays."""
+        return Stream(self.stage, self.each, self.length, arrays, self.batches, self.stages[:-1])
 
     @property
     def in_memory(self):
@@ -339,14 +367,19 @@ class Stream(Dataset):
         where, name = f"stage {len(self.stages) + 1}, filter", getattr(called("filter", predicate), "__name__", "…")
         return _then(self, f"filter({name})", lambda: filtered(_elements(self), predicate, where), math.nan)
 
+    def steps(self, count):
+        """A dataset whose passes are the next `count` elements each; behind the last element comes the first."""
+        running = repeated(self.each, itertools.count())
+        return _then(self, f"steps({count})", lambda: islice(running, count), count, self.arrays)
+
     def repeat(self, count=None):
         """So many passes, one after the other; without a count they never end."""
         if count is None:
             return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
         n = at_least(1, "repeat: count", count)
-        if self.arrays is not None and n > 10**6:  # row numbers of that many passes are no longer few
+        if self.arrays is not None and not self.batches and n * self.length > 10**6:  # no longer few row numbers
             return _then(self, f"repeat({n})", lambda: repeated(lambda: _elements(self), range(n)), n * self.length)
-        return _then(self, f"repeat({n})", lambda: repeated(self.make, range(n)), n * self.length, self.arrays)
+        return _then(self, f"repeat({n})", lambda: repeated(self.each, range(n)), n * self.length, self.arrays)
 
     def cache(self):
         """What the first whole pass gave, again in every pass."""
@@ -362,7 +395,7 @@ class Stream(Dataset):
 
 def _part(data, first, last=None):
     """A pass from one place up to another, or to the end."""
-    rows = data.make()
+    rows = data.each()
     return rows[first:last] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last)
 
 

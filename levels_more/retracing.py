@@ -17,7 +17,21 @@ from levels.mid_level import Made
 from levels_more.reading import TEXTS, changed, of_levels, read_outside
 
 # attributes that change while what a trace reads does not
-PASSING = {"again", "history", "input_specs", "output_shape", "pace", "predictor", "programs", "stop_training", "watch"}
+PASSING = {
+    "again",
+    "history",
+    "input_names",
+    "input_specs",
+    "output_shape",
+    "pace",
+    "place",
+    "predictor",
+    "programs",
+    "row_weights",
+    "rows_weighed",
+    "stop_training",
+    "watch",
+}
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
 _trained = attrgetter("trainable")
 

@@ -17,11 +17,12 @@ import safetensors.numpy
 
 from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
-from levels.low_level import METHODS, Variable
-from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
+from levels.low_level import METHODS, Operators, Variable
+from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
 from levels_more import feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
+from levels_more.inputs import Packing, as_list, readers_of
 
 
 def written(value, seen):
@@ -33,6 +34,8 @@ def written(value, seen):
         return value
     if isinstance(value, (list, tuple)):
         return [written(x, seen) for x in value]
+    if hasattr(value, "tolist") and getattr(value, "ndim", 9) < 2 and not isinstance(value, Operators):
+        return written(value.tolist(), seen)  # NumPy's numbers, or pandas' words
     if isinstance(value, Made):
         return written_part(value, seen)
     names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
@@ -48,6 +51,7 @@ _PLACES = (layers, losses, metrics, optimizers, feature_columns, mid_level)  # t
 CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
 CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
+CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
 
 
 def written_part(part, seen):
@@ -56,6 +60,9 @@ def written_part(part, seen):
     Raises ValueError for a class of yours that is named like one of ours.
     """
     made_with = part.again
+    if isinstance(part, Sequential) and type(part).__init__ is Sequential.__init__:
+        options = {name: value for name, value in made_with.keywords.items() if name != "layers"}
+        made_with = functools.partial(made_with.func, [*part.layers], *made_with.args[1:], **options)  # added ones, too
     kind = type(part) if isinstance(part, Model) else made_with.func
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
@@ -183,7 +190,11 @@ def save(model, path):
     seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
+    if names := vars(model).get("input_names"):
+        config["names"] = names
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
+    if still := [path for path, part in model.named(Layer).items() if not part.trainable]:
+        config["still"] = still
     if model.chosen is not None:
         config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
         if optimizer.owners is not None:  # it has been used
@@ -195,7 +206,34 @@ def save(model, path):
     put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
 
 
-METHODS["Model.save"] = save
+def save_weights(model, filepath):
+    """Write the numbers of all variables, and nothing else, to one file: `load_weights` of a model like this reads it.
+
+    Raises ValueError for a model without variables.
+    """
+    name = file_name("save_weights: filepath", filepath)
+    if not model.variables:
+        raise ValueError(f"save_weights: {model.name} has no variables; call model.build(shape), or fit it, before")
+    arrays = numbers_of(model)
+    replace(name, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+
+
+def load_weights(model, filepath):
+    """Give all variables the numbers that `save_weights` wrote.
+
+    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not built.
+    """
+    file = Path(file_name("load_weights: filepath", filepath))
+    if not model.variables:
+        raise ValueError(f"load_weights: {model.name} has no variables yet; call model.build(shape) before")
+    with blamed(file):
+        arrays = safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
+        if checksum(arrays).tobytes() != arrays.pop(SUM, np.empty(0)).tobytes():
+            raise ValueError("its checksum is not that of what it holds")
+    fill(model, arrays, file)
+
+
+METHODS.update({"Model.save": save, "Model.save_weights": save_weights, "Model.load_weights": load_weights})
 
 
 def as_bytes(text):
@@ -294,10 +332,14 @@ def load_model(path, custom_objects=None):
         model = config["model"]
         if config["format"] != "levels 1" or not isinstance(model, Model):
             raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
-        dry_run(model, [x.spec for x in config["inputs"]])
+        specs = [x.spec for x in config["inputs"]]
+        packing = Packing(len(specs), 0, 0, tuple(config.get("names", ())), readers_of(model))
+        dry_run(lambda x: model(packing.x(as_list(x))), specs)
         variables, model.chosen = model.named(Variable), config.get("training")
         for name, variable in variables.items():
             variable.trainable = name not in config["frozen"]
+        for path, part in model.named(Layer).items():
+            part.changes = path not in config.get("still", ())
         if "trained" in config:
             model.training.optimizer.build([variables[name] for name in config["trained"]])
     fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)

@@ -47,7 +47,7 @@ def from_zero(model, x, y, bound, most):
 def evaluated(model, x, y, bound, most):
     for epoch in range(most):
         model.fit(x, y, batch_size=10, shuffle=False, verbose=0)
-        if model.evaluate(x, y)["loss"] < bound:
+        if model.evaluate(x, y) < bound:
             return epoch + 1
     return most
 

@@ -416,7 +416,7 @@ def test_ctrl_c_is_heard_in_the_validation():
     net = model()
     with pytest.raises(KeyboardInterrupt, match="fit was stopped"):
         net.fit(X, Y, batch_size=16, verbose=0, validation_data=Dataset.from_generator(rows).batch(4))
-    assert len(net.history.losses) == 4 and net.history.history == {}
+    assert len(net.history.losses) == 4 and [*net.history.history] == ["loss"]  # the epoch was gone through
 
 
 def test_fit_runs_in_a_thread():

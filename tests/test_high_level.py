@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from course import build, tasks
-from levels.high_level import Callback, EarlyStopping, Input, Model, Sequential
+from levels.high_level import Callback, EarlyStopping, Input, Model, Sequential, load_model
 from levels.low_level import GradientTape, Variable, constant, maximum, reduce_max
 from levels.mid_level import (
     L2,
@@ -19,6 +19,7 @@ from levels.mid_level import (
     Dataset,
     Dense,
     Dropout,
+    Embedding,
     Flatten,
     Layer,
     MeanSquaredError,
@@ -59,7 +60,7 @@ def test_fit_on_arrays_learns_and_repeats_with_its_seed(seed, other):
         net = started()
         history = net.fit(task.x, task.y, batch_size=30, epochs=30, seed=number, verbose=0)
         assert len(history.losses) == 30 * 14 and len(history.history["loss"]) == 30 and net.history is history
-        assert net.evaluate(task.x_test, task.y_test)["loss"] < 8 < history.losses[0]
+        assert net.evaluate(task.x_test, task.y_test) < 8 < history.losses[0]
         runs.append(history.losses.tolist())
     assert (runs[0] == runs[1]) == (seed == other == 1)
 
@@ -68,7 +69,7 @@ def test_an_epochs_loss_is_the_mean_over_its_rows():
     """Not over its batches, the last of which is shorter."""
     x, y, net = TASK.x[:10], TASK.y[:10], started(rate=1e-12)
     history = net.fit(x, y, batch_size=4, epochs=1, shuffle=False, verbose=0)
-    assert history.history["loss"][0] == pytest.approx(net.evaluate(x, y)["loss"], rel=1e-6)
+    assert history.history["loss"][0] == pytest.approx(net.evaluate(x, y), rel=1e-6)
     assert history.history["loss"][0] == pytest.approx(np.dot(history.losses, [4, 4, 2]) / 10)
 
 
@@ -103,7 +104,7 @@ def test_any_dataset_trains_the_same(make, verbose):
     net.fit(make(), epochs=2, verbose=verbose, validation_data=make())
     other.fit(TASK.x, TASK.y, batch_size=50, epochs=2, shuffle=False, verbose=0)
     np.testing.assert_allclose(net.history.losses, other.history.losses, rtol=1e-12)
-    assert net.history.history["val_loss"][-1] == pytest.approx(net.evaluate(TASK.x, TASK.y)["loss"])
+    assert net.history.history["val_loss"][-1] == pytest.approx(net.evaluate(TASK.x, TASK.y))
     assert net.evaluate(make()) == pytest.approx(net.evaluate(TASK.x, TASK.y))
 
 
@@ -113,7 +114,7 @@ def test_evaluate_and_predict_are_what_the_weights_say():
     predicted = TASK.x_test @ [[2.0], [-3.0]] + 3.0
     for size in (1, 7, 1024):
         np.testing.assert_allclose(net.predict(TASK.x_test, batch_size=size), predicted)
-        loss = net.evaluate(TASK.x_test, TASK.y_test, batch_size=size)["loss"]
+        loss = net.evaluate(TASK.x_test, TASK.y_test, batch_size=size)
         assert loss == pytest.approx(((predicted - TASK.y_test) ** 2).mean())
     assert net.predict(TASK.x_test[:0]).shape == (0, 1)
 
@@ -132,6 +133,124 @@ def test_lists_and_whole_numbers_will_do():
     assert net.fit(TASK.x, labels.astype(int), epochs=20, verbose=0, seed=0).history["loss"][-1] < 0.3
 
 
+# What people have
+
+
+ROWS = np.array([[1.0, -2.0], [0.0, 3.0], [4.0, 1.0], [-1.0, -1.0], [2.0, 5.0], [3.0, 0.0]])
+ANSWERS = np.array([[2.0], [7.0], [-1.0], [4.0], [0.0], [3.0]])
+AS = {  # what may stand in the place of ROWS and ANSWERS
+    "float64": lambda rows: rows,
+    "lists": lambda rows: rows.tolist(),
+    "whole numbers": lambda rows: rows.astype(int),
+    "lists of whole numbers": lambda rows: rows.astype(int).tolist(),
+    "int16": lambda rows: rows.astype(np.int16),
+    "float16": lambda rows: rows.astype(np.float16),
+    "tensors": constant,
+}
+
+
+def by_hand(x, y, epochs, rate=0.05):
+    """The weights of a line after so many epochs in float32, each one step over all rows, and the loss then."""
+    w, b = np.zeros((2, 1), "f4"), np.zeros((1, 1), "f4")
+    x, y, rate = x.astype("f4"), y.astype("f4").reshape(-1, 1), np.float32(rate)
+    for _ in range(epochs):
+        e = x @ w + b - y
+        w, b = w - rate * (2 * x.T @ e / len(x)), b - rate * (2 * e.mean(keepdims=True))
+    return w, b, float(((x @ w + b - y) ** 2).mean())
+
+
+def float32_line(*data, **options):
+    net = compiled(Dense(1, kernel_initializer="zeros"), optimizer=SGD(0.05))
+    net.build((None, 2))
+    net.fit(*data, epochs=3, shuffle=False, verbose=0, **options)
+    return net
+
+
+def agree(net, x, y):
+    """Whether the net has the weights that are found by hand, and its `evaluate` the loss."""
+    w, b, loss = by_hand(x, y, 3)
+    for ours, theirs in zip(net.get_weights(), (w, b), strict=True):
+        assert ours.dtype == np.float32
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert net.evaluate(x, y) == pytest.approx(loss, rel=1e-5)
+    np.testing.assert_allclose(net.predict(x), x @ w + b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("flat", [False, True], ids=["y [rows, 1]", "y [rows]"])
+@pytest.mark.parametrize("given", AS.values(), ids=AS)
+def test_what_people_have_trains_a_float32_model(given, flat):
+    y = ANSWERS[:, 0] if flat else ANSWERS
+    net = float32_line(given(ROWS), given(y))
+    agree(net, ROWS, y)
+    assert net.evaluate(given(ROWS), given(y)) == net.evaluate(ROWS, ANSWERS)
+    assert (net.predict(given(ROWS)) == net.predict(ROWS)).all()
+    data = Dataset.from_tensor_slices((ROWS, y)).batch(6)
+    agree(float32_line(data), ROWS, y)
+    stream = Dataset.from_generator(lambda: zip(given(ROWS), given(y), strict=True)).batch(6)
+    if given is not constant:  # a stage takes arrays
+        agree(float32_line(stream), ROWS, y)
+
+
+def test_yes_or_no_may_be_bools():
+    x, y = ROWS > 0, ANSWERS[:, 0] > 1
+    agree(float32_line(x, y), x, y)
+    agree(float32_line(x.tolist(), y.tolist()), x, y)
+
+
+def test_a_single_column_of_targets_is_never_broadcast():
+    """[rows] beside [rows, 1] would be an array [rows, rows]. Any other shape is refused."""
+    flat = float32_line(ROWS, ANSWERS[:, 0])
+    assert [w.tolist() for w in flat.get_weights()] == [w.tolist() for w in float32_line(ROWS, ANSWERS).get_weights()]
+    two = compiled(Dense(2))
+    for y in (ANSWERS[:, 0], ANSWERS, ANSWERS[:, :, None], ANSWERS.T):
+        with pytest.raises(ValueError, match="expected equal shapes|as many in each"):
+            two.fit(ROWS, y, verbose=0)
+
+
+def test_whole_numbers_stay_where_a_layer_looks_rows_up():
+    net = compiled(Embedding(5, 1), Flatten(), optimizer=SGD(0.5))
+    for ids in (np.array([[1], [4]]), np.array([[1], [4]], np.uint8), [[1], [4]]):
+        net.fit(ids, [3.0, -2.0], epochs=40, verbose=0)
+        assert net.predict(ids).ravel() == pytest.approx([3.0, -2.0], abs=1e-3)
+
+
+def test_a_number_too_large_for_the_model_is_refused():
+    with pytest.raises(OverflowError, match="too large for float32"):
+        float32_line(ROWS * 1e300, ANSWERS)
+
+
+def test_evaluate_gives_what_keras_gives():
+    net = started(metrics=["mae"])
+    error = net.predict(TASK.x) - TASK.y
+    assert net.evaluate(TASK.x, TASK.y) == pytest.approx([(error**2).mean(), np.abs(error).mean()])
+    named = net.evaluate(TASK.x, TASK.y, return_dict=True)
+    assert [*named] == ["loss", "mean_absolute_error"] and [*named.values()] == net.evaluate(TASK.x, TASK.y)
+    alone = started().evaluate(TASK.x, TASK.y)
+    assert isinstance(alone, float) and alone == pytest.approx((error**2).mean())
+    assert started().evaluate(TASK.x, TASK.y, return_dict=True) == {"loss": alone}
+
+
+def test_none_is_no_metric_and_no_callback():
+    net = started(metrics=None)
+    assert len(net.fit(TASK.x, TASK.y, callbacks=None, verbose=0).losses) == 13
+    assert net.optimizer is net.training.optimizer
+
+
+def test_layers_are_added_one_by_one(tmp_path):
+    net, place = Sequential(), Sequential([Input((2,))])
+    for model in (net, place):
+        for layer in (Dense(3, "relu"), Dense(1)):
+            model.add(layer)
+        model.compile("sgd", "mse")
+    assert place.count() == 13 and net.count() == 0 and len(net.layers) == 2
+    net.fit(ROWS, ANSWERS, verbose=0)
+    for model in (net, place):
+        model.save(tmp_path / "net")
+        assert load_model(tmp_path / "net").predict(ROWS).tolist() == model.predict(ROWS).tolist()
+    with pytest.raises(TypeError, match="is no layer"):
+        net.add("dense")
+
+
 # Validation
 
 
@@ -142,7 +261,7 @@ def test_validation_split_keeps_the_last_rows_out():
         TASK.x[:300], TASK.y[:300], validation_data=(TASK.x[300:], TASK.y[300:]), epochs=2, verbose=0, seed=0
     )
     assert split == given.history and {*split} == {"loss", "val_loss"}
-    assert split["val_loss"][-1] == pytest.approx(net.evaluate(TASK.x[300:], TASK.y[300:])["loss"])
+    assert split["val_loss"][-1] == pytest.approx(net.evaluate(TASK.x[300:], TASK.y[300:]))
 
 
 def test_validation_changes_no_weights_and_data_goes_before_a_split():
@@ -160,7 +279,7 @@ def test_layers_know_whether_they_are_trained():
     net = compiled(Dense(1, kernel_initializer="ones"), Dropout(0.5, seed=1), optimizer=SGD(1e-12))
     history = net.fit(x, x, epochs=1, verbose=0, validation_data=(x, x))
     assert history.history["loss"][0] > 0.5 and history.history["val_loss"][0] < 1e-12
-    assert net.evaluate(x, x)["loss"] < 1e-12 and (net.predict(x) == net.predict(x)).all()
+    assert net.evaluate(x, x) < 1e-12 and (net.predict(x) == net.predict(x)).all()
 
 
 # Models of other shapes
@@ -214,7 +333,7 @@ def test_several_inputs_and_outputs(loss):
     assert first.shape == second.shape == (400, 1)
     each = [((first - targets[0]) ** 2).mean(), ((second - targets[1]) ** 2).mean()]
     each[1] = np.abs(second - targets[1]).mean() if loss != "mse" else each[1]
-    assert net.evaluate([a, b], targets)["loss"] == pytest.approx(sum(each))
+    assert net.evaluate([a, b], targets) == pytest.approx(sum(each))
     assert len(net.fit(Dataset.from_tensor_slices(((a, b), tuple(targets))).batch(80), verbose=0).losses) == 5
 
 
@@ -239,7 +358,7 @@ def test_penalties_are_part_of_the_loss():
     net = compiled(Dense(1, kernel_initializer="ones", kernel_regularizer=L2(0.5)), optimizer=SGD(1e-12))
     x = np.zeros((8, 2))
     assert net.fit(x, x[:, :1], verbose=0).losses.tolist() == [1.0]
-    assert net.evaluate(x, x[:, :1])["loss"] == pytest.approx(1.0)
+    assert net.evaluate(x, x[:, :1]) == pytest.approx(1.0)
 
 
 class Largest:
@@ -267,7 +386,7 @@ def test_metrics_start_anew_with_each_pass():
     errors = [np.abs(net.predict(x) - y).max() for x, y in ((TASK.x, TASK.y), (TASK.x_test, TASK.y_test))]
     assert history["largest"] == pytest.approx([errors[0]] * 2)
     assert history["val_largest"] == pytest.approx([errors[1]] * 2)
-    assert net.evaluate(TASK.x_test, TASK.y_test)["largest"] == pytest.approx(errors[1])
+    assert net.evaluate(TASK.x_test, TASK.y_test, return_dict=True)["largest"] == pytest.approx(errors[1])
     assert net.trainable_variables == net.variables  # a metric's are not among them
 
 
@@ -280,7 +399,7 @@ def test_metrics_by_name():
     assert [*history] == names and {len(values) for values in history.values()} == {20}
     right = float(((net.predict(x) > 0.5) == (y > 0.5)).mean())
     assert history["val_accuracy"][-1] == pytest.approx(right) and history["val_auc"][-1] > 0.98
-    assert net.evaluate(x, y)["accuracy"] == pytest.approx(right)
+    assert net.evaluate(x, y, return_dict=True)["accuracy"] == pytest.approx(right)
 
 
 def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
@@ -327,7 +446,6 @@ net = lambda **options: compiled(Dense(1), **options)  # noqa: E731
         (lambda: net().fit(x, y[:3]), r"arrays of \[4, 3\] rows"),
         (lambda: net().fit(x[:0], y[:0]), "at least one"),
         (lambda: net().fit(x, np.ones((4, 2))), r"y_true is float64\[4, 2\].* and y_pred is float64\[4, 1\]"),
-        (lambda: net().fit(x, y[:, 0]), "y_true is .* expected equal shapes"),
         (lambda: net().fit(x), "y is missing"),
         (lambda: net().fit(x, y * np.nan), "y is not a finite number in row 0; drop or fill such rows"),
         (lambda: net().fit(np.where(np.arange(4)[:, None] == 2, np.inf, x), y), "x is not a finite number in row 2"),
@@ -408,7 +526,7 @@ def test_fit_takes_a_pipeline_and_asks_no_logits():
 ALONE = """
 import numpy as np
 from levels.high_level import Callback, Sequential
-from levels.mid_level import Dense
+from levels.mid_level import Dataset, Dense
 
 class EachStep(Callback):
     def on_train_batch_end(self, step, logs): ...
@@ -438,6 +556,13 @@ for wrong in (
         print(type(error).__name__, str(error).splitlines()[0], len(str(error).splitlines()))
     else:
         print("nothing is said")
+
+for data in ((x.astype(int), y[:, 0] > 0), (x.tolist(), y.tolist()), (Dataset.from_tensor_slices((x, y[:, 0])).batch(8),)):
+    net = Sequential()
+    net.add(Dense(1, kernel_initializer="zeros"))
+    net.compile("sgd", "mse", metrics=None)
+    net.build((None, 3))
+    print(net.evaluate(*data), net.fit(*data, callbacks=None).losses, net.predict([[1, 0, 0]]).dtype, net.optimizer)
 """
 
 
@@ -446,13 +571,15 @@ def test_the_core_alone_refuses_what_it_cannot_do():
     done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
+    told, worked = told[:8], told[8:]
+    assert worked == ["epoch 0: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
     for line, words in zip(
         told,
         (
             "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
             "ValueError y is not a finite number in row 0",
             "NotImplementedError on_train_batch_end is told by levels_more",
-            "AttributeError 'Sequential' has no attribute 'parted'",
+            "TypeError Fitting.fit() got an unexpected keyword argument 'validation_split'",
             "NotImplementedError compile: metrics are in levels_more",
             "ValueError no loss is called 'mae'",
             "AttributeError 'Sequential' has no attribute 'save'",

@@ -746,13 +746,18 @@ def test_training_goes_on_from_a_saved_state_as_if_nothing_had_been(kind):
     module, step = descent(kind.again())
     for _ in range(5):
         step()
-    saved = module.get_weights()
+    saved = [part.get_weights() for part in (module, module.optimizer)]
+    assert (
+        len(saved[0]) == len(module.variables) == len(module.net.variables)
+    )  # an optimizer's are none of the module's
     losses = [step() for _ in range(5)]
     fresh, fresh_step = descent(kind.again())
     fresh.optimizer.build(fresh.net.trainable_variables)
-    fresh.set_weights(saved)
+    for part, weights in zip((fresh, fresh.optimizer), saved, strict=True):
+        part.set_weights(weights)
     assert [fresh_step() for _ in range(5)] == losses
     same(fresh.get_weights(), module.get_weights())
+    same(fresh.optimizer.get_weights(), module.optimizer.get_weights())
 
 
 def test_a_learning_rate_can_be_changed_between_compiled_steps():

@@ -5,6 +5,7 @@ No level is changed for it. Python calls a function of ours whenever one of its 
 """
 
 import html
+import inspect
 import itertools
 import json
 import sys
@@ -92,11 +93,12 @@ def watched(model):
     from levels import low_level as low
     from levels import more
     from levels.hardware import Buffer, pool
+    from levels.mid_level import wider
 
     more("back end", "all")
     training, devices = model.training, {type(device) for device in pool().values()}
     functions = {
-        "fit": [type(model).fit],
+        "fit": [wider(inspect.unwrap(type(model).fit))],
         "compile": [low.Function.compile],
         "train step": [type(model).train_step],
         "layer": [type(model).__call__],
@@ -268,8 +270,10 @@ def compiled(model, x, y=None):
 
 def observed(model, x, y, listener, guest):
     """Take the step once unheard, so that kernels are compiled, then five times heard: the quickest is shown."""
+    from levels.high_level import batches_of
+
     rows = x[0] if isinstance(x, (list, tuple)) else x
-    data = model.batches(x, y, len(rows)).take(1)
+    data = batches_of(model, x, y, len(rows)).take(1)
     build(model, *next(iter(data)))
     for hear in (None, *[listener.hear] * 5):
         with unchanged(model), guest:

@@ -65,18 +65,25 @@ class Callback:
     def on_train_end(self): ...
 
 
+class Lines(Callback):
+    """Prints a line for each epoch: what `verbose` asks for."""
+
+    def on_epoch_end(self, epoch, logs):
+        print(f"epoch {epoch}:", ", ".join(f"{name} {value:.4g}" for name, value in logs.items()))
+
+
 class Training(Made):
     """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
 
-    def __init__(self, optimizer, loss, metrics=()):
+    def __init__(self, optimizer, loss, metrics=None):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        self.losses = [loss() if isinstance(loss, type) else loss]  # one for each output; here there is one
+        self.losses = [loss() if isinstance(loss, type) else loss]  # functions, one for each output; here there is one
         if metrics:
             raise NotImplementedError("compile: metrics are in levels_more, which is not there")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch."""
+        """The loss of a batch. (`levels_more` asks the model's layers for penalties.)"""
         return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
@@ -88,13 +95,11 @@ class Training(Made):
         return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}
 
 
-def run_training(model, data, epochs, verbose, callbacks, validation):
-    """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
+def run_training(model, data, epochs, callbacks=()):
+    """Train on a Dataset of batches -> `model.history`, a History, however this ends."""
     history = model.history = History()
-    training, model.stop_training = model.training, False
-    train, test = function(model.train_step), function(model.test_step)  # each is traced once
-    if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
-        raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+    model.stop_training = False
+    step = function(model.train_step)  # traced once
 
     def tell(event, *args):
         for callback in callbacks:
@@ -102,9 +107,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
             getattr(callback, event)(*args)
 
     def one_pass():
-        logs = training.one_pass(train, data, history)
-        tried = {} if validation is None else training.one_pass(test, validation)
-        history.epochs.append(logs | {f"val_{name}": value for name, value in tried.items()})
+        history.epochs.append(model.training.one_pass(step, data, history))
         return history.epochs[-1]  # the dict itself: callbacks may add to it
 
     tell("on_train_begin")

@@ -2,13 +2,15 @@
 
 # Built from 05_high_level.ipynb: edit there, then run its last cell.
 
+import copy
+
 import numpy as np
 
 from levels.hardware import check_finite, flag
-from levels.low_level import GradientTape, Tensor, constant, function
-from levels.mid_level import Dataset, Layer, Loss, at_least, positive, wider
+from levels.low_level import GradientTape, Variable, constant, function
+from levels.mid_level import Dataset, Layer, Loss, at_least, widened
 
-from .loops import Training, run_training
+from .loops import Lines, Training, run_training
 
 
 class Trainable(Layer):
@@ -16,15 +18,9 @@ class Trainable(Layer):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.chosen, self.history = True, None, None  # its layers are built, one by one
+        self.built, self.chosen, self.history = True, None, None  # built: nothing to make but its layers
 
-    def build(self, shape, dtype="float32"):
-        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
-        if not isinstance(shape, (list, tuple)):
-            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
-
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=None):
         """Choose how to train, by names or objects."""
         self.chosen = Training(optimizer, loss, metrics)
 
@@ -35,6 +31,8 @@ class Trainable(Layer):
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
 
+    optimizer = property(lambda self: self.training.optimizer)
+
     def train_step(self, x, y):
         """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
         with GradientTape() as tape:
@@ -42,81 +40,108 @@ class Trainable(Layer):
         variables = self.trainable_variables
         if not variables:
             raise ValueError(f"{self.name} has no variable to train")
-        self.training.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return loss
 
 
-def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
-    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError, ValueError for what is none."""
-    if isinstance(x, Dataset):
-        return x
-    x, y = x if isinstance(x, tuple) and y is None else (x, y)
-    if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
-        told = "missing" if y is None else f"a {type(y).__name__}"
-        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-    x, loss = constant(x), model.training.losses[0]
-    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
+_FLOATS = {np.dtype("f4"), np.dtype("f8")}
+
+
+def dtype_for(model, x):
+    """The dtype of the model's numbers; of a model that has none yet that of x, if x is of floats, else float32."""
+    for part in (*model.named((Variable, Layer)).values(), x):
+        if getattr(part, "dtype", None) in _FLOATS:
+            return part.dtype
+    return np.dtype("f4")
+
+
+@widened
+def prepared(model, x, y):
+    """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
+    dtype, loss = dtype_for(model, x), model.training.losses[0]
+    x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
+    for name, rows in zip("xy", (x, y)):
+        check_finite(name, rows.numpy())
+    given = model(x.numpy()[:32])
+    if (*y.shape, 1) == (len(y), *given.shape[1:]):
+        y = constant(y.numpy()[:, None])
     if isinstance(loss, Loss):
         loss.check(y, y)
-        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
-    rows = Dataset.from_tensor_slices((x, y))
+        loss.check(constant(y.numpy()[:32]), given)
+    return x, y
+
+
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+    """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
+    if isinstance(x, Dataset):
+        data = copy.copy(x)
+        data.arrays = prepared(model, *x.arrays) if isinstance(x.arrays, tuple) else x.arrays
+        return data
+    parts = x if isinstance(x, tuple) and y is None else (x, y)
+    if any(isinstance(part, (type(None), int, float)) for part in parts):
+        told = "missing" if y is None else f"a {type(y).__name__}"
+        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
+    rows = Dataset.from_tensor_slices(prepared(model, *parts))
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
 
-def _finite(data):
-    """This Dataset, if the rows of its arrays x and y are finite numbers. Raises ValueError, naming the first that is not."""
-    for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
-        for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
-            if isinstance(array, Tensor):
-                check_finite(name, array.numpy())
-    return data
+class Fitting(Trainable):
+    """A layer that trains itself."""
+
+    @widened
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
+        """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
+        verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
+        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
+        callbacks = [*(callbacks or ()), *[Lines()] * verbose]
+        if any(callback.on_train_batch_end for callback in callbacks):
+            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
 
 
-class Model(Trainable):
+class Model(Fitting):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
-    def batches(self, *given):
-        """See `batches_of`."""
-        return _finite(wider(batches_of)(self, *given))
-
-    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
-            shuffle=True, seed=None):  # fmt: skip
-        """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
-        flag("fit: shuffle", shuffle), flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
-        if positive("fit: validation_split", validation_split, zero=True) and validation_data is None:
-            x, y, validation_data = self.parted(x, y, validation_split)  # by `levels_more`
-        data = self.batches(x, y, batch_size, shuffle, seed)
-        validation = None if validation_data is None else self.batches(validation_data)
-        return wider(run_training)(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
+    def build(self, shape, dtype="float32"):
+        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
+        if not isinstance(shape, (list, tuple)):
+            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
     def test_step(self, x, y):
         """The loss on one batch, for `evaluate`."""
         return self.training.loss(self, y, self(x))
 
+    @widened
     def evaluate(self, x, y=None, batch_size=1024):
-        """{"loss": its mean over all rows}"""
-        return self.training.one_pass(function(self.test_step), self.batches(x, y, batch_size))
+        """The mean loss over all rows, a float."""
+        return self.training.one_pass(function(self.test_step), batches_of(self, x, y, batch_size))["loss"]
 
+    @widened
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        batch_size, wide = at_least(1, "predict: batch_size", batch_size), wider(Model.predict)
-        if wide is not Model.predict:
-            return wide(self, x, batch_size)
-        program = function(lambda rows: self(rows))
-        starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
         return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
 class Sequential(Model):
     """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list."""
 
-    def __init__(self, layers, name=None):
+    def __init__(self, layers=(), name=None):
         super().__init__(name)
         if not hasattr(layers, "__iter__"):
             raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
-        self.layers = [layer for layer in layers if isinstance(layer, Layer)]
-        for other in [x for x in layers if not isinstance(x, Layer)]:
-            self.begin(other)  # an `Input` of `levels_more`
+        self.layers, self.place = [], None  # place: an `Input` of `levels_more`, in front of the layers
+        for layer in layers:
+            self.add(layer)
+
+    def add(self, layer):
+        """One more layer at the end."""
+        if isinstance(layer, Layer):
+            self.layers.append(layer)
+        if self.place or not isinstance(layer, Layer):
+            self.begin(layer)  # by `levels_more`
 
     def call(self, x):
         for layer in self.layers:

@@ -18,6 +18,8 @@ def _parts(value):
 class Module(Extended):
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
+    apart = False  # whether what holds this one does not own its variables
+
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
@@ -31,6 +33,7 @@ class Module(Extended):
             if isinstance(value, kind):
                 found[path] = value
             parts = reversed(_parts(value).items())
+            parts = [(name, part) for name, part in parts if not getattr(type(part), "apart", False)]
             waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in parts]
         return found
 

@@ -141,7 +141,7 @@ DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # o
 
 def _placed(array, dtype, device):
     """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
-    if dtype not in DTYPES or array.dtype.kind not in "fib" or (array.dtype.kind == "f" and dtype.kind != "f"):
+    if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
     try:
         with np.errstate(over="raise"):

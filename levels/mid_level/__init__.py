@@ -9,7 +9,7 @@ from levels import plugged
 from .data import Dataset
 from .layers import (
     ACTIVATIONS, INITIALIZERS, RANDOM, WIDER, Dense, Layer, Made, affine, at_least, glorot_uniform, known, positive,
-    wider
+    widened, wider
 )
 from .losses import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, cross_entropy, squared_error
 from .optimizers import OPTIMIZERS, SGD, Adam, Optimizer, descend
@@ -19,7 +19,7 @@ __all__ = [
     "ACTIVATIONS", "INITIALIZERS", "LOSSES", "OPTIMIZERS", "RANDOM", "SGD", "WIDER", "Adam", "BinaryCrossentropy",
     "Dataset", "Dense", "Layer", "Loss", "Made", "MeanSquaredError", "Optimizer", "affine", "at_least",
     "cross_entropy", "descend", "dnn_classifier", "glorot_uniform", "known", "linear_regression", "positive",
-    "squared_error", "wider"
+    "squared_error", "widened", "wider"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -4,13 +4,14 @@
 
 import difflib
 import functools
+import inspect
 import math
 import random
 
 import numpy as np
 
 from levels import more, plugged
-from levels.hardware import PLACE
+from levels.hardware import PLACE, flag
 from levels.low_level import Module, Operators, Variable, as_tensor, nn
 
 
@@ -69,6 +70,11 @@ def wider(own):
     return WIDER.get(own, own)
 
 
+def widened(own):
+    """Decorates a function or a method: called is the `wider` one, where there is one."""
+    return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -82,7 +88,35 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class Layer(Made, Module):
+@functools.cache
+def _takes_training(call):
+    return "training" in inspect.signature(call).parameters
+
+
+class _Part(Made, Module):
+    """What may stay as it is while a model is trained, and may want to know whether it is trained."""
+
+    changes = True  # see `trainable`
+    hears = property(lambda self: _takes_training(getattr(type(self), "call", len)), doc="Is it call(x, training)?")
+
+    @property
+    def trainable(self):
+        """Whether its variables may change. Set it, and all parts inside are told."""
+        return self.changes
+
+    @trainable.setter
+    def trainable(self, value):
+        for part in self.named(_Part).values():
+            part.changes = flag(f"{self.name}: trainable", value)
+
+    @property
+    def trainable_variables(self):
+        """The trainable variables of all parts that are trainable."""
+        still = {v for part in self.named(_Part).values() if not part.changes for v in part.variables}
+        return [v for v in super().trainable_variables if v not in still]
+
+
+class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __init__(self, name=None, dtype=None):
@@ -101,18 +135,24 @@ class Layer(Made, Module):
 
     def __call__(self, x, training=None):
         """What `call` gives, after `build` on the first call. `training` None leaves it as it is around."""
-        plain = training is None and isinstance(x, (Operators, np.ndarray))
+        plain = training is None and isinstance(x, (Operators, np.ndarray)) and not self.hears
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
     def run(self, x, training=None):
-        """The same for a single x. No layer of the core does another thing in a training."""
+        """The same for a single x. No layer of the core does another thing in a training: NotImplementedError for one."""
+        if self.hears and wider(Layer) is Layer:
+            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
         x = as_tensor(x)
+        return self.run_on(x, x.spec.shape, [x.spec], training)
+
+    def run_on(self, x, shape, specs, training=None):
+        """`build` for this shape on the first call, then `call`. (Of several inputs, all three are lists.)"""
         if not self.built:
-            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
-            self.build(x.spec.shape)
+            self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
+            self.build(shape)
             self.built = True
-        y = self.call(x)
-        self.input_specs, self.output_shape = [x.spec], y.spec.shape if isinstance(y, Operators) else None
+        y = self.call(x, training=training) if self.hears else self.call(x)
+        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
         return y
 
     def __repr__(self):

@@ -20,6 +20,8 @@ def descend(rate, dw, w):
 class _Rated(Made, Module):
     """Has a `learning_rate`: a number, or a function of the step. Compiled steps hear of a change."""
 
+    apart = True  # a model may hold its optimizer: the optimizer's variables are none of the model's
+
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate

@@ -277,7 +277,7 @@ DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # o
 
 def _placed(array, dtype, device):
     """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
-    if dtype not in DTYPES or array.dtype.kind not in "fib" or (array.dtype.kind == "f" and dtype.kind != "f"):
+    if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
     try:
         with np.errstate(over="raise"):
@@ -891,6 +891,8 @@ def _parts(value):
 class Module(Extended):
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
+    apart = False  # whether what holds this one does not own its variables
+
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
@@ -904,6 +906,7 @@ class Module(Extended):
             if isinstance(value, kind):
                 found[path] = value
             parts = reversed(_parts(value).items())
+            parts = [(name, part) for name, part in parts if not getattr(type(part), "apart", False)]
             waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in parts]
         return found
 

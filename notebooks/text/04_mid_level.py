@@ -189,9 +189,10 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #| export layers
 import difflib
 import functools
+import inspect
 
 from levels import more
-from levels.hardware import PLACE
+from levels.hardware import PLACE, flag
 from levels.low_level import Module, Operators
 
 
@@ -232,6 +233,11 @@ def wider(own):
     return WIDER.get(own, own)
 
 
+def widened(own):
+    """Decorates a function or a method: called is the `wider` one, where there is one."""
+    return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -245,6 +251,34 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
+@functools.cache
+def _takes_training(call):
+    return "training" in inspect.signature(call).parameters
+
+
+class _Part(Made, Module):
+    """What may stay as it is while a model is trained, and may want to know whether it is trained."""
+
+    changes = True  # see `trainable`
+    hears = property(lambda self: _takes_training(getattr(type(self), "call", len)), doc="Is it call(x, training)?")
+
+    @property
+    def trainable(self):
+        """Whether its variables may change. Set it, and all parts inside are told."""
+        return self.changes
+
+    @trainable.setter
+    def trainable(self, value):
+        for part in self.named(_Part).values():
+            part.changes = flag(f"{self.name}: trainable", value)
+
+    @property
+    def trainable_variables(self):
+        """The trainable variables of all parts that are trainable."""
+        still = {v for part in self.named(_Part).values() if not part.changes for v in part.variables}
+        return [v for v in super().trainable_variables if v not in still]
+
+
 # %% [markdown]
 # Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a
 # variable of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
@@ -255,7 +289,7 @@ class Made:
 
 # %%
 #| export layers
-class Layer(Made, Module):
+class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
 
     def __init__(self, name=None, dtype=None):
@@ -274,18 +308,24 @@ class Layer(Made, Module):
 
     def __call__(self, x, training=None):
         """What `call` gives, after `build` on the first call. `training` None leaves it as it is around."""
-        plain = training is None and isinstance(x, (Operators, np.ndarray))
+        plain = training is None and isinstance(x, (Operators, np.ndarray)) and not self.hears
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
     def run(self, x, training=None):
-        """The same for a single x. No layer of the core does another thing in a training."""
+        """The same for a single x. No layer of the core does another thing in a training: NotImplementedError for one."""
+        if self.hears and wider(Layer) is Layer:
+            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
         x = as_tensor(x)
+        return self.run_on(x, x.spec.shape, [x.spec], training)
+
+    def run_on(self, x, shape, specs, training=None):
+        """`build` for this shape on the first call, then `call`. (Of several inputs, all three are lists.)"""
         if not self.built:
-            self.dtype = self.dtype or (x.dtype if x.dtype.kind == "f" else "float32")
-            self.build(x.spec.shape)
+            self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
+            self.build(shape)
             self.built = True
-        y = self.call(x)
-        self.input_specs, self.output_shape = [x.spec], y.spec.shape if isinstance(y, Operators) else None
+        y = self.call(x, training=training) if self.hears else self.call(x)
+        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
         return y
 
     def __repr__(self):
@@ -627,6 +667,8 @@ print(
 #| export optimizers
 class _Rated(Made, Module):
     """Has a `learning_rate`: a number, or a function of the step. Compiled steps hear of a change."""
+
+    apart = True  # a model may hold its optimizer: the optimizer's variables are none of the model's
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for

@@ -330,7 +330,7 @@ except FloatingPointError as error:
 #
 # A listener is a **callback**. This one hears everything and does nothing; others are made from it. (Python's `...` is a body
 # that does nothing. Of single steps nobody can be told here, for a pass is one call. `levels_more`, the course's second
-# package, cuts it where somebody listens; the bar of `verbose` and the metrics are there, too.)
+# package, cuts it where somebody listens.)
 
 
 # %%
@@ -348,11 +348,28 @@ class Callback:
 
 
 # %% [markdown]
+# The first that we need prints what an epoch came to. It is what `fit` will put into the list where `verbose` is 1.
+
+
+# %%
+#| export loops
+class Lines(Callback):
+    """Prints a line for each epoch: what `verbose` asks for."""
+
+    def on_epoch_end(self, epoch, logs):
+        print(f"epoch {epoch}:", ", ".join(f"{name} {value:.4g}" for name, value in logs.items()))
+
+
+# %%
+Lines().on_epoch_end(0, {"loss": 7.0})
+
+# %% [markdown]
 # ### 5 · Ease: what was chosen
 #
-# `compile` chooses an optimizer and a loss, by name or as an object. Level 4's `known` looks a name up in a table, and finds a
-# class there. A `Training` keeps what was chosen (its `losses` are functions). Its `one_pass` is our one call of `.over`, and
-# what the epoch comes to; your loop's `one_pass()` will call it.
+# `compile`, further down, chooses an optimizer and a loss, by name or as an object. Level 4's `known` looks a name up in a
+# table, and finds a class there. A `Training` keeps what was chosen. Its `one_pass` is our one call of `.over`, and what the
+# epoch comes to; the `one_pass()` of your loop will call it. (Metrics, such as "accuracy", are in `levels_more`; without it
+# they are refused.)
 
 
 # %%
@@ -363,15 +380,15 @@ from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
 class Training(Made):
     """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
 
-    def __init__(self, optimizer, loss, metrics=()):
+    def __init__(self, optimizer, loss, metrics=None):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        self.losses = [loss() if isinstance(loss, type) else loss]  # one for each output; here there is one
+        self.losses = [loss() if isinstance(loss, type) else loss]  # functions, one for each output; here there is one
         if metrics:
             raise NotImplementedError("compile: metrics are in levels_more, which is not there")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch."""
+        """The loss of a batch. (`levels_more` asks the model's layers for penalties.)"""
         return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
@@ -399,8 +416,8 @@ except ValueError as error:
 # ### The whole loop
 #
 # All pieces are there. Your loop wants three functions, and here they are. `tell` speaks to each callback, which knows its
-# model by then. `one_pass` goes through the data, and through the validation rows where there are any. And the third is your
-# `ended`, with the model filled in: `functools.partial(ended, model)` is a function of the other two arguments.
+# model by then. `one_pass` goes through the data, and notes what the epoch came to. And the third is your `ended`, with the
+# model filled in: `functools.partial(ended, model)` is a function of the other two arguments.
 #
 # Whatever ends the training, an error too, the history holds what was done, and the callbacks hear of the end.
 
@@ -410,13 +427,11 @@ except ValueError as error:
 import functools
 
 
-def run_training(model, data, epochs, verbose, callbacks, validation):
-    """Train on a Dataset -> `model.history`, however this ends. Raises NotImplementedError for batch callbacks."""
+def run_training(model, data, epochs, callbacks=()):
+    """Train on a Dataset of batches -> `model.history`, a History, however this ends."""
     history = model.history = History()
-    training, model.stop_training = model.training, False
-    train, test = function(model.train_step), function(model.test_step)  # each is traced once
-    if type(training) is Training and any(callback.on_train_batch_end for callback in callbacks):
-        raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+    model.stop_training = False
+    step = function(model.train_step)  # traced once
 
     def tell(event, *args):
         for callback in callbacks:
@@ -424,9 +439,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
             getattr(callback, event)(*args)
 
     def one_pass():
-        logs = training.one_pass(train, data, history)
-        tried = {} if validation is None else training.one_pass(test, validation)
-        history.epochs.append(logs | {f"val_{name}": value for name, value in tried.items()})
+        history.epochs.append(model.training.one_pass(step, data, history))
         return history.epochs[-1]  # the dict itself: callbacks may add to it
 
     tell("on_train_begin")
@@ -438,13 +451,15 @@ def run_training(model, data, epochs, verbose, callbacks, validation):
 
 
 # %% [markdown]
-# It asks its model for little: a `training`, a `train_step`, and a `test_step` for validation rows. So anything that has these
-# will do, before there is a model:
+# It asks its model for little: a `training` and a `train_step`. So anything that has these two will do:
 
 # %%
 dense.set_weights(task.weights)
-student = SimpleNamespace(training=chosen, train_step=step, test_step=step)
-print(run_training(student, forty, 200, 0, [], None))
+student = SimpleNamespace(training=chosen, train_step=step)
+print(run_training(student, forty, 2, [Lines()]))
+
+# %%
+print(run_training(student, forty, 198))
 print(f"last loss {float(student.history.losses[-1]).hex()}")
 
 # %% [markdown]
@@ -454,11 +469,13 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
 # ## A model (21 min)
-# What is left is ease. A **model** is a layer, so it has variables and a name, and can be called. It also knows how it is to be
-# trained.
 #
-# Now its first half. Its variables are made when a row of zeros goes through it, and `compile` makes a `Training`. `train_step`
-# is level 4's loop body, written once for all models.
+# What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
+# both with it. It is a layer, so it has variables, and can be called. We make it in four steps, each class from the one before.
+#
+# ### A layer that knows how it is trained
+#
+# `compile` makes a `Training`. And `train_step` is level 4's loop body, written once for all models.
 
 
 # %%
@@ -473,15 +490,9 @@ class Trainable(Layer):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.chosen, self.history = True, None, None  # its layers are built, one by one
+        self.built, self.chosen, self.history = True, None, None  # built: nothing to make but its layers
 
-    def build(self, shape, dtype="float32"):
-        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
-        if not isinstance(shape, (list, tuple)):
-            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
-
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=None):
         """Choose how to train, by names or objects."""
         self.chosen = Training(optimizer, loss, metrics)
 
@@ -492,6 +503,8 @@ class Trainable(Layer):
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
 
+    optimizer = property(lambda self: self.training.optimizer)
+
     def train_step(self, x, y):
         """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
         with GradientTape() as tape:
@@ -499,117 +512,198 @@ class Trainable(Layer):
         variables = self.trainable_variables
         if not variables:
             raise ValueError(f"{self.name} has no variable to train")
-        self.training.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return loss
 
 
+# %% [markdown]
+# What such a layer gives for rows, its `call`, a class of its own would say. Our line borrows the dense layer for that, and has
+# its variables, too. On the same batches as the student:
+
 # %%
-class Doubled(Trainable):
-    def call(self, x):
-        return x + x
-
-
-doubled = Doubled()
-doubled.compile("sgd", "mse")
-print(doubled(np.ones((1, 2))).numpy(), doubled.training)
+dense.set_weights(task.weights)
+line = Trainable()
+line.call = dense
+line.compile(SGD(task.learning_rate), "mse")
+run_training(line, forty, 200)
+print(f"last loss {float(line.history.losses[-1]).hex()}")
 
 # %% [markdown]
-# For the second half we need a helper: arrays become a dataset of batches. That is where they go to the device, once. And it is
-# where the loss looks at the targets, and at what the model gives for the first rows: binary cross-entropy wants both from 0 to
-# 1, and a compiled step cannot look at the numbers that pass through it. A Dataset that somebody has made goes through as it
-# is.
+# The student's number. And with arrays, which Keras takes?
+
+# %%
+try:
+    run_training(line, (task.x, task.y), 1)
+except AttributeError as error:
+    print(error)
+
+# %% [markdown]
+# ### Arrays become batches
+#
+# The loop wants a Dataset of batches. So arrays have to become one, and the numbers have to be the model's. What people have
+# are lists, whole numbers, float64 where the model computes in float32. A model has one dtype: that of its variables or, before
+# they are made, that of the first numbers it sees.
 
 
 # %%
 #| export models
+from levels.low_level import Variable
+
+_FLOATS = {np.dtype("f4"), np.dtype("f8")}
+
+
+def dtype_for(model, x):
+    """The dtype of the model's numbers; of a model that has none yet that of x, if x is of floats, else float32."""
+    for part in (*model.named((Variable, Layer)).values(), x):
+        if getattr(part, "dtype", None) in _FLOATS:
+            return part.dtype
+    return np.dtype("f4")
+
+
+# %%
+print(dtype_for(line, [1, 2]), dtype_for(Dense(1), [1, 2]))
+
+# %% [markdown]
+# Now the rows can go to the device, once. Here is also where the loss looks at the targets, and at what the model gives for the
+# first rows: binary cross-entropy wants both from 0 to 1, and a compiled step cannot look at the numbers that pass through it.
+# A NaN would make NaN of every weight, so the first row that has one is named. And where the model gives one number a row,
+# [rows, 1], the targets may come as [rows], as in Keras. (`widened`, of level 4: has `levels_more` a function of this name that
+# can do more, that one is called.)
+
+
+# %%
+#| export models
+from levels.hardware import check_finite
 from levels.low_level import constant
-from levels.mid_level import Loss, wider
+from levels.mid_level import Loss, widened
+
+
+@widened
+def prepared(model, x, y):
+    """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
+    dtype, loss = dtype_for(model, x), model.training.losses[0]
+    x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
+    for name, rows in zip("xy", (x, y)):
+        check_finite(name, rows.numpy())
+    given = model(x.numpy()[:32])
+    if (*y.shape, 1) == (len(y), *given.shape[1:]):
+        y = constant(y.numpy()[:, None])
+    if isinstance(loss, Loss):
+        loss.check(y, y)
+        loss.check(constant(y.numpy()[:32]), given)
+    return x, y
+
+
+# %%
+x, y = prepared(line, [[1, 2], [3, 4]], [True, False])
+print(x, y, sep="\n")
+
+# %% [markdown]
+# The rest is what you know from level 4: shuffled and in batches. A Dataset that somebody has made passes, its numbers
+# prepared likewise.
+
+
+# %%
+#| export models
+import copy
 
 
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
-    """Arrays x, y, or (x, y), as a Dataset of batches; a Dataset as it is. Raises TypeError, ValueError for what is none."""
+    """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
     if isinstance(x, Dataset):
-        return x
-    x, y = x if isinstance(x, tuple) and y is None else (x, y)
-    if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
+        data = copy.copy(x)
+        data.arrays = prepared(model, *x.arrays) if isinstance(x.arrays, tuple) else x.arrays
+        return data
+    parts = x if isinstance(x, tuple) and y is None else (x, y)
+    if any(isinstance(part, (type(None), int, float)) for part in parts):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-    x, loss = constant(x), model.training.losses[0]
-    y = constant(y, x.dtype if x.dtype.kind == "f" else np.float32)
-    if isinstance(loss, Loss):
-        loss.check(y, y)
-        loss.check(constant(y.numpy()[:32]), model(x.numpy()[:32]))
-    rows = Dataset.from_tensor_slices((x, y))
+    rows = Dataset.from_tensor_slices(prepared(model, *parts))
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
 
 # %%
-print(batches_of(doubled, task.x, task.x, batch_size=10))
+in_order = batches_of(line, task.x, task.y, batch_size=10)
+dense.set_weights(task.weights)
+print(in_order, len(in_order))
+print(run_training(line, in_order, 20))
 
 # %% [markdown]
-# A NaN in the data would make NaN of every weight, so the first such row is named before the training begins: folded,
-# `_finite`.
-
-# %% tags=["hide-input"]
-#| export models
-from levels.hardware import check_finite
-from levels.low_level import Tensor
-
-
-def _finite(data):
-    """This Dataset, if the rows of its arrays x and y are finite numbers. Raises ValueError, naming the first that is not."""
-    for name, arrays in zip("xy", data.arrays if isinstance(data.arrays, tuple) else ()):
-        for array in arrays if isinstance(arrays, tuple) else [arrays]:  # several inputs
-            if isinstance(array, Tensor):
-                check_finite(name, array.numpy())
-    return data
-
-
-# %% [markdown]
-# And the model. `fit`, `evaluate` and `predict` are what Keras calls so, each a few lines that call what we have written.
-# (`wider` asks whether `levels_more` has a function of that name that can do more. Here it gives back our own.)
+# ### `fit`
+#
+# And `fit` is these two lines, with Keras' arguments. (`flag` and `at_least` refuse what is no True or False, and no whole
+# number.)
 
 
 # %%
 #| export models
 from levels.hardware import flag
-from levels.mid_level import at_least, positive
+from levels.mid_level import at_least
 
 
-class Model(Trainable):
+class Fitting(Trainable):
+    """A layer that trains itself."""
+
+    @widened
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
+        """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
+        verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
+        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
+        callbacks = [*(callbacks or ()), *[Lines()] * verbose]
+        if any(callback.on_train_batch_end for callback in callbacks):
+            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
+
+
+# %%
+dense.set_weights(task.weights)
+line = Fitting()
+line.call = dense
+line.compile(SGD(0.0005), "mse")
+line.fit(task.x, task.y, batch_size=10, epochs=2)
+
+# %% [markdown]
+# ### Asked, not trained
+#
+# What `fit` prints is the loss on rows that it learns from. How good is the line on others, and what does it say of a point?
+# `evaluate` goes through the rows as `fit` does, but its step updates nothing. `predict` needs no targets at all. And `build`
+# makes the variables before there are numbers: a row of zeros goes through.
+
+
+# %%
+#| export models
+class Model(Fitting):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
-    def batches(self, *given):
-        """See `batches_of`."""
-        return _finite(wider(batches_of)(self, *given))
-
-    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=(), validation_split=0.0, validation_data=None,
-            shuffle=True, seed=None):  # fmt: skip
-        """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the order of rows."""
-        flag("fit: shuffle", shuffle), flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
-        if positive("fit: validation_split", validation_split, zero=True) and validation_data is None:
-            x, y, validation_data = self.parted(x, y, validation_split)  # by `levels_more`
-        data = self.batches(x, y, batch_size, shuffle, seed)
-        validation = None if validation_data is None else self.batches(validation_data)
-        return wider(run_training)(self, data, at_least(0, "epochs", epochs), verbose, callbacks, validation)
+    def build(self, shape, dtype="float32"):
+        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
+        if not isinstance(shape, (list, tuple)):
+            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
     def test_step(self, x, y):
         """The loss on one batch, for `evaluate`."""
         return self.training.loss(self, y, self(x))
 
+    @widened
     def evaluate(self, x, y=None, batch_size=1024):
-        """{"loss": its mean over all rows}"""
-        return self.training.one_pass(function(self.test_step), self.batches(x, y, batch_size))
+        """The mean loss over all rows, a float."""
+        return self.training.one_pass(function(self.test_step), batches_of(self, x, y, batch_size))["loss"]
 
+    @widened
     def predict(self, x, batch_size=1024):
         """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        batch_size, wide = at_least(1, "predict: batch_size", batch_size), wider(Model.predict)
-        if wide is not Model.predict:
-            return wide(self, x, batch_size)
-        program = function(lambda rows: self(rows))
-        starts = range(0, max(1, len(x)), batch_size)  # no rows are one empty batch
+        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
         return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
+
+# %%
+asked = Model()
+asked.call = dense
+asked.compile("sgd", "mse")
+print(f"on the test rows: loss {asked.evaluate(task.x_test, task.y_test):.4g}")
+print("at (1, 1):", asked.predict([[1, 1]]))
 
 # %% [markdown]
 # PyTorch has no `fit`: a module is called, and the loop is yours. That is why there are libraries that **wrap** it.
@@ -625,13 +719,20 @@ class Model(Trainable):
 class Sequential(Model):
     """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list."""
 
-    def __init__(self, layers, name=None):
+    def __init__(self, layers=(), name=None):
         super().__init__(name)
         if not hasattr(layers, "__iter__"):
             raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
-        self.layers = [layer for layer in layers if isinstance(layer, Layer)]
-        for other in [x for x in layers if not isinstance(x, Layer)]:
-            self.begin(other)  # an `Input` of `levels_more`
+        self.layers, self.place = [], None  # place: an `Input` of `levels_more`, in front of the layers
+        for layer in layers:
+            self.add(layer)
+
+    def add(self, layer):
+        """One more layer at the end."""
+        if isinstance(layer, Layer):
+            self.layers.append(layer)
+        if self.place or not isinstance(layer, Layer):
+            self.begin(layer)  # by `levels_more`
 
     def call(self, x):
         for layer in self.layers:
@@ -650,18 +751,20 @@ model.fit(Dataset.from_batches(task.x, task.y, task.batches))
 print(f"fit                last loss {float(model.history.losses[-1]).hex()}")
 
 # %% [markdown]
-# The same bits (for `fit`, one pass through a Dataset is an epoch, here of 8,000 batches); and now `fit` takes arrays, too. It
-# shuffles the rows and cuts them into batches. A **seed** repeats that order, but not the starting weights: run the cell again,
-# and the numbers differ.
+# The same bits (for `fit`, one pass through a Dataset is an epoch, here of 8,000 batches). And a model from the beginning, as
+# one writes it: its starting weights and the order of its rows are drawn from `RANDOM`, level 4's source. With a seed they are
+# the same in each run of the cell.
 
 # %%
+from levels.mid_level import RANDOM
+
+RANDOM.seed(1)
 model = Sequential([Dense(1)])
 model.compile(SGD(0.0005), "mse")
-history = model.fit(task.x, task.y, batch_size=10, epochs=20, seed=1)
-history
+model.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0)
 
 # %%
-print(f"on the test rows: loss {model.evaluate(task.x_test, task.y_test)['loss']:.4g}")
+print(f"on the test rows: loss {model.evaluate(task.x_test, task.y_test):.4g}")
 print(*(w.ravel().round(2) for w in model.get_weights()))
 
 # %% [markdown]
@@ -682,8 +785,8 @@ checks.predict(
 # %%
 young = Sequential([Dense(1, kernel_initializer="zeros")])
 young.compile(SGD(0.0005), "mse")
-reported = young.fit(task.x, task.y, batch_size=10, seed=1).history["loss"][-1]
-print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.y)['loss']:.4g}")
+reported = young.fit(task.x, task.y, batch_size=10, verbose=0).history["loss"][-1]
+print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.y):.4g}")
 
 # %% [markdown]
 # What can go wrong is said in one sentence, with the cure:
@@ -692,7 +795,7 @@ print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.
 for wrong in (
     lambda: Sequential([Dense(1)]).fit(task.x, task.y),
     lambda: model.compile("adm"),
-    lambda: model.fit(task.x, task.y[:, 0]),
+    lambda: model.fit(task.x, task.y[:300]),
 ):
     try:
         wrong()
@@ -734,11 +837,28 @@ class Listener(Callback):
 
 
 # %%
-model.fit(task.x[:40], task.y[:40], epochs=2, seed=1, callbacks=[Listener()])
+model.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, callbacks=[Listener()])
 
 # %% [markdown]
-# The most used callback ends a training that has begun to learn by heart. It watches the loss on rows that are held out, and
-# stops when the best epoch is so many epochs old. Keras calls it `EarlyStopping`; its heart has ten lines.
+# Callbacks are told in the order of their list, and may add to `logs`. So rows that are held out need nothing new in the loop:
+
+
+# %%
+class HeldOut(Callback):
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def on_epoch_end(self, epoch, logs):
+        logs["val_loss"] = self.model.evaluate(self.x, self.y)
+
+
+# %%
+model.fit(task.x[:40], task.y[:40], epochs=2, callbacks=[HeldOut(task.x_test, task.y_test)])
+
+# %% [markdown]
+# (Keras calls this `validation_data`, an argument of `fit`; so does `levels_more`.) The most used callback ends a training that
+# has begun to learn by heart. It watches that loss, and stops when the best epoch is so many epochs old. Keras calls it
+# `EarlyStopping`; its heart has ten lines.
 
 
 # %%
@@ -780,30 +900,32 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
 
 # %% [markdown]
 # Now a net that can learn by heart: 193 weights, and 60 penguins whose sex it is to say. First 100 epochs without anybody who
-# listens, then the same again, from the same start, with a patience of ten. (`RANDOM` is level 4's source of starting weights.)
+# stops it, then the same again, from the same start, with a patience of ten.
 
 # %%
-from levels.mid_level import RANDOM, Adam
+from levels.mid_level import Adam
 
 penguins = tasks.penguins_sex()
 few, others = (penguins.x[:60], penguins.y[:60]), (penguins.x_test, penguins.y_test)
 
 
-def trained(callbacks=()):
+def trained(*callbacks):
     RANDOM.seed(1)
     net = Sequential([Dense(32, "relu"), Dense(1, "sigmoid")])
     net.compile(Adam(0.03), "binary_crossentropy")
-    net.fit(*few, batch_size=10, epochs=100, seed=1, validation_data=others, callbacks=callbacks)
+    net.fit(*few, batch_size=10, epochs=100, verbose=0, callbacks=[HeldOut(*others), *callbacks])
     return net
 
 
+# %%
 patient = Patience(10)
-for net in (trained(), trained([patient])):
-    epochs, loss = len(net.history.history["loss"]), net.evaluate(*others)["loss"]
+by_heart, stopped = trained(), trained(patient)
+for net in (by_heart, stopped):
+    epochs, loss = len(net.history.history["loss"]), net.evaluate(*others)
     print(f"{epochs:3} epochs: loss {loss:.4f} on penguins that it has not seen")
 
 # %%
-figures.by_heart(trained().history.history, patient.best_epoch, patient.patience)
+figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 
 # %% [markdown]
 # Left of *best* the net learns about penguins, right of it about these sixty; the stopped net has the weights of *stop*. But
@@ -822,7 +944,7 @@ class FullDisk(Callback):
 
 # %%
 try:
-    model.fit(task.x, task.y, batch_size=10, epochs=20, callbacks=[FullDisk()])
+    model.fit(task.x, task.y, batch_size=10, epochs=20, verbose=0, callbacks=[FullDisk()])
 except OSError as error:
     print(f"OSError: {error}")
 print(len(model.history.losses), "steps and", len(model.history.history["loss"]), "epochs are kept")

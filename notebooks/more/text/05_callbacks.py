@@ -126,7 +126,7 @@ def trained(callbacks=()):
 
 stopping = EarlyStopping(patience=10, restore_best_weights=True)
 for net in (trained(), trained([stopping])):
-    epochs, loss = len(net.history.history["loss"]), net.evaluate(*others)["loss"]
+    epochs, loss = len(net.history.history["loss"]), net.evaluate(*others)
     print(f"{epochs:3} epochs: loss {loss:.4f} on penguins that it has not seen")
 
 # %%
