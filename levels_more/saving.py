@@ -17,7 +17,7 @@ import safetensors.numpy
 
 from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
-from levels.low_level import METHODS, Operators, Variable
+from levels.low_level import METHODS, Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
 from levels_more import feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
@@ -34,8 +34,8 @@ def written(value, seen):
         return value
     if isinstance(value, (list, tuple)):
         return [written(x, seen) for x in value]
-    if hasattr(value, "tolist") and getattr(value, "ndim", 9) < 2 and not isinstance(value, Operators):
-        return written(value.tolist(), seen)  # NumPy's numbers, or pandas' words
+    if isinstance(value, np.generic):
+        return written(value.item(), seen)
     if isinstance(value, Made):
         return written_part(value, seen)
     names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
