@@ -20,12 +20,15 @@ from levels_more.reading import TEXTS, changed, of_levels, read_outside
 PASSING = {
     "again",
     "history",
+    "input_names",
     "input_specs",
     "output_shape",
     "pace",
     "place",
     "predictor",
     "programs",
+    "row_weights",
+    "rows_weighed",
     "stop_training",
     "watch",
 }
