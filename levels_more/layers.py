@@ -14,6 +14,7 @@ from levels.low_level import (
     absolute,
     apply,
     as_tensor,
+    cast,
     concat,
     gather,
     nn,
