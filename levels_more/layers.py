@@ -109,10 +109,7 @@ class _Inputs(Layer):
         before = TRAINING.now
         TRAINING.now = before if training is None else flag(f"{self.name}: training", training)
         try:
-            if not several:
-                return Layer.run(self, x)
-            x = [*map(as_tensor, x)]
-            return self.run_on(x, [part.spec.shape for part in x], [part.spec for part in x])
+            return Layer.run(self, [*map(as_tensor, x)] if several else x)
         finally:
             TRAINING.now = before
 

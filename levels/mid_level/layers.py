@@ -74,6 +74,14 @@ def widened(own):
     return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
 
 
+def _seen(x):
+    """(x as a tensor, its shape, [its Spec]). A list of tensors, of several inputs, stays one, with its shapes and Specs."""
+    if isinstance(x, list) and x and isinstance(x[0], Operators):
+        return x, [part.spec.shape for part in x], [part.spec for part in x]
+    x = as_tensor(x)
+    return x, x.spec.shape, [x.spec]
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -110,12 +118,8 @@ class Layer(Made, Module):
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
     def run(self, x, training=None):
-        """The same for a single x. No layer of the core does another thing in a training."""
-        x = as_tensor(x)
-        return self.run_on(x, x.spec.shape, [x.spec])
-
-    def run_on(self, x, shape, specs):
-        """`build` for this shape on the first call, then `call`. (Of several inputs, all three are lists.)"""
+        """The same, always here. No layer of the core does another thing in a training."""
+        x, shape, specs = _seen(x)
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
             self.build(shape)
