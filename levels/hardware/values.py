@@ -114,4 +114,4 @@ class _Sum:
         self.a.emit(f"store {self.a.kind} {new.register}, ptr {self.slot}")
         return self
 
-    total = value
+    total = value  # until there are lanes

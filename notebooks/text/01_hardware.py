@@ -1184,8 +1184,8 @@ for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: fir
 #
 # First a small piece: the loss of ten rows. A batch is a list of row numbers, so a row is found in two steps: load the number,
 # then load what it points to. And the squares must be added up, from turn to turn. A value ends with its turn of the loop. So
-# we need one more thing, a **sum**: a place that outlives the turns. It starts at 0.0, `+=` adds to it, and `total()` is its
-# end.
+# we need one more thing, a **sum**: a place that outlives the turns (`a.slot` makes it). It starts at 0.0, `+=` adds to it, and
+# `total()` is its end.
 
 
 # %%
@@ -1207,7 +1207,7 @@ class _Sum:
         self.a.emit(f"store {self.a.kind} {new.register}, ptr {self.slot}")
         return self
 
-    total = value
+    total = value  # until there are lanes
 
 
 # %% [markdown]
