@@ -98,4 +98,3 @@ def sin(x):
 def cos(x):
     """The cosine of an angle in radians, a Python float or a value in a program."""
     return COS[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
-
