@@ -143,7 +143,10 @@ def _write(graph, parts, batch):
 
 
 class RowProgram:
-    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it."""
+    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
+
+    Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
+    """
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)

@@ -195,7 +195,7 @@ class _Held(Operators):
     """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
 
     def __init__(self, tensor):
-        self.spec, self.held, self.home = tensor.spec, _renamed(tensor), None
+        self.spec, self.held, self.home = tensor.spec, renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()
 
     shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
@@ -203,7 +203,7 @@ class _Held(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            self.held, self.home = _renamed(tensor), None
+            self.held, self.home = renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
@@ -263,8 +263,8 @@ class Variable(_Held):
         DOOR.stands.assign(self, value)
 
 
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
+def renamed(x):
+    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 

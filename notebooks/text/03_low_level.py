@@ -211,8 +211,8 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# The guest who runs gets an op, its **plan**, which knows the kernel and the shape of the result, and tensors. Variables, which
-# come in the next section, pass the door, too.
+# The guest who runs gets an op, its **plan**, which knows the kernel and the shape of the result, and tensors. (`plan.numbers`
+# names attributes such as a rate; `plan.launches` counts.) Variables, which come in the next section, pass the door, too.
 
 
 # %%
@@ -240,8 +240,8 @@ class Run:
 
 
 # %% [markdown]
-# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), then whoever stands there does the op.
-# (Each thread has a door of its own.)
+# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), level 2's `planned` looks up the plan,
+# and whoever stands there does the op. (Each thread has a door of its own.)
 
 
 # %%
@@ -330,7 +330,7 @@ class _Held(Operators):
     """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
 
     def __init__(self, tensor):
-        self.spec, self.held, self.home = tensor.spec, _renamed(tensor), None
+        self.spec, self.held, self.home = tensor.spec, renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()
 
     shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
@@ -338,7 +338,7 @@ class _Held(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            self.held, self.home = _renamed(tensor), None
+            self.held, self.home = renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
@@ -407,8 +407,8 @@ class Variable(_Held):
 
 # %% tags=["hide-input"]
 #| export tensors
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
+def renamed(x):
+    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
@@ -748,8 +748,9 @@ def unbroadcast(dx, shape):
 
 # %% [markdown]
 # The rules that are left: the reverse of a sum is to spread (`_spread_back`, folded), so that every number gets the `dy` that
-# it went into, for a mean divided by the count. Of a product `X·W` it is `dX = dy·Wᵀ` (`_matmul_back_x`, folded) and `dW =
-# Xᵀ·dy` (`_matmul_back_w`). Of `relu` and its like it is a kernel of level 2.
+# it went into, for a mean divided by the count. In a product `X·W`, `x[i, k]` meets all of `w[k, :]`, so its share is the
+# `dot` of `dy[i, :]` and `w[k, :]`: `dX = dy·Wᵀ` (`_matmul_back_x`, folded), and so `dW = Xᵀ·dy` (`_matmul_back_w`). Of `relu`
+# and its like it is a kernel of level 2.
 
 
 # %% tags=["hide-input"]
@@ -788,7 +789,8 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
 # Now the walk that we keep. It is the loop from above with three cares: what no source leads to is passed over, a gradient of
-# another shape is added up first, and a missing rule or source is said in words.
+# another shape is added up first, and a missing rule or source is said in words. (`more` asks `levels_more` for rows that the
+# core has not.)
 
 
 # %%
@@ -966,7 +968,7 @@ class Module(Extended):
 # %%
 task = tasks.linear()
 line = Module()
-line.w, line.b = map(Variable, task.weights, "wb")
+line.w, line.b = Variable(task.weights[0], "w"), Variable(task.weights[1], "b")
 w, b = line.variables
 
 # %% [markdown]
@@ -1289,7 +1291,7 @@ dce(before)
 # ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list.
-# The plans are found once. (The lock is for threads, `over` for later: many steps. `_renamed` gives each result a name of its
+# The plans are found once. (The lock is for threads, `over` for later: many steps. `renamed` gives each result a name of its
 # own, for a variable may name it, too.)
 
 
@@ -1315,7 +1317,7 @@ class Replay:
                 values[node] = RUN.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
-        return [_renamed(values[node]) for node in self.graph.outputs]
+        return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -1580,7 +1582,10 @@ def _write(graph, parts, batch):
 # %% tags=["hide-input"]
 #| export row_program
 class RowProgram:
-    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it."""
+    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
+
+    Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
+    """
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
@@ -1962,7 +1967,8 @@ print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's 
 #
 # ### The level below | here
 #
-# The net, on the level beneath and here, with its lines, launches and bytes a step. Nobody derived a gradient here:
+# The net, on the level beneath and here, with its lines, launches and bytes a step. Nobody derived a gradient here. (What the
+# prediction lacks: eager, the Python of door, tape and walk; compiled, sums in order, each of which waits for the one before.)
 
 # %%
 compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
@@ -2089,6 +2095,8 @@ exercises.check("03-5", in_order)
 #   Does it meet a nudge? Where would it not?
 #
 # ## Build
+#
+# Both tasks run 4,000 steps, here and in a fresh process.
 
 # %%
 build.level("03_low_level", linear_regression, dnn_classifier)
