@@ -105,24 +105,27 @@ def _write(graph, parts, batch):
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
     a = Assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
-    outs = [a.array(f"out{k}", "steps", *[batch][: parts[x] == "row"], *shape[x]) for k, x in enumerate(graph.outputs)]
-    arrays = {}
-    for of, x in owned.items():
-        arrays[of] = a.array(f"array{len(arrays)}", "rows" if parts[x] == "row" else 1, *shape[x])
+    outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
 
-    def compute(part, row=0):
+    def place(x, index, row):
+        return (row, *index[1:]) if parts[x] == "row" else index or (0,)
+
+    sizes = {of: place(x, shape[x] or (1,), "rows") for of, x in owned.items()}
+    arrays = {of: a.array(f"array{k}", *size) for k, (of, size) in enumerate(sizes.items())}
+
+    def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
                 known[x] = _form_of(x.op)(x, shape[x], *[known[y] for y in x.inputs])
             elif parts[x] == part and x not in known:
-                numbers = [a.load(arrays[x.attrs["of"]], row, *index) for index in np.ndindex(shape[x])]
+                numbers = [a.load(arrays[x.attrs["of"]], *place(x, index, row)) for index in np.ndindex(shape[x])]
                 known[x] = np.array(numbers, object).reshape(shape[x])
 
-    def keep(nodes, places, *at):
+    def keep(nodes, places, *step, row=None):
         for x, array in zip(nodes, places):
-            if (parts[x] == "row") == (len(at) == 2):
+            if (parts[x] == "row") == (row is not None):
                 for index, value in np.ndenumerate(known[x]):
-                    a.store(value, array, *at, *index)
+                    a.store(value, array, *step, *place(x, index, row))
 
     with a.loop("steps") as step:
         compute("before")
@@ -132,18 +135,21 @@ def _write(graph, parts, batch):
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *[known[y] for y in x.inputs]):
                     _each(operator.iadd, total, term)
-            keep(graph.outputs, outs, step, r)
+            keep(graph.outputs, outs, step, row=r)
         for x, total in totals.items():
             end = FORMS.get(f"end {x.op}", lambda node, total: total)
             known[x] = _each(lambda one, x=x, end=end: end(x, one.total()), total)
         compute("after")
         keep(graph.outputs, outs, step)
-        keep(graph.updates.values(), map(arrays.get, graph.updates), 0)
+        keep(graph.updates.values(), map(arrays.get, graph.updates))
     return a.assemble(), list(arrays)
 
 
 class RowProgram:
-    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it."""
+    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
+
+    Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
+    """
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)

@@ -133,6 +133,27 @@ def _sides(op):
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
+def _beside_none(op, answer):
+    """The method for `x == y`, which knows what to answer where y is None, as in `None in [x]`."""
+    return lambda x, other: answer if other is None else apply(op, x, other)
+
+
+def _one(kind):
+    """The method that makes this kind of thing of a tensor's one number, in the form `how`. (f"{x}" has none.)"""
+
+    def made(x, *how):
+        if how != ("",) and x.spec.nbytes != x.dtype.itemsize:
+            raise ValueError(f"a tensor of shape {x.shape} is not one number; take one of it, or use where")
+        return repr(x) if how == ("",) else kind(x.numpy().item(), *how)
+
+    return made
+
+
+def _in_place(variable, value):
+    """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
+    raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
+
+
 class Extended:
     """Looks up in METHODS what a class of ours lacks."""
 
@@ -158,6 +179,8 @@ class Operators(Extended):
     __lt__, __gt__ = _sides("less")
     __le__, __ge__ = _sides("less_equal")
     _power, __rpow__ = _sides("power")
+    __eq__, __ne__ = _beside_none("equal", False), _beside_none("not_equal", True)
+    __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
@@ -166,12 +189,6 @@ class Operators(Extended):
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __eq__(self, other):
-        return False if other is None else apply("equal", self, other)  # for `None in [x]`
-
-    def __ne__(self, other):
-        return True if other is None else apply("not_equal", self, other)
 
     def __getitem__(self, index):
         return self.slice(index)
@@ -183,17 +200,6 @@ class Operators(Extended):
         if not self.shape:
             raise TypeError("a tensor of shape () has no length")
         return self.shape[0]
-
-    def __bool__(self):
-        if self.numpy().size != 1:
-            raise ValueError(f"a tensor of shape {self.shape} is not true or false; compare one number, or use where")
-        return bool(self.numpy().item())
-
-    def __float__(self):
-        return float(self.numpy().item())
-
-    def __int__(self):
-        return int(self.numpy().item())
 
     def __array__(self, dtype=None, copy=None):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
@@ -211,8 +217,8 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# The guest who runs gets an op, its **plan**, which knows the kernel and the shape of the result, and tensors. Variables, which
-# come in the next section, pass the door, too.
+# The guest who runs gets an op, its **plan**, which knows the kernel and the shape of the result, and tensors. (`plan.numbers`
+# names attributes such as a rate; `plan.launches` counts.) Variables, which come in the next section, pass the door, too.
 
 
 # %%
@@ -240,8 +246,8 @@ class Run:
 
 
 # %% [markdown]
-# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), then whoever stands there does the op.
-# (Each thread has a door of its own.)
+# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), level 2's `planned` looks up the plan,
+# and whoever stands there does the op. (Each thread has a door of its own.)
 
 
 # %%
@@ -330,7 +336,7 @@ class _Held(Operators):
     """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
 
     def __init__(self, tensor):
-        self.spec, self.held, self.home = tensor.spec, _renamed(tensor), None
+        self.spec, self.held, self.home = tensor.spec, renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()
 
     shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
@@ -338,7 +344,7 @@ class _Held(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            self.held, self.home = _renamed(tensor), None
+            self.held, self.home = renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
@@ -392,6 +398,7 @@ class Variable(_Held):
         self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
 
     def numpy(self):
         """A copy of its numbers."""
@@ -407,8 +414,8 @@ class Variable(_Held):
 
 # %% tags=["hide-input"]
 #| export tensors
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
+def renamed(x):
+    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
@@ -748,8 +755,9 @@ def unbroadcast(dx, shape):
 
 # %% [markdown]
 # The rules that are left: the reverse of a sum is to spread (`_spread_back`, folded), so that every number gets the `dy` that
-# it went into, for a mean divided by the count. Of a product `X·W` it is `dX = dy·Wᵀ` (`_matmul_back_x`, folded) and `dW =
-# Xᵀ·dy` (`_matmul_back_w`). Of `relu` and its like it is a kernel of level 2.
+# it went into, for a mean divided by the count. In a product `X·W`, `x[i, k]` meets all of `w[k, :]`, so its share is the
+# `dot` of `dy[i, :]` and `w[k, :]`: `dX = dy·Wᵀ` (`_matmul_back_x`, folded), and so `dW = Xᵀ·dy` (`_matmul_back_w`). Of `relu`
+# and its like it is a kernel of level 2.
 
 
 # %% tags=["hide-input"]
@@ -788,7 +796,8 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
 # Now the walk that we keep. It is the loop from above with three cares: what no source leads to is passed over, a gradient of
-# another shape is added up first, and a missing rule or source is said in words.
+# another shape is added up first, and a missing rule or source is said in words. (`more` asks `levels_more` for rows that the
+# core has not.)
 
 
 # %%
@@ -969,7 +978,7 @@ class Module(Extended):
 # %%
 task = tasks.linear()
 line = Module()
-line.w, line.b = map(Variable, task.weights, "wb")
+line.w, line.b = Variable(task.weights[0], "w"), Variable(task.weights[1], "b")
 w, b = line.variables
 
 # %% [markdown]
@@ -1292,7 +1301,7 @@ dce(before)
 # ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list.
-# The plans are found once. (The lock is for threads, `over` for later: many steps. `_renamed` gives each result a name of its
+# The plans are found once. (The lock is for threads, `over` for later: many steps. `renamed` gives each result a name of its
 # own, for a variable may name it, too.)
 
 
@@ -1318,7 +1327,7 @@ class Replay:
                 values[node] = RUN.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
-        return [_renamed(values[node]) for node in self.graph.outputs]
+        return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -1543,24 +1552,27 @@ def _write(graph, parts, batch):
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
     a = Assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
-    outs = [a.array(f"out{k}", "steps", *[batch][: parts[x] == "row"], *shape[x]) for k, x in enumerate(graph.outputs)]
-    arrays = {}
-    for of, x in owned.items():
-        arrays[of] = a.array(f"array{len(arrays)}", "rows" if parts[x] == "row" else 1, *shape[x])
+    outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
 
-    def compute(part, row=0):
+    def place(x, index, row):
+        return (row, *index[1:]) if parts[x] == "row" else index or (0,)
+
+    sizes = {of: place(x, shape[x] or (1,), "rows") for of, x in owned.items()}
+    arrays = {of: a.array(f"array{k}", *size) for k, (of, size) in enumerate(sizes.items())}
+
+    def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
                 known[x] = _form_of(x.op)(x, shape[x], *[known[y] for y in x.inputs])
             elif parts[x] == part and x not in known:
-                numbers = [a.load(arrays[x.attrs["of"]], row, *index) for index in np.ndindex(shape[x])]
+                numbers = [a.load(arrays[x.attrs["of"]], *place(x, index, row)) for index in np.ndindex(shape[x])]
                 known[x] = np.array(numbers, object).reshape(shape[x])
 
-    def keep(nodes, places, *at):
+    def keep(nodes, places, *step, row=None):
         for x, array in zip(nodes, places):
-            if (parts[x] == "row") == (len(at) == 2):
+            if (parts[x] == "row") == (row is not None):
                 for index, value in np.ndenumerate(known[x]):
-                    a.store(value, array, *at, *index)
+                    a.store(value, array, *step, *place(x, index, row))
 
     with a.loop("steps") as step:
         compute("before")
@@ -1570,20 +1582,23 @@ def _write(graph, parts, batch):
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *[known[y] for y in x.inputs]):
                     _each(operator.iadd, total, term)
-            keep(graph.outputs, outs, step, r)
+            keep(graph.outputs, outs, step, row=r)
         for x, total in totals.items():
             end = FORMS.get(f"end {x.op}", lambda node, total: total)
             known[x] = _each(lambda one, x=x, end=end: end(x, one.total()), total)
         compute("after")
         keep(graph.outputs, outs, step)
-        keep(graph.updates.values(), map(arrays.get, graph.updates), 0)
+        keep(graph.updates.values(), map(arrays.get, graph.updates))
     return a.assemble(), list(arrays)
 
 
 # %% tags=["hide-input"]
 #| export row_program
 class RowProgram:
-    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it."""
+    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
+
+    Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
+    """
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
@@ -1965,7 +1980,8 @@ print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's 
 #
 # ### The level below | here
 #
-# The net, on the level beneath and here, with its lines, launches and bytes a step. Nobody derived a gradient here:
+# The net, on the level beneath and here, with its lines, launches and bytes a step. Nobody derived a gradient here. (What the
+# prediction lacks: eager, the Python of door, tape and walk; compiled, sums in order, each of which waits for the one before.)
 
 # %%
 compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
@@ -2092,6 +2108,8 @@ exercises.check("03-5", in_order)
 #   Does it meet a nudge? Where would it not?
 #
 # ## Build
+#
+# Both tasks run 4,000 steps, here and in a fresh process.
 
 # %%
 build.level("03_low_level", linear_regression, dnn_classifier)
