@@ -10,7 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
-        "layers": "softmax tanh",
+        "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
         "fused_replay": "all",
@@ -35,7 +35,7 @@ CONTENTS = {
         "trials": "use",
     },
     "initializer": {
-        "layers": "glorot_normal he_normal ones random_uniform truncated_normal",
+        "layers": "glorot_normal he_normal he_uniform ones random_uniform truncated_normal",
     },
     "kind": {
         "gpu_kernels": "gpu",
@@ -53,6 +53,7 @@ CONTENTS = {
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "placed": "placed_on",
+        "waves": "COS SIN cos sin",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {
@@ -78,7 +79,7 @@ CONTENTS = {
             "as_slices by_views enter_move one_hot one_loop plan_cast plan_concat plan_moves plan_one_hot "
             "plan_reshape plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
         ),
-        "ops": "tanh",
+        "ops": "erf tanh",
         "products": (
             "LOW_TILE_VECTORS PACKED_ROWS STRIP_BYTES TILE_ROWS TILE_VECTORS VECTOR_BYTES WORKERS WORTH_PACKING "
             "ceil_div fill_columns matmul_rows matmul_small matmul_tiles pack pack_square plan_tiles tile_shape "
@@ -89,7 +90,7 @@ CONTENTS = {
             "uniform"
         ),
         "reductions": (
-            "arg_max log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
+            "arg_max arg_min log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
             "plan_extreme reduce_by_fours reduction"
         ),
         "reading": "changed read_outside watch",
@@ -97,16 +98,19 @@ CONTENTS = {
         "trials": "SPECIAL TRIALS bounds_checked counter_example drawn outcome trials_of try_kernel try_on_all",
     },
     "levels.low_level": {
+        "arranging": "expand_dims split squeeze stack take",
         "gradients": "backward grad stop_gradient",
+        "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
         "tensor_ops": (
-            "arg_max cast cat concat log_softmax maximum minimum one_hot reduce_max reduce_min reshape slice_of "
-            "softmax tanh transpose where"
+            "abs absolute arg_max arg_min argmax argmin boolean_mask cast cat concat cos elu equal erf gelu log_softmax "
+            "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
+            "square swish tanh transpose where"
         ),
     },
     "levels.low_level.nn": {
-        "tensor_ops": "log_softmax softmax",
+        "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
         "feature_columns": (
@@ -116,18 +120,18 @@ CONTENTS = {
             "embedding_column fingerprint indicator_column is_missing numeric_column row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 REGULARIZERS TRAINING absolute "
-            "truncated_normal"
+            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+            "REGULARIZERS TRAINING truncated_normal"
         ),
         "losses": (
-            "CategoricalCrossentropy Crossentropy MeanAbsoluteError SparseCategoricalCrossentropy check_classes "
+            "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy check_classes "
             "weighted"
         ),
         "metrics": (
             "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
             "R2Score Recall SparseCategoricalAccuracy ratio snake_case"
         ),
-        "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
+        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
         "pipeline": (
             "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
@@ -138,16 +142,17 @@ CONTENTS = {
     },
     "levels.mid_level.layers": {
         "feature_columns": "DenseFeatures",
-        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 absolute truncated_normal",
+        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+        "truncated_normal",
     },
     "levels.mid_level.losses": {
-        "losses": "CategoricalCrossentropy Crossentropy MeanAbsoluteError SparseCategoricalCrossentropy",
+        "losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
     },
     "levels.mid_level.optimizers": {
-        "optimizers": "AdamW ExponentialDecay PiecewiseConstantDecay RMSprop",
+        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop",
     },
     "loss": {
-        "losses": "categorical_crossentropy mae mean_absolute_error sparse_categorical_crossentropy",
+        "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
     },
     "method": {
         "exporting": "Model.export",
@@ -160,13 +165,17 @@ CONTENTS = {
         ),
         "placing": "Operators.to",
         "saving": "Model.load_weights Model.save Model.save_weights",
-        "tensor_ops": "Operators.slice",
+        "states": (
+            "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
+            "Variable.assign_sub"
+        ),
+        "tensor_ops": "Operators.item Operators.slice",
     },
     "op": {
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
-        "ops": "copy equal less less_equal maximum minimum not_equal power tanh where",
+        "ops": "absolute copy cos equal erf less less_equal maximum minimum not_equal power sin tanh where",
         "random_numbers": "random_normal random_uniform",
-        "reductions": "arg_max log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
+        "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
     "optimizer": {
         "optimizers": "adamw rmsprop",
@@ -178,9 +187,9 @@ CONTENTS = {
         "gradients": "clip_grad copy log_softmax_grad relu_grad sigmoid_grad softmax_grad",
         "placing": "to",
         "tensor_ops": (
-            "arg_max broadcast_to cast concat equal gather less less_equal log_softmax maximum minimum not_equal "
-            "one_hot power reduce_max reduce_min reshape scatter_add slice slice_grad softmax spread sqrt tanh "
-            "transpose where"
+            "absolute arg_max arg_min broadcast_to cast concat cos equal erf gather less less_equal log_softmax "
+            "maximum minimum not_equal one_hot power reduce_max reduce_min reshape scatter_add sin slice slice_grad "
+            "softmax spread sqrt tanh transpose where"
         ),
     },
     "wider": {

@@ -15,7 +15,19 @@ from levels_more.saving import check_built, replace
 
 ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
 ONNX.update(relu="Relu", sigmoid="Sigmoid", tanh="Tanh", softmax="Softmax", log_softmax="LogSoftmax", gather="Gather")
-ONNX.update(exp="Exp", log="Log", sqrt="Sqrt", power="Pow", maximum="Max", minimum="Min", where="Where")
+ONNX.update(
+    absolute="Abs",
+    cos="Cos",
+    erf="Erf",
+    sin="Sin",
+    exp="Exp",
+    log="Log",
+    sqrt="Sqrt",
+    power="Pow",
+    maximum="Max",
+    minimum="Min",
+    where="Where",
+)
 ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 
@@ -142,16 +154,16 @@ def sum_row(x, axis, keepdims):
     return "ReduceSum", [x] if axis is None else [x, as_list(axis)], {"keepdims": keepdims}
 
 
-def arg_max_row(x, axis):
-    """The place of the largest number along an axis, or among all."""
-    flat = ("Reshape", [x, [-1]], {})
-    return "ArgMax", [flat if axis is None else x], {"axis": axis or 0, "keepdims": 0}
+def arg_row(op):
+    """The row of the place of the largest number, or the smallest, along an axis or among all."""
+    return lambda x, axis: (op, [("Reshape", [x, [-1]], {}) if axis is None else x], {"axis": axis or 0, "keepdims": 0})
 
 
 ONNX.update({f"reduce_{name}": reduction_row(f"Reduce{name.title()}") for name in ("mean", "max", "min")})
 ONNX.update(
     reduce_sum=sum_row,
-    arg_max=arg_max_row,
+    arg_max=arg_row("ArgMax"),
+    arg_min=arg_row("ArgMin"),
     not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
     cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
     clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),

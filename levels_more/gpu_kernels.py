@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
+from levels.hardware import COS, EXP, LOG, SIN, cos, exp, exponent, log, rint, scaled, select, sin, sqrt
 from levels.kernels.cache import described, specialised
 from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
 from levels_more.gpu import launch_kernel
@@ -74,6 +74,8 @@ def _to_even(size):
 ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
     exp: EXP.get,
     log: LOG.get,
+    sin: SIN.get,
+    cos: COS.get,
     scaled: lambda dtype: _halves,
     exponent: lambda dtype: _exponent_as(dtype.type),
     rint: lambda dtype: _to_even(1.5 * 2.0 ** (52 if dtype == np.float64 else 23)),

@@ -11,9 +11,9 @@ from levels.low_level import (
     METHODS,
     Operators,
     Variable,
+    absolute,
     apply,
     as_tensor,
-    cast,
     concat,
     gather,
     nn,
@@ -48,19 +48,26 @@ def truncated_normal(shape, stddev=0.05):
     return [stddev * _NORMAL.inv_cdf(RANDOM.uniform(low, high)) for _ in range(math.prod(shape))]
 
 
+def _inputs(shape):
+    """How many inputs weights of this shape have: the last axis but one or, where there is none, the only one."""
+    return shape[-2:][0] if shape else 1
+
+
+def he_uniform(shape):
+    """Numbers for weights [inputs, units], uniform in ±√(6 / inputs) (He et al., 2015)."""
+    limit = math.sqrt(6.0 / _inputs(shape))
+    return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
+
+
 INITIALIZERS.update(
     ones=lambda shape: [1.0] * math.prod(shape),
     random_uniform=lambda shape: [RANDOM.uniform(-0.05, 0.05) for _ in range(math.prod(shape))],
     truncated_normal=truncated_normal,
     glorot_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / sum(shape[-2:])) / _SPREAD),
-    he_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / shape[-2]) / _SPREAD),
+    he_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / _inputs(shape)) / _SPREAD),
+    he_uniform=he_uniform,
 )
-ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax)
-
-
-def absolute(x):
-    """|x| of each number, whose slope at 0 is 0; |NaN| is NaN, which relu(x) + relu(-x) would hide."""
-    return x * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype))
+ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax, elu=nn.elu, gelu=nn.gelu, swish=nn.swish, silu=nn.swish)
 
 
 class L1(Made):
@@ -253,6 +260,26 @@ class BatchNormalization(Layer):
             for moving, now in zip(self.moving, (mean, variance), strict=True):
                 moving.assign(self.momentum * moving + (1.0 - self.momentum) * now)
         return self.gamma * ((x - mean) / sqrt(variance + self.epsilon)) + self.beta
+
+
+class LayerNormalization(Layer):
+    """gamma·(x - mean) / √(variance + epsilon) + beta, each row, the last axis, by itself (Ba et al., 2016)."""
+
+    def __init__(self, epsilon=1e-3, **options):
+        super().__init__(**options)
+        self.epsilon = positive("LayerNormalization: epsilon", epsilon)
+
+    def build(self, shape):
+        expect(shape, f"{self.name}: the input's shape", shape, "one axis or more")
+        self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
+
+    def call(self, x):
+        """x[…, inputs] -> the same shape. Raises ValueError for another number of inputs than it was built for."""
+        if x.spec.shape[-1:] != self.gamma.shape:
+            raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
+        centred = x - reduce_mean(x, -1, keepdims=True)
+        variance = reduce_mean(centred * centred, -1, keepdims=True)
+        return self.gamma * (centred / sqrt(variance + self.epsilon)) + self.beta
 
 
 class Embedding(Layer):

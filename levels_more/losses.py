@@ -1,10 +1,21 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
 from levels.hardware import flag
-from levels.low_level import Tensor, as_tensor, clip, exp, log, maximum, nn, one_hot, reduce_sum, reshape
-from levels.mid_level import LOSSES, WIDER, Loss, losses
-
-from .layers import absolute
+from levels.low_level import (
+    Tensor,
+    absolute,
+    as_tensor,
+    clip,
+    exp,
+    log,
+    maximum,
+    minimum,
+    nn,
+    one_hot,
+    reduce_sum,
+    reshape,
+)
+from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
 
 
 def weighted(loss, each, sample_weight):
@@ -28,6 +39,22 @@ class MeanAbsoluteError(Loss):
 
     def call(self, y_true, y_pred):
         return absolute(y_pred - y_true)
+
+
+class Huber(Loss):
+    """error²/2 where |error| <= delta, else delta·(|error| - delta/2): a large error pulls no harder than delta.
+
+    Huber, 1964, https://doi.org/10.1214/aoms/1177703732
+    """
+
+    def __init__(self, delta=1.0):
+        super().__init__()
+        self.delta = positive("Huber: delta", delta)
+
+    def call(self, y_true, y_pred):
+        size = absolute(y_pred - y_true)
+        near = minimum(size, self.delta)
+        return 0.5 * (near * near) + self.delta * (size - near)
 
 
 class Crossentropy(Loss):
@@ -96,6 +123,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
 
 
 LOSSES.update(
+    huber=Huber,
     mae=MeanAbsoluteError,
     mean_absolute_error=MeanAbsoluteError,
     categorical_crossentropy=CategoricalCrossentropy,

@@ -5,7 +5,7 @@ import math
 import operator
 
 from levels.hardware import flag
-from levels.low_level import exp, maximum, reduce_sum, sqrt, where
+from levels.low_level import cos, exp, maximum, minimum, reduce_sum, sqrt, where
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
 from levels_more.checks import number, several
 
@@ -98,6 +98,22 @@ class ExponentialDecay(Made):
 
     def __call__(self, step):
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
+
+
+class CosineDecay(Made):
+    """initial_learning_rate · ((1 - alpha)·(1 + cos(π·t)) / 2 + alpha), t = step / decay_steps, from `decay_steps` on 1.
+
+    Loshchilov and Hutter, 2017, https://arxiv.org/abs/1608.03983
+    """
+
+    def __init__(self, initial_learning_rate, decay_steps, alpha=0.0):
+        self.initial_learning_rate = positive("CosineDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("CosineDecay: decay_steps", decay_steps)
+        self.alpha = positive("CosineDecay: alpha", alpha, zero=True)
+
+    def __call__(self, step):
+        wave = 0.5 * (1.0 + cos(math.pi * minimum(step / self.decay_steps, 1.0)))
+        return self.initial_learning_rate * ((1.0 - self.alpha) * wave + self.alpha)
 
 
 class PiecewiseConstantDecay(Made):

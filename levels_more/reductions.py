@@ -59,13 +59,13 @@ reduction("reduce_min", math.inf, plan_extreme)(lambda smallest, x: minimum(smal
 
 
 def plan_arg_max(op, function, x, axis=None):
-    """The place of the first largest number along one axis, or in x as one long row (axis=None).
+    """The place of the first largest (or smallest) number along one axis, or in x as one long row (axis=None).
 
     Raises ValueError where there is no number.
     """
     axes, (before, within, after) = reduced(op, x.shape, axis)
     if within == 0:
-        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest")
+        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
     same_dtype(op, x, kinds="fi")
     loop = lowered(function, x)
     shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
@@ -85,7 +85,20 @@ def arg_max(out, x):
             out[i, j] = best
 
 
-TRIALS["arg_max"] = [
+@kernel("arg_min", planner=plan_arg_max)
+def arg_min(out, x):
+    """out[i, j] = the first k with the smallest x[i, k, j]; a NaN is smaller than all."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            best = 0
+            for k in range(1, x.shape[1]):
+                least, x_k = x[i, best, j], x[i, k, j]
+                if not x_k >= least and least == least:
+                    best = k
+            out[i, j] = best
+
+
+TRIALS["arg_max"] = TRIALS["arg_min"] = [
     ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
     for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
 ]

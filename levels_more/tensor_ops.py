@@ -1,4 +1,4 @@
-"""More functions of tensors: other shapes, other dtypes, choices, and what is largest."""
+"""More functions of tensors: other shapes, other dtypes, choices, waves, bends, and what is largest."""
 
 import itertools
 import math
@@ -6,7 +6,8 @@ import reprlib
 
 import numpy as np
 
-from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, gather, log, reduce_sum
+from levels.hardware import flag
+from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sigmoid
 from levels_more.checks import dtype_of, expect, several, sizes
 
 
@@ -75,6 +76,44 @@ def minimum(x, y):
     return apply("minimum", x, y)
 
 
+def absolute(x):
+    """|x| of each number of x, floats or integers; its slope at 0 is 0. |NaN| is NaN."""
+    return apply("absolute", x)
+
+
+abs = absolute  # as TensorFlow and PyTorch say it
+
+
+def square(x):
+    """x·x of each number of x, floats or integers."""
+    x = as_tensor(x)
+    return x * x
+
+
+def sin(x):
+    """The sine of each number of x, floats: angles in radians. Raises TypeError for others.
+
+    It is at most one unit in the last place from the truth, with the same bits on every machine. From 2⁵³ on (float32: 2²⁴)
+    neighbouring floats are 2 apart and more, so no angle is left: there it is NaN.
+    """
+    return apply("sin", x)
+
+
+def cos(x):
+    """The cosine of each number of x, floats: angles in radians, as in `sin`. Raises TypeError for others."""
+    return apply("cos", x)
+
+
+def erf(x):
+    """The error function 2/√π·∫exp(-t²)dt, from 0 to each number of x, floats. Raises TypeError for others."""
+    return apply("erf", x)
+
+
+def equal(x, y):
+    """Whether each two numbers are equal: a tensor of bools. What holds a NaN is not."""
+    return apply("equal", x, y)
+
+
 def reduce_max(x, axis=None, keepdims=False):
     """The largest number along one axis, or of all."""
     return apply("reduce_max", x, axis=_whole(axis), keepdims=keepdims)
@@ -88,6 +127,31 @@ def reduce_min(x, axis=None, keepdims=False):
 def arg_max(x, axis=None):
     """The place, int64, of the first largest number along one axis, or in x as one long row."""
     return apply("arg_max", x, axis=_whole(axis))
+
+
+def arg_min(x, axis=None):
+    """The place, int64, of the first smallest number along one axis, or in x as one long row."""
+    return apply("arg_min", x, axis=_whole(axis))
+
+
+argmax, argmin = arg_max, arg_min  # as NumPy, TensorFlow and PyTorch say it
+
+
+def _bools(name, x):
+    """These bools as a tensor. Raises TypeError for others."""
+    x = as_tensor(x)
+    expect(x.spec.dtype == bool, name, x.spec, "bools, such as x > 0.0")
+    return x
+
+
+def reduce_any(x, axis=None, keepdims=False):
+    """Whether one of the bools of x is true, along one axis or of all. Of none at all it is False."""
+    return reduce_sum(cast(_bools("reduce_any: x", x), "int64"), axis, keepdims) > 0
+
+
+def reduce_all(x, axis=None, keepdims=False):
+    """Whether all bools of x are true, along one axis or of all. Of none at all it is True."""
+    return reduce_sum(cast(_bools("reduce_all: x", x) == False, "int64"), axis, keepdims) == 0  # noqa: E712
 
 
 def one_hot(x, depth, dtype=np.float32):
@@ -105,6 +169,35 @@ def log_softmax(x):
     return apply("log_softmax", x)
 
 
+def elu(x, alpha=1.0):
+    """x where it is positive, else alpha·(exp(x) - 1), of each number of a float tensor.
+
+    Clevert et al., 2016, https://arxiv.org/abs/1511.07289
+    """
+    x = as_tensor(x)
+    return where(x > 0.0, x, alpha * (exp(minimum(x, 0.0)) - 1.0))  # (a large x has no exp, nor a slope of it)
+
+
+def gelu(x, approximate=False):
+    """x·Φ(x) of each number of a float tensor, Φ the normal distribution's; `approximate` takes tanh for erf.
+
+    Hendrycks and Gimpel, 2016, https://arxiv.org/abs/1606.08415
+    """
+    x = as_tensor(x)
+    if flag("gelu: approximate", approximate):
+        return 0.5 * x * (1.0 + tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x))))
+    return 0.5 * x * (1.0 + erf(x * math.sqrt(0.5)))
+
+
+def swish(x):
+    """x·sigmoid(x) of each number of a float tensor (Ramachandran et al., 2017, https://arxiv.org/abs/1710.05941)."""
+    x = as_tensor(x)
+    return x * sigmoid(x)
+
+
+silu = swish  # PyTorch's name
+
+
 def _without_dots(index, shape):
     """The index with a `slice(None)` for each axis that its `...`, or else its end, stands for."""
     index = index if isinstance(index, tuple) else (index,)
@@ -116,8 +209,13 @@ def _without_dots(index, shape):
 
 
 def slice_of(x, index):
-    """x[index] for integers, slices, `...` and `None`, as in NumPy. Raises IndexError and TypeError for others."""
+    """x[index] for integers, slices, `...` and `None`, as in NumPy, and for a mask alone, a tensor or an array of bools.
+
+    Raises IndexError and TypeError for others.
+    """
     x = as_tensor(x)
+    if isinstance(index, (Operators, np.ndarray)) and index.dtype == bool and index.shape:
+        return boolean_mask(x, index)
     sizes, slices, shape = iter(x.spec.shape), [], []
     for part in _without_dots(index, x.spec.shape):
         size = 1 if part is None else next(sizes)
@@ -131,13 +229,37 @@ def slice_of(x, index):
                 raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
             slices.append((part % size, part % size + 1, 1))
         else:
-            cure = "for rows by number there is gather, for masks where"
+            cure = "for rows by number there is gather; a mask stands alone"
             raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
     y = apply("slice", x, slices=tuple(slices))
     return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 
 
 METHODS["Operators.slice"] = slice_of
+
+
+def boolean_mask(x, mask):
+    """Those rows of x[n, …], or numbers, where the mask is true, in order; the mask has x's shape, or its first axes.
+
+    Raises TypeError unless it holds bools, and in a traced function, where nobody knows how many that are; IndexError
+    for another shape.
+    """
+    x, mask = as_tensor(x), _bools("mask", mask)
+    shape, given = mask.spec.shape, x.spec.shape
+    if not shape or given[: len(shape)] != shape:
+        raise IndexError(f"the mask has shape {shape}, and x {given}; expected a bool for each row, or for each number")
+    rows = x if len(shape) == 1 else reshape(x, (math.prod(shape), *given[len(shape) :]))
+    return gather(rows, np.flatnonzero(mask.numpy()))
+
+
+def item(x):
+    """The one number of a tensor or a variable, as Python's. Raises ValueError for several numbers, or none."""
+    if math.prod(x.shape) != 1:
+        raise ValueError(f"item: shape {x.shape} has {math.prod(x.shape)} numbers; expected one")
+    return x.numpy().item()
+
+
+METHODS["Operators.item"] = item
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):
@@ -171,6 +293,10 @@ VJPS.update(
         "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
         "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
         "sqrt": (lambda dy, y, x: dy / (2.0 * y),),
+        "absolute": (lambda dy, y, x: dy * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype)),),
+        "sin": (lambda dy, y, x: dy * cos(x),),
+        "cos": (lambda dy, y, x: -dy * sin(x),),
+        "erf": (lambda dy, y, x: dy * (2.0 / math.sqrt(math.pi) * exp(-x * x)),),
         "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
         "power": (
             lambda dy, y, a, b: dy * where(b == 0.0, 0.0, b * a ** (b - 1.0)),
@@ -191,4 +317,4 @@ VJPS.update(
         "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
     }
 )
-VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "one_hot"), (None, None)))
+VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "arg_min", "one_hot"), (None, None)))

@@ -66,6 +66,10 @@ NAMES = [
     "log",
     "sqrt",
     "tanh",
+    "absolute",
+    "sin",
+    "cos",
+    "elu",
     "clip",
     "maximum",
     "minimum",
@@ -89,7 +93,9 @@ LEVELS = SimpleNamespace(
     product=lambda a, b, x, w: apply("matmul", a, b, transpose_x=x, transpose_w=w),
 )
 NUMPY = SimpleNamespace(
-    **{name: getattr(np, name) for name in ("exp", "log", "sqrt", "tanh", "clip", "maximum", "minimum", "where")},
+    **{name: getattr(np, name) for name in ("exp", "log", "sqrt", "tanh", "absolute", "sin", "cos")},
+    **{name: getattr(np, name) for name in ("clip", "maximum", "minimum", "where")},
+    elu=lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     concat=np.concatenate,
     reshape=np.reshape,
     order=np.transpose,
@@ -126,6 +132,9 @@ BY_ROW = {
     "log": lambda m, s, a: m.log(1.0 + a * a),
     "sqrt": lambda m, s, a: m.sqrt(1.0 + a * a),
     "tanh": lambda m, s, a: m.tanh(a),
+    "absolute": lambda m, s, a: m.absolute(a),
+    "sin": lambda m, s, a: m.sin(3.0 * a) if s[0] < 0.5 else m.cos(a),
+    "elu": lambda m, s, a: m.elu(a - 0.1),
     "sigmoid": lambda m, s, a: m.sigmoid(a),
     "relu": lambda m, s, a: m.relu(a) + a * 0.1,
     "clip": lambda m, s, a: m.clip(a, -0.7, 0.9) + a * 0.1,
@@ -179,7 +188,7 @@ NEEDS["row"] = 2, 3
 NEEDS |= dict.fromkeys(
     ("softmax", "log_softmax", "reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "largest"), (1, 2, 3)
 )
-EDGES = {"relu": (0.0,), "clip": (-0.7, 0.9), "among": (0.5, -0.5), "mask": (0.3,)}
+EDGES = {"relu": (0.0,), "absolute": (0.0,), "elu": (0.1,), "clip": (-0.7, 0.9), "among": (0.5, -0.5), "mask": (0.3,)}
 
 
 def kink(name, a, b=None):

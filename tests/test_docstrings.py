@@ -25,10 +25,12 @@ FORMULAS = {
     "levels/mid_level/optimizers.py": "Adam",
     "levels_more/extremes.py": "maximum minimum",
     "levels_more/feature_columns.py": "fingerprint",
-    "levels_more/layers.py": "BatchNormalization Dropout",
-    "levels_more/ops.py": "tanh",
-    "levels_more/optimizers.py": "AdamW RMSprop",
+    "levels_more/layers.py": "BatchNormalization Dropout LayerNormalization he_uniform",
+    "levels_more/losses.py": "Huber",
+    "levels_more/ops.py": "erf tanh",
+    "levels_more/optimizers.py": "AdamW CosineDecay RMSprop",
     "levels_more/random_numbers.py": "normal philox",
+    "levels_more/tensor_ops.py": "elu gelu swish",
     "levels_more/tpu.py": "bfloat16",
 }
 

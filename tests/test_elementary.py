@@ -1,11 +1,11 @@
-"""exp and log: one source, the same bits on Python's floats, in programs and in kernels, and close to the truth."""
+"""exp, log, sin and cos: one source, the same bits on Python's floats, in programs and in kernels, and close to the truth."""
 
 import math
 
 import numpy as np
 import pytest
 
-from levels.hardware import Assembler, exp, host_lanes, log, pool
+from levels.hardware import Assembler, cos, exp, host_lanes, log, pool, sin
 from levels.hardware import scaled as scaled_
 from levels.kernels import STANDS, compile_cpu, elementwise, launch
 from levels_more import intrinsics
@@ -15,9 +15,20 @@ SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 5e-324, -5e-324,
 SPECIAL += [1.7976931348623157e308, 709.782712893384, 709.79, -745.1332191019411, -745.14, 1000.0, -1000.0]
 
 
+WAVES, FAR = (sin, cos), {"f8": 2.0**53, "f4": 2.0**24}
+# whole numbers nearest to a multiple of π/2: numerators of its continued fraction
+CLOSE = [11, 344, 355, 51819, 52174, 260515, 573204, 4846147, 5419351, 122925461, 534483448, 3083975227, 21053343141]
+CLOSE += [1783366216531, 8958937768937, 139755218526789, 428224593349304, 5706674932067741]
+
+
 def inputs(function, dtype):
     """A million numbers over the whole range of the function, a million where it is used most, and the special ones."""
     rng, n = np.random.default_rng(1), 10**6
+    if function in WAVES:
+        wide = np.exp2(rng.uniform(-40, np.log2(FAR[dtype]), n)) * rng.choice([-1, 1], n)
+        zeros = rng.integers(-(2**30), 2**30, n) * (np.pi / 2)  # numbers next to where one of the two is 0
+        with np.errstate(over="ignore"):
+            return np.concatenate([wide, rng.uniform(-4, 4, n), zeros, CLOSE, SPECIAL]).astype(dtype)
     ends = {"exp": {"f8": (-745, 709.7), "f4": (-103, 88.7)}, "log": {"f8": (-708, 709), "f4": (-87, 88)}}
     low, high = ends[function.__name__][dtype]
     wide, near = rng.uniform(low, high, n), rng.normal(size=n)
@@ -46,7 +57,7 @@ def same(p, q):
     return (p == q) & (np.signbit(p) == np.signbit(q)) | np.isnan(p) & np.isnan(q)
 
 
-@pytest.mark.parametrize("function", [exp, log])
+@pytest.mark.parametrize("function", [exp, log, *WAVES])
 def test_one_source_gives_the_same_bits_everywhere(function):
     x = inputs(function, "f8")
     program, kernel = in_program(function, x), in_kernel(function, x)
@@ -55,7 +66,7 @@ def test_one_source_gives_the_same_bits_everywhere(function):
     assert same(program[some], np.array([function(v) for v in x[some].tolist()])).all()
 
 
-@pytest.mark.parametrize("function", [exp, log])
+@pytest.mark.parametrize("function", [exp, log, *WAVES])
 def test_the_same_bits_in_any_number_of_lanes(function):
     x = inputs(function, "f8")[-100_003:]  # no multiple of the lanes
     assert all(same(in_program(function, x, 1), in_program(function, x, lanes)).all() for lanes in (4, 8))
@@ -83,13 +94,15 @@ def in_scalars(function, x):
 
 
 @pytest.mark.parametrize("where", [in_program, in_scalars, in_kernel])
-@pytest.mark.parametrize("function, truth", [(exp, np.exp), (log, np.log)])
+@pytest.mark.parametrize("function, truth", [(exp, np.exp), (log, np.log), (sin, np.sin), (cos, np.cos)])
 @pytest.mark.parametrize("dtype, ulps", [("f8", 1.0), ("f4", 1.1)])
 def test_close_to_the_truth_and_right_at_the_ends(function, truth, dtype, ulps, where):
     x = inputs(function, dtype)
     with np.errstate(all="ignore"):
         # one format up; where there is none above float64, the library's own error is at most half a unit more
         exact = truth(x.astype(np.longdouble if dtype == "f8" else np.float64))
+        if function in WAVES:
+            exact[np.abs(x) >= FAR[dtype]] = np.nan
         rounded, result = exact.astype(dtype), where(function, x)
         slack = 0.0 if np.finfo(exact.dtype).nmant > np.finfo(dtype).nmant else 0.5
         finite = np.isfinite(rounded)

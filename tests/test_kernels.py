@@ -42,6 +42,8 @@ ELEMENTWISE = {
     "divide": np.divide,
     "maximum": np.maximum,
     "minimum": np.minimum,
+    "absolute": np.abs,
+    "erf": np.vectorize(math.erf, otypes=["f8"]),
     "negative": np.negative,
     "copy": lambda x: x,
     "exp": np.exp,
@@ -72,8 +74,8 @@ def attributes(function):
 def test_elementwise_ops_are_numpys(op, dtype, data):
     """Any shapes that broadcast, with sizes of 0 and 1; any numbers, with infinities, NaN and subnormals."""
     reference = ELEMENTWISE[op]
-    attrs = {} if isinstance(reference, np.ufunc) else attributes(reference)
-    count = getattr(reference, "nin", 0) or len(inspect.signature(reference).parameters) - len(attrs)
+    attrs = {} if isinstance(reference, np.ufunc | np.vectorize) else attributes(reference)
+    count = getattr(reference, "nin", op == "erf") or len(inspect.signature(reference).parameters) - len(attrs)
     shapes = data.draw(arrays.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=4))
     inputs = [data.draw(arrays.arrays(dtype, shape, elements=ANY)) for shape in shapes.input_shapes]
     with np.errstate(all="ignore"):
@@ -140,6 +142,7 @@ def test_moves_are_numpys(x, data):
 def test_the_place_of_the_largest_number_is_numpys(x, data):
     axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
     np.testing.assert_array_equal(run("arg_max", x, axis=axis), np.argmax(x, axis))
+    np.testing.assert_array_equal(run("arg_min", x, axis=axis), np.argmin(x, axis))
 
 
 @settings(max_examples=40, deadline=None)
@@ -286,7 +289,7 @@ def test_every_op_is_compared_with_numpy():
         "one_hot",
     }
     elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
-    elsewhere |= {"arg_max", "slice", "slice_grad", "concat", "where", "reshape"}
+    elsewhere |= {"sin", "cos", "arg_max", "arg_min", "slice", "slice_grad", "concat", "where", "reshape"}
     assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {
         "reduce_sum",
         "reduce_max",

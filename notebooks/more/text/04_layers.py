@@ -24,7 +24,6 @@ from levels_more.layers import (
     Dropout,
     Embedding,
     Flatten,
-    absolute,
     truncated_normal,
 )
 
@@ -51,7 +50,7 @@ for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal")
 # A penalty for large weights: a loss that looks at a variable. Give one to a layer as its `kernel_regularizer`.
 
 # %%
-page.source(absolute, L1, L2)
+page.source(L1, L2)
 
 # %%
 heavy = Dense(1, kernel_initializer="ones", kernel_regularizer=L2(0.1))

@@ -17,7 +17,6 @@ import numpy as np
 from levels.low_level import GradientTape, Variable
 from levels.mid_level import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, known
 from levels_more import losses
-from levels_more.layers import absolute
 from levels_more.losses import (
     CategoricalCrossentropy,
     Crossentropy,
@@ -83,7 +82,7 @@ print(
 # each. The truth is then one of two things. It may be a row that says how much of each class it is:
 
 # %%
-page.source(absolute, MeanAbsoluteError, CategoricalCrossentropy)
+page.source(MeanAbsoluteError, CategoricalCrossentropy)
 
 # %%
 chances = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]

@@ -28,7 +28,7 @@ from levels.mid_level import Adam, Dense, Layer
 from levels_more.exporting import (
     ONNX,
     OnnxWriter,
-    arg_max_row,
+    arg_row,
     attributes_of,
     both,
     export,
@@ -164,7 +164,7 @@ except ValueError as error:
 # that takes its axes as an input.) The cell with the rows is folded: it is a list to look things up in.
 
 # %%
-page.source(reduction_row, sum_row, arg_max_row)
+page.source(reduction_row, sum_row, arg_row)
 
 # %% [markdown]
 # A slice is told by starts, stops and steps. Where it goes as far as it can, ONNX wants a number all the same.

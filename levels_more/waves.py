@@ -1,0 +1,104 @@
+"""sin and cos, one source for Python's floats, programs and kernels, like level 1's exp and log."""
+
+import math
+
+import numpy as np
+
+from levels.hardware import Value, rint, select
+from levels.kernels import STANDS
+
+_TURN = 15707963267948966192313216916397514420985846996875529104874722961539082  # π/2 · 10⁷⁰
+
+
+def _parts_of_turn(bits):
+    """π/2 as five numbers of so many bits, and what is left."""
+    parts, rest, unit = [], _TURN, 10**70
+    for n in range(1, 6):
+        scale = 2 ** (bits * n - 1)
+        whole = rest * scale // unit
+        rest -= whole * unit // scale
+        parts.append(whole / scale)
+    return (*parts, rest / unit)
+
+
+def _less(high, low, product):
+    """high + low - product, as a number and its small rest: what is rounded off is kept (Knuth, 1969)."""
+    difference = high - product
+    taken = difference - high
+    return difference, low + ((high - (difference - taken)) - (product + taken))
+
+
+def _make_waves(digits, sines, cosines):
+    """(sin, cos) for one format, whose numbers have so many binary digits.
+
+    Quarter turns are taken off until the angle lies within ±π/4. They are counted in two numbers of half the digits, and so
+    are the parts of π/2: then all products are exact, but for the last (Cody and Waite, 1980). Taylor's series does the rest.
+    """
+    bits = (digits + 1) // 2
+    parts, many, limit, nan = _parts_of_turn(bits), 2.0**bits, 2.0**digits, math.nan
+
+    def sin_cos(x):
+        lots = rint(x * (0.63661977236758134308 / many)) * many
+        high = x
+        for part in parts:
+            high = high - lots * part
+        ones = rint(high * 0.63661977236758134308)
+        high, low = x, 0.0 * x
+        for part in parts:
+            high, low = _less(high, low, lots * part)
+            high, low = _less(high, low, ones * part)
+        r = high + low
+        rest = low - (r - high)
+        z = r * r
+        s = sines[0]
+        for c in sines[1:]:
+            s = s * z + c
+        s = r + (r * z * s + (rest - 0.5 * z * rest))
+        c = cosines[0]
+        for d in cosines[1:]:
+            c = c * z + d
+        half = 0.5 * z
+        one = 1.0 - half
+        c = one + (((1.0 - one) - half) + (z * z * c - r * rest))
+        return s, c, ones - 4.0 * rint(0.25 * ones)  # -2, -1, 0, 1 or 2 quarters
+
+    def sin(x):
+        s, c, quarter = sin_cos(x)
+        y = select(quarter * quarter == 1.0, c, s)
+        y = select(quarter < 0.0, 0.0 - y, select(quarter > 1.0, 0.0 - y, y))
+        y = select(x == 0.0, x, y)
+        return select(select(x < 0.0, 0.0 - x, x) < limit, y, nan)
+
+    def cos(x):
+        s, c, quarter = sin_cos(x)
+        y = select(quarter * quarter == 1.0, s, c)
+        y = select(quarter > 0.0, 0.0 - y, select(quarter < -1.0, 0.0 - y, y))
+        return select(select(x < 0.0, 0.0 - x, x) < limit, y, nan)
+
+    return sin, cos
+
+
+def _series(first, last):
+    """The factors of Taylor's series, the last first: ∓1 / n! for every other n."""
+    return tuple((-1.0) ** (n // 2) / math.factorial(n) for n in range(last, first - 1, -2))
+
+
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
+_WAVES = {
+    _DOUBLE: _make_waves(53, _series(3, 17), _series(4, 18)),
+    _SINGLE: _make_waves(24, _series(3, 9), _series(4, 10)),
+}
+SIN, COS = ({dtype: pair[k] for dtype, pair in _WAVES.items()} for k in (0, 1))
+
+
+def sin(x):
+    """The sine of an angle in radians, a Python float or a value in a program."""
+    return SIN[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
+
+
+def cos(x):
+    """The cosine of an angle in radians, a Python float or a value in a program."""
+    return COS[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
+
+
+STANDS[sin], STANDS[cos] = SIN.get, COS.get
