@@ -5,6 +5,7 @@ from levels.high_level import Model
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Layer, Made
 from levels_more.checks import dtype_of, expect, several, sizes
+from levels_more.combining import Arithmetic, sides
 from levels_more.fitting import alone, as_list
 
 
@@ -27,8 +28,21 @@ class Placeholder(Made):
         """The layer, called on placeholders."""
         return Call(layer, inputs, *[] if training is None else [training])
 
+    shape = property(lambda self: (None, *self.spec.shape[1:]), doc="Of any number of rows.")
+    dtype = property(lambda self: self.spec.dtype)
+    __add__, __radd__ = sides("add")  # each makes a layer, and calls it
+    __sub__, __rsub__ = sides("subtract")
+    __mul__, __rmul__ = sides("multiply")
+    __truediv__, __rtruediv__ = sides("divide")
+    __matmul__, __rmatmul__ = sides("matmul")
+    __pow__, __rpow__ = sides("power")
+    __array_ufunc__ = None  # NumPy's arrays leave `array + place` to the place
+
+    def __neg__(self):
+        return Arithmetic("negative")(self)
+
     def __repr__(self):
-        return f"{type(self).__name__} of shape (None, {', '.join(map(str, self.spec.shape[1:]))})"
+        return f"{type(self).__name__} of shape {self.shape}"
 
 
 class Input(Placeholder):
@@ -44,13 +58,17 @@ class Call(Placeholder):
     def __init__(self, layer, inputs, training=None):
         self.layer, self.inputs, self.training = layer, as_list(inputs), training
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
+        vars(layer).setdefault("calls", []).append(self)  # for `layer.output`
 
 
 def begin(model, part):
     """Build a Sequential that has an `Input` in front of its layers; `part` came last. Raises TypeError for what is none."""
     if not isinstance(part, (Placeholder, Layer)):
         raise TypeError(f"Sequential: {part!r:.60} is no layer")
-    model.place = part if isinstance(part, Placeholder) else model.place
+    if isinstance(part, Placeholder):
+        model.place = model.end = part
+    for layer in model.layers if part is model.place else [part]:
+        model.end = layer(model.end)
     dry_run(model, [model.place.spec])
 
 

@@ -14,6 +14,7 @@ from levels.low_level import (
     absolute,
     apply,
     as_tensor,
+    cast,
     concat,
     gather,
     nn,
@@ -61,6 +62,9 @@ def he_uniform(shape):
 
 INITIALIZERS.update(
     ones=lambda shape: [1.0] * math.prod(shape),
+    random_normal=lambda shape: [
+        0.05 * _NORMAL.inv_cdf(RANDOM.uniform(1e-12, 1.0 - 1e-12)) for _ in range(math.prod(shape))
+    ],
     random_uniform=lambda shape: [RANDOM.uniform(-0.05, 0.05) for _ in range(math.prod(shape))],
     truncated_normal=truncated_normal,
     glorot_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / sum(shape[-2:])) / _SPREAD),
@@ -143,7 +147,10 @@ METHODS["Layer.count_params"] = lambda layer: layer.count()
 
 
 class Dense(layers.Dense):
-    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]), with a penalty or without a bias."""
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]), with a penalty or without a bias.
+
+    Raises TypeError for an `input_shape`: an `Input` says it.
+    """
 
     def __init__(
         self,
@@ -155,7 +162,12 @@ class Dense(layers.Dense):
         kernel_regularizer=None,
         name=None,
         dtype=None,
+        input_shape=None,
     ):
+        if input_shape is not None:
+            raise TypeError(
+                f"Dense: input_shape is not known here; put Input({input_shape!r:.60}) in front of the layers"
+            )
         initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
         super().__init__(units, activation, **initializers, name=name, dtype=dtype)
         self.penalties = []  # functions without arguments, to be added to the loss
