@@ -164,7 +164,7 @@ CONTENTS = {
     "method": {
         "by_batch": "Model.predict_on_batch Model.test_on_batch Model.train_on_batch",
         "exporting": "Model.export",
-        "fitting": "Model.summary",
+        "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": (

@@ -332,6 +332,11 @@ def predict(model, x, batch_size=1024):
     return outputs_of(model, [a.numpy() for a in inputs_of(model, x)], at_least(1, "predict: batch_size", batch_size))
 
 
+def test_step(model, x, y):
+    """The loss on one batch, for `evaluate` and for rows to validate. Yours to override, like `train_step`."""
+    return model.training.loss(model, y, model(x))
+
+
 def summary(model):
     """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
     found = model.named(Layer)
@@ -354,4 +359,4 @@ WIDER.update(
         for own, wide in ((Model.fit, fit_model), (Model.evaluate, evaluate_model), (Model.predict, predict))
     }
 )
-METHODS["Model.summary"] = summary
+METHODS.update({"Model.summary": summary, "Model.test_step": test_step})

@@ -102,7 +102,7 @@ def test_launches_and_bytes_are_those_that_level_2_counts(make, rows):
     model, data = make(), Dataset.from_batches(*rows, [range(len(rows[0]))])
 
     def step():
-        with eager():
+        with eager(), xray.as_prepared():
             model.fit(data, verbose=0)
 
     kernels = rows_of(xray.opened(make(), *rows), "kernel")
@@ -300,7 +300,7 @@ def test_it_prints_what_is_the_same_every_time(line):
     assert text == repr(xray.opened(line_model(), *TEN)) and "µs" not in text
     head, first, *rest = text.split("\n")
     assert head.split() == ["launches", "bytes", "defined", "in"]
-    assert first.startswith("fit sequential") and first.endswith("high_level/models.py")
+    assert first.startswith("fit sequential") and first.endswith("levels_more/fitting.py")
     assert len(rest) == sum(row.kind not in ("fit", "launch", "kernel") for row in line[0].root.walk())
 
 

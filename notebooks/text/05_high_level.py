@@ -348,22 +348,6 @@ class Callback:
 
 
 # %% [markdown]
-# The first that we need prints what an epoch came to. It is what `fit` will put into the list where `verbose` is 1.
-
-
-# %%
-#| export loops
-class Lines(Callback):
-    """Prints a line for each epoch: what `verbose` asks for."""
-
-    def on_epoch_end(self, epoch, logs):
-        print(f"epoch {epoch}:", ", ".join(f"{name} {value:.4g}" for name, value in logs.items()))
-
-
-# %%
-Lines().on_epoch_end(0, {"loss": 7.0})
-
-# %% [markdown]
 # ### 5 · Ease: what was chosen
 #
 # `compile`, further down, chooses an optimizer and a loss, by name or as an object. Level 4's `known` looks a name up in a
@@ -427,8 +411,8 @@ except ValueError as error:
 import functools
 
 
-def run_training(model, data, epochs, callbacks=()):
-    """Train on a Dataset of batches -> `model.history`, a History, however this ends."""
+def run_training(model, data, epochs, callbacks=(), verbose=0):
+    """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once
@@ -437,6 +421,8 @@ def run_training(model, data, epochs, callbacks=()):
         for callback in callbacks:
             callback.model = model
             getattr(callback, event)(*args)
+        if verbose and event == "on_epoch_end":
+            print(history)
 
     def one_pass():
         history.epochs.append(model.training.one_pass(step, data, history))
@@ -456,10 +442,8 @@ def run_training(model, data, epochs, callbacks=()):
 # %%
 dense.set_weights(task.weights)
 student = SimpleNamespace(training=chosen, train_step=step)
-print(run_training(student, forty, 2, [Lines()]))
-
-# %%
-print(run_training(student, forty, 198))
+run_training(student, forty, 2, verbose=1)
+run_training(student, forty, 198)
 print(f"last loss {float(student.history.losses[-1]).hex()}")
 
 # %% [markdown]
@@ -549,15 +533,11 @@ except AttributeError as error:
 #| export models
 from levels.low_level import Variable
 
-_FLOATS = {np.dtype("f4"), np.dtype("f8")}
-
 
 def dtype_for(model, x):
     """The dtype of the model's numbers; of a model that has none yet that of x, if x is of floats, else float32."""
-    for part in (*model.named((Variable, Layer)).values(), x):
-        if getattr(part, "dtype", None) in _FLOATS:
-            return part.dtype
-    return np.dtype("f4")
+    found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
+    return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
 
 # %%
@@ -615,9 +595,8 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
         data.arrays = prepared(model, *x.arrays) if isinstance(x.arrays, tuple) else x.arrays
         return data
     parts = x if isinstance(x, tuple) and y is None else (x, y)
-    if any(isinstance(part, (type(None), int, float)) for part in parts):
-        told = "missing" if y is None else f"a {type(y).__name__}"
-        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
+    if any(part is None for part in parts):
+        raise TypeError(f"x is a {type(x).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
     rows = Dataset.from_tensor_slices(prepared(model, *parts))
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
@@ -629,51 +608,64 @@ print(in_order, len(in_order))
 print(run_training(line, in_order, 20))
 
 # %% [markdown]
-# ### `fit`
+# The slopes are on their way to 2 and -3. How good is the line on rows that it has never seen, and what does it say of a point?
 #
-# And `fit` is these two lines, with Keras' arguments. (`flag` and `at_least` refuse what is no True or False, and no whole
-# number.)
+# ### Asked, not trained
+#
+# `evaluate` goes through the rows as a training does, but its step updates nothing. `predict` needs no targets at all.
+
+
+# %%
+#| export models
+from levels.mid_level import at_least
+
+
+class Predictor(Trainable):
+    """A trainable layer that can be asked."""
+
+    @widened
+    def evaluate(self, x, y=None, batch_size=1024):
+        """The mean loss over all rows, a float."""
+        step = function(lambda x, y: self.training.loss(self, y, self(x)))
+        return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
+
+    @widened
+    def predict(self, x, batch_size=1024):
+        """What it gives for all rows of x, as a NumPy array; so many rows at a time."""
+        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
+        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
+
+
+# %%
+line = Predictor()
+line.call = dense
+line.compile("sgd", "mse")
+print(f"on the test rows: loss {line.evaluate(task.x_test, task.y_test):.4g}")
+print("at (1, 1):", line.predict([[1, 1]]))
+
+# %% [markdown]
+# ### A model
+#
+# And `fit` is `batches_of` and `run_training`, with Keras' arguments. (`flag` and `at_least` refuse what is no True or False,
+# and no whole number.) With `build` a model can have its variables before there are numbers: a row of zeros goes through.
 
 
 # %%
 #| export models
 from levels.hardware import flag
-from levels.mid_level import at_least
 
 
-class Fitting(Trainable):
-    """A layer that trains itself."""
+class Model(Predictor):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     @widened
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
-        verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
-        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
-        callbacks = [*(callbacks or ()), *[Lines()] * verbose]
-        if any(callback.on_train_batch_end for callback in callbacks):
+        if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
-        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
-
-
-# %%
-dense.set_weights(task.weights)
-line = Fitting()
-line.call = dense
-line.compile(SGD(0.0005), "mse")
-line.fit(task.x, task.y, batch_size=10, epochs=2)
-
-# %% [markdown]
-# ### Asked, not trained
-#
-# What `fit` prints is the loss on rows that it learns from. How good is the line on others, and what does it say of a point?
-# `evaluate` goes through the rows as `fit` does, but its step updates nothing. `predict` needs no targets at all. And `build`
-# makes the variables before there are numbers: a row of zeros goes through.
-
-
-# %%
-#| export models
-class Model(Fitting):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
+        return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
     def build(self, shape, dtype="float32"):
         """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
@@ -681,29 +673,13 @@ class Model(Fitting):
             raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
         self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
-    def test_step(self, x, y):
-        """The loss on one batch, for `evaluate`."""
-        return self.training.loss(self, y, self(x))
-
-    @widened
-    def evaluate(self, x, y=None, batch_size=1024):
-        """The mean loss over all rows, a float."""
-        return self.training.one_pass(function(self.test_step), batches_of(self, x, y, batch_size))["loss"]
-
-    @widened
-    def predict(self, x, batch_size=1024):
-        """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
-        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
-        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
-
 
 # %%
-asked = Model()
-asked.call = dense
-asked.compile("sgd", "mse")
-print(f"on the test rows: loss {asked.evaluate(task.x_test, task.y_test):.4g}")
-print("at (1, 1):", asked.predict([[1, 1]]))
+dense.set_weights(task.weights)
+line = Model()
+line.call = dense
+line.compile(SGD(0.0005), "mse")
+line.fit(task.x, task.y, batch_size=10, epochs=2, shuffle=False)
 
 # %% [markdown]
 # PyTorch has no `fit`: a module is called, and the loop is yours. That is why there are libraries that **wrap** it.
