@@ -66,6 +66,7 @@ CONTENTS = {
         "estimators": "DNNClassifier Estimator LinearRegressor",
         "exporting": "ONNX OnnxWriter export onnx_graph",
         "fitting": "",
+        "inputs": "",
         "functional": "Call Functional Input Placeholder",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
@@ -123,10 +124,10 @@ CONTENTS = {
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
             "NumericColumn bucket_of bucketized_column categorical_column_with_hash_bucket "
             "categorical_column_with_identity categorical_column_with_vocabulary_list crossed_column "
-            "embedding_column fingerprint indicator_column is_missing numeric_column row_by_row values_of"
+            "embedding_column fingerprint indicator_column is_missing numeric_column recipe row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
             "REGULARIZERS TRAINING truncated_normal"
         ),
         "losses": (

@@ -6,7 +6,7 @@ from levels.hardware import flag
 from levels.high_level import batches_of
 from levels.low_level import METHODS, function
 from levels.mid_level import at_least
-from levels_more.fitting import alone
+from levels_more.inputs import alone
 
 ALL = 2**31  # more rows than any batch has
 

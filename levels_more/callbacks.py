@@ -9,7 +9,7 @@ from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
 from levels_more.checks import called, file_name, word
-from levels_more.fitting import alone
+from levels_more.inputs import alone
 
 # what the name of a number contains of which more is better, or less
 RISING = "acc", "auc", "precision", "recall", "r2"

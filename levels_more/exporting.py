@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 from levels.hardware import PLACE
 from levels.low_level import METHODS, Variable, dce, trace
 from levels_more.checks import file_name
-from levels_more.fitting import alone, as_list
+from levels_more.inputs import alone, as_list
 from levels_more.passes import cse
 from levels_more.saving import check_built, replace
 

@@ -1,16 +1,18 @@
 """Feature columns: a dict of numbers, words and gaps becomes one matrix."""
 
+import functools
 import hashlib
 import reprlib
 
 import numpy as np
 
-from levels.low_level import concat, constant, gather, one_hot
-from levels.mid_level import Layer, at_least, known
+from levels.low_level import Operators, concat, constant, gather, one_hot
+from levels.mid_level import Layer, Made, at_least, known
 from levels_more.checks import called, number, several, without_mask, word
+from levels_more.layers import Beside
 
 
-class FeatureColumn:
+class FeatureColumn(Made):
     """`width` numbers a row: `encode(features)` makes an array of a dict, `call(layer, x)` a tensor [batch, width] of that."""
 
     def build(self, layer):
@@ -31,6 +33,10 @@ def values_of(features, key):
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
     values, first = known("column", features, word("a column's key", key)), next(iter(features))
+    if hasattr(values, "isna") and values.dtype.kind not in "biuf":  # words of pandas, whose gaps are of several kinds
+        values = np.where(values.isna(), None, values.to_numpy(object))
+    elif hasattr(values, "isna") and values.isna().any():
+        values = values.to_numpy(np.float64, na_value=np.nan)
     values = np.asarray(without_mask(values), object if isinstance(values, (list, tuple)) else None)
     if values.ndim != 1 or len(values) != len(features[first]):
         told = f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}"
@@ -70,7 +76,7 @@ class NumericColumn(FeatureColumn):
 numeric_column = NumericColumn  # TensorFlow's name, as below
 
 
-class CategoricalColumn:
+class CategoricalColumn(Made):
     """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
@@ -79,6 +85,18 @@ class CategoricalColumn:
 
     def __repr__(self):
         return f"{self.name}: {self.num_buckets} categories"
+
+
+def recipe(function):
+    """Decorates a function that makes a column: the column remembers this call, as what is `Made` does, to be saved."""
+
+    @functools.wraps(function)
+    def make(*args, **options):
+        column = function(*args, **options)
+        column.again = functools.partial(make, *args, **options)
+        return column
+
+    return make
 
 
 def is_missing(value):
@@ -117,10 +135,11 @@ def bucket_of(value, count):
     return int.from_bytes(fingerprint(value), "little") % count
 
 
+@recipe
 def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
     """A category's id is its place in the list, else `default_value`, or by its hash one of `num_oov_buckets` ids
     behind it ("out of vocabulary"), -1 if missing: see `is_missing`. Raises ValueError for a list with a word twice."""
-    words = vocabulary_list.tolist() if isinstance(vocabulary_list, np.ndarray) else vocabulary_list
+    words = vocabulary_list.tolist() if hasattr(vocabulary_list, "tolist") else vocabulary_list  # also pandas' unique()
     words = words if isinstance(words, list | tuple) else ()
     for name, value in (("default_value", default_value), ("num_oov_buckets", num_oov_buckets)):
         at_least(-1, f"column {key}: {name}", value)
@@ -181,7 +200,11 @@ class DenseFeatures(Layer):
         return [constant(array, self.dtype if array.dtype.kind == "f" else None) for array in arrays]
 
     def __call__(self, features, training=None):
-        """`features` is a dict, or the list that `encode` made of one: a compiled step takes only tensors."""
+        """`features` is a dict or a DataFrame, or what `encode` made of one: a compiled step takes only tensors."""
+        if isinstance(features, Beside):
+            features = features.of(self)
+        elif isinstance(features, Operators):  # of a single column
+            features = [features]
         return super().__call__(features if isinstance(features, (list, tuple)) else self.encode(features), training)
 
     def build(self, shapes):
@@ -218,6 +241,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
 bucketized_column = BucketizedColumn
 
 
+@recipe
 def categorical_column_with_identity(key, num_buckets, *, default_value=None):
     """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error.
 
@@ -235,12 +259,14 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
     return row_by_row(key, n, range(n), unknown)
 
 
+@recipe
 def categorical_column_with_hash_bucket(key, hash_bucket_size):
     """The id is the bucket of the text's hash, or of the whole number's, the same on every machine."""
     n = at_least(1, f"column {key}: buckets", hash_bucket_size)
     return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
 
 
+@recipe
 def crossed_column(keys, hash_bucket_size):
     """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing.
 

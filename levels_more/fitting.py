@@ -8,30 +8,66 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import check_finite, flag
-from levels.high_level import Callback, Model, batches_of, dtype_for, epoch_loss, loops, prepared
-from levels.low_level import METHODS, Operators, as_tensor, constant, function, reshape
-from levels.mid_level import LOSSES, METRICS, WIDER, Dataset, Layer, Loss, at_least, known, positive
-from levels_more.reading import of_levels
+from levels.hardware import flag
+from levels.high_level import Callback, Model, epoch_loss, loops, prepared
+from levels.low_level import METHODS, as_tensor, function, reduce_mean
+from levels.mid_level import LOSSES, METRICS, WIDER, Layer, Loss, at_least, known, positive
+from levels_more import metrics
+from levels_more.inputs import (
+    Packing,
+    alone,
+    answers,
+    as_data,
+    as_list,
+    batches_for,
+    checked,
+    given_batches,
+    inputs_of,
+    is_data,
+    laid_out,
+    parted,
+    parts_of,
+    rows_for,
+    y_as,
+)
+from levels_more.losses import weighted
+from levels_more.pipeline import cut
 from levels_more.retracing import Kept
 
 PIECE_SECONDS = 0.05  # that a call with several steps takes
 
 
-def as_list(x):
-    """A list of what may stand alone: of one array, or of several."""
-    return list(x) if isinstance(x, (list, tuple)) else [x]
-
-
-def alone(values):
-    """The only one of several, or all."""
-    return values[0] if len(values) == 1 else values
-
-
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
+    if what == "metric" and callable(name) and not isinstance(name, type) and not hasattr(name, "update_state"):
+        return metrics.MeanLoss(name) if isinstance(name, Loss) else metrics.Calculated(name)
     found = known(what, table, name)
     return found() if isinstance(name, (str, type)) else found
+
+
+def distinct(names):
+    """These names, each once: a second `precision` is `precision_1`, as in Keras."""
+    found = []
+    for name in names:
+        numbered = (f"{name}_{k}" for k in range(1, len(names) + 1))
+        found.append(name if name not in found else next(other for other in numbered if other not in found))
+    return found
+
+
+def loss_of(loss, y, predicted, weight):
+    """What a loss, or a function of yours, gives for a batch: the mean over its rows, each times its weight.
+
+    Raises ValueError for weights where a function gives one number for the batch.
+    """
+    if isinstance(loss, Loss):
+        return loss(y, predicted, weight)
+    each = as_tensor(loss(y, predicted))
+    if weight is not None:
+        if not each.spec.shape:
+            cure = "with sample_weight or class_weight it has to give one for each row"
+            raise ValueError(f"{getattr(loss, '__name__', 'the loss')}: it gives one number for the batch; {cure}")
+        each = weighted(loss, each, weight)
+    return reduce_mean(each) if each.spec.shape else each
 
 
 class Training(loops.Training):
@@ -45,7 +81,12 @@ class Training(loops.Training):
         super().__init__(optimizer, first)
         self.losses += [made("loss", LOSSES, each) for each in others]
         self.metrics = [made("metric", METRICS, each) for each in as_list(metrics or [])]
-        self.programs = {}  # (step, inputs) -> its function
+        self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
+        self.programs = {}  # (step, packing) -> its function
+        self.row_weights, self.rows_weighed = (
+            [],
+            False,
+        )  # of the rows of the batch that is traced; whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
     def __getstate__(self):
@@ -61,18 +102,33 @@ class Training(loops.Training):
         y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
         for metric in self.metrics:
             metric.update_state(y[0], predicted[0])
-        first, *others = [loss(*pair) for loss, *pair in zip(losses, y, predicted, strict=True)] + model.losses
+        weights = self.row_weights * len(y) if len(self.row_weights) == 1 else self.row_weights or [None] * len(y)
+        self.rows_weighed = True
+        each = [loss_of(*terms) for terms in zip(losses, y, predicted, weights, strict=True)]
+        first, *others = each + model.losses
         return sum(others, first)
 
-    def step_program(self, step, inputs, look=True):
-        """step(x, y) as a `Kept` function of single arrays: so many inputs, the others are targets. Made once.
+    def on_rows(self, step, packing, rows):
+        """step(x, y) on the arrays of a batch. Raises ValueError for a step of yours that does not heed their weights."""
+        x, y, self.row_weights = packing.unpacked(rows)
+        try:
+            result = step(x, y)
+            if self.row_weights and not self.rows_weighed:
+                cure = "call self.training.loss(self, y, predicted), which does"
+                raise ValueError(f"{step.__qualname__} does not heed the weights of rows; {cure}")
+            return result
+        finally:
+            self.row_weights, self.rows_weighed = [], False
+
+    def step_program(self, step, packing, look=True):
+        """step(x, y) as a `Kept` function of arrays that lie side by side. Made once.
 
         If we look, it is traced anew where something that its trace has read has changed since.
         """
-        if (step, inputs) not in self.programs:
-            kept = Kept(step.__self__, lambda *rows: step(alone(rows[:inputs]), alone(rows[inputs:])))
-            self.programs[step, inputs] = kept
-        kept = self.programs[step, inputs]
+        if (step, packing) not in self.programs:
+            kept = Kept(step.__self__, lambda *rows: self.on_rows(step, packing, rows))
+            self.programs[step, packing] = kept
+        kept = self.programs[step, packing]
         return kept.current() if look else kept
 
     def pieces(self, step, data, one_by_one, look):
@@ -81,21 +137,16 @@ class Training(loops.Training):
         The first call is one step; from the time that it takes follows the length of the next. Data that is not in
         memory comes batch by batch, and each batch is a call.
         """
-        if not data.in_memory:
-            for x, y in data:
-                x = inputs_of(step.__self__, x)
-                rows = [*x, *targets_of(step.__self__, y, x)]
-                yield self.step_program(step, len(x), look)(*rows).numpy().reshape(1), [len(rows[0])]
+        if data.packing is None:
+            for element in data:
+                rows, packing = laid_out(step.__self__, *parts_of(element), data.class_weight)
+                yield self.step_program(step, packing, look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
-        (x, y), batches = data.rows()
-        rows, done = [*as_list(x), *as_list(y)], 0
-        program = self.step_program(step, len(as_list(x)), look)
-        while done < len(batches):
-            part = batches[done : done + (1 if one_by_one else self.pace)]
+        program = self.step_program(step, data.packing, look)
+        for part in cut(data.each(), lambda: 1 if one_by_one else self.pace):
             begun = time.perf_counter()
-            losses = program.over(*rows, part).numpy()
+            losses = program.over(*data.arrays, part).numpy()
             self.pace = max(1, int(PIECE_SECONDS * len(part) / (time.perf_counter() - begun)))
-            done += len(part)
             yield losses, [len(batch) for batch in part]
 
     def one_pass(self, step, data, history=None):
@@ -117,22 +168,24 @@ class Training(loops.Training):
             raise ValueError("the dataset gave no batch")
         # added up here: the same, however it was cut into pieces
         loss = epoch_loss(np.concatenate(losses), sizes)
-        return {"loss": loss} | {metric.name: metric.result() for metric in self.metrics}
+        return dict(zip(self.names, [loss, *(metric.result() for metric in self.metrics)], strict=True))
 
 
-def run_training(model, data, epochs, verbose, callbacks, validation=None):
+def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0):
     """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
 
-    data, validation: Datasets of batches, the second or None; verbose: 0 hides the bar. Raises KeyboardInterrupt, with the
+    data, validation: Datasets of batches, the second or None; verbose: 0 hides the bar; first: the number of the first epoch,
+    for callbacks. Raises KeyboardInterrupt, with the
     weights of the last whole step, and TypeError for callbacks that are none.
     """
     callbacks, training = as_list(callbacks), model.training
     with noted_interrupts() as pressed, progress(data, epochs, verbose) as bar:
         training.watch = Watch(pressed, bar, callbacks)
         attach(callbacks, model)
-        first = [] if validation is None else [HeldOut(model, validation)]
+        held = [] if validation is None else [HeldOut(model, validation)]
+        told = [Later(callbacks, first)] if first else callbacks
         try:
-            return loops.run_training(model, data, epochs, [*first, *callbacks, training.watch])
+            return loops.run_training(model, data, epochs, [*held, *told, training.watch])
         finally:
             training.watch = None
 
@@ -146,6 +199,29 @@ class HeldOut(Callback):
     def on_epoch_end(self, epoch, logs):
         tried = self.model.training.one_pass(self.step, self.data)
         logs.update({f"val_{name}": value for name, value in tried.items()})
+
+
+class Later(Callback):
+    """Tells callbacks what it hears, with epochs that count from another number on."""
+
+    def __init__(self, callbacks, first):
+        self.callbacks, self.first = callbacks, first
+
+    def on_train_begin(self):
+        for callback in self.callbacks:
+            callback.on_train_begin()
+
+    def on_epoch_begin(self, epoch):
+        for callback in self.callbacks:
+            callback.on_epoch_begin(self.first + epoch)
+
+    def on_epoch_end(self, epoch, logs):
+        for callback in self.callbacks:
+            callback.on_epoch_end(self.first + epoch, logs)
+
+    def on_train_end(self):
+        for callback in self.callbacks:
+            callback.on_train_end()
 
 
 class Watch(Callback):
@@ -200,72 +276,19 @@ def progress(data, epochs, verbose):
     """A bar for so many passes over the data. Nobody sees it where `verbose` is 0."""
     from tqdm.auto import tqdm  # here, because it takes its time to load
 
-    return tqdm(total=epochs * len(data) if data.in_memory else None, unit=" steps", disable=not verbose)
+    return tqdm(total=epochs * len(data) if data.packing else None, unit=" steps", disable=not verbose)
 
 
 # Methods of a model: arrays in, several of them too.
 
 
-def arrays_of(x):
-    """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array."""
-    several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) for a in x)
-    return [a if isinstance(a, np.ndarray) else constant(a).numpy() for a in (x if several else [x])]
-
-
-def inputs_of(model, x):
-    """One array, or a list of arrays, as tensors in the model's dtype. Whole numbers stay where the model may want some."""
-    x = arrays_of(x)
-    whole = any(a.dtype.kind in "iu" for a in x) and takes_whole(model)
-    dtype = dtype_for(model, next((a for a in x if a.dtype.kind == "f"), None))
-    return [as_rows(a, dtype, whole) for a in x]
-
-
-def takes_whole(model):
-    """Whether a model may want whole numbers: for an `Embedding`, or for a `call` that the reader wrote."""
-    return not of_levels(type(model).call) or any(vars(type(part)).get("whole") for part in model.named(Layer).values())
-
-
-def targets_of(model, y, x):
-    """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
-    y, losses = arrays_of(y), model.training.losses
-    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), None) or dtype_for(model, None)
-    kinds = [getattr(loss, "classes", False) for loss in losses * len(y)] + [False] * len(y)
-    return [as_rows(a, None if kind else dtype, kind) for a, kind in zip(y, kinds, strict=False)]
-
-
-def as_rows(array, dtype, whole):
-    """An array as a tensor of that dtype; whole numbers, where they stay, of int64."""
-    return constant(array.astype(np.int64)) if whole and array.dtype.kind in "iu" else constant(array, dtype)
-
-
-def y_as(loss, y, predicted):
-    """Targets [rows] as [rows, 1] where the model gives that, as in Keras: nothing is broadcast. Numbers of classes stay."""
-    y = as_tensor(y)
-    single = y.spec.shape == predicted.spec.shape[:-1] and predicted.spec.shape[-1:] == (1,)
-    return reshape(y, (-1, *predicted.spec.shape[1:])) if single and not getattr(loss, "classes", False) else y
-
-
 def prepared_rows(model, x, y):
-    """As `prepared` in the core, for lists of arrays, too, of several inputs and outputs; each loss looks at its own.
+    """As `prepared` in the core, for all that `fit` takes: (x, y) as the model and its losses want them.
 
     Raises ValueError where a loss has no meaning for the targets, or for what the model gives for the first rows.
     """
-    x = inputs_of(model, x)
-    y = targets_of(model, y, x)
-    for name, arrays in (("x", x), ("y", y)):
-        for array in arrays:
-            check_finite(name, array.numpy())
-    rows = Dataset.from_tensor_slices((alone(tuple(x)), alone(tuple(y)))).arrays  # as many in each
-    losses = (model.training.losses * len(y))[: len(y)]
-    asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = as_list(outputs_of(model, [a.numpy()[:32] for a in x], 32)) if any(asked) else y
-    for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
-        if isinstance(loss, Loss) and not loss.classes:
-            loss.check(target, target)
-        if probabilities:
-            answer = constant(answer)
-            loss.check(y_as(loss, constant(target.numpy()[:32]), answer), answer)
-    return rows
+    rows, packing = laid_out(model, x, y)
+    return packing.unpacked(checked(model, rows, packing))[:2]
 
 
 def fit_model(
@@ -279,57 +302,75 @@ def fit_model(
     validation_split=0.0,
     validation_data=None,
     shuffle=True,
+    class_weight=None,
+    sample_weight=None,
+    initial_epoch=0,
+    steps_per_epoch=None,
+    validation_steps=None,
+    validation_batch_size=1024,
     seed=None,
 ):
     """Train on arrays x, y or on a Dataset of batches, with a bar; returns a History. A seed repeats the order of rows.
 
-    Rows to validate are the last share of x and y, or `validation_data`, (x, y) or a Dataset. Raises TypeError, ValueError.
+    x: an array, a list of them, a DataFrame, a dict of columns; or batches (x, y) or (x, y, sample_weight). A row's loss
+    counts `sample_weight` [rows] times, or as often as `class_weight`, {class: weight}, says; the sum is divided by the number
+    of rows, as in Keras. Rows to validate are the last share of x and y, or `validation_data`. With `steps_per_epoch` an epoch
+    is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
+    `initial_epoch` there are fewer. Raises TypeError, ValueError.
     """
-    verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
-    if positive("fit: validation_split", validation_split, zero=True) and validation_data is None:
-        x, y, validation_data = parted(x, y, validation_split)
-    data = batches_of(model, x, y, batch_size, flag("fit: shuffle", shuffle), seed)
-    validation = None if validation_data is None else batches_of(model, validation_data)
-    return run_training(model, data, at_least(0, "epochs", epochs), verbose, callbacks or (), validation)
+    lines = type(verbose) is int and verbose == 2
+    shown = verbose == "auto" or (verbose == 1 if type(verbose) is int else flag("fit: verbose", verbose))
+    shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
+    held, steps = None, (steps_per_epoch, "steps_per_epoch")
+    if is_data(x):
+        if share and validation_data is None:
+            raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
+        data = batches_for(model, as_data(x, *steps), y, sample_weight, class_weight)
+    else:
+        rows, packing = rows_for(model, x, y, sample_weight, class_weight)
+        if share and validation_data is None:
+            rows, held = parted(rows, share)
+            held = held.batch(validation_batch_size)
+            held.packing = packing
+        rows = rows.shuffle(len(rows), seed) if shuffle else rows
+        data = as_data(rows.batch(32 if batch_size is None else batch_size), *steps)
+        data.packing = packing
+    if validation_data is not None:
+        others = validation_batch_size, validation_steps, "validation_steps"
+        held = given_batches(model, validation_data, None, None, *others)
+    first = at_least(0, "initial_epoch", initial_epoch)
+    epochs = max(0, at_least(0, "epochs", epochs) - first)
+    callbacks = [*as_list(callbacks or ()), *[loops.Lines()] * lines]
+    return run_training(model, data, epochs, shown, callbacks, held, first)
 
 
-def evaluate_model(model, x, y=None, batch_size=1024, return_dict=False):
-    """The mean loss over all rows; with metrics a list, the loss first, as in Keras; or {name: number}, if asked for."""
-    logs = model.training.one_pass(function(model.test_step), batches_of(model, x, y, batch_size))
+def evaluate_model(model, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
+    """The mean loss over all rows; with metrics a list, the loss first, as in Keras; or {name: number}, if asked for.
+
+    `sample_weight` weighs the loss, not the metrics. `verbose` is Keras': here nothing is shown.
+    """
+    data = given_batches(model, x, y, sample_weight, batch_size, steps)
+    logs = model.training.one_pass(function(model.test_step), data)
     return logs if flag("evaluate: return_dict", return_dict) else alone([*logs.values()])
 
 
-def parted(x, y, share):
-    """The rows of arrays x, y: (x, y, (x, y)), all but the last, and this share of them, the last.
+def predict(model, x, batch_size=1024, verbose=0, steps=None):
+    """What the model gives for all rows of x: a NumPy array, or a list of them. Of a Dataset of (x, y) it takes x.
 
-    Raises TypeError for a Dataset and for a missing y, ValueError where a part is empty.
+    `verbose` is Keras': here nothing is shown.
     """
-    if isinstance(x, Dataset):
-        raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
-    if y is None:
-        raise TypeError("y is missing: give x and y, or a Dataset of batches (x, y)")
-    x, y = arrays_of(x), arrays_of(y)
-    last = int(len(x[0]) * share)
-    kept = len(x[0]) - last
-    if not 0 < last < len(x[0]):
-        raise ValueError(f"validation_split {share} leaves {kept} to train on and {last} to validate")
-    first, then = ([[a[part] for a in arrays] for arrays in (x, y)] for part in (slice(kept), slice(kept, None)))
-    return alone(first[0]), alone(first[1]), (alone(then[0]), alone(then[1]))
-
-
-def outputs_of(model, x, batch_size):
-    """What the model gives for the rows of a list of NumPy arrays: a NumPy array, or a list of them."""
-    if vars(model).get("predictor") is None:
-        model.predictor = Kept(model, lambda *rows: model(alone(rows)))
-    program = model.predictor.current()
-    starts = range(0, max(1, len(x[0])), batch_size)  # no rows are one empty batch
-    parts = [as_list(program(*(a[k : k + batch_size] for a in x))) for k in starts]
-    return alone([np.concatenate([part.numpy() for part in outputs]) for outputs in zip(*parts, strict=True)])
-
-
-def predict(model, x, batch_size=1024):
-    """What the model gives for all rows of x, an array or a list of them: a NumPy array, or a list of them."""
-    return outputs_of(model, [a.numpy() for a in inputs_of(model, x)], at_least(1, "predict: batch_size", batch_size))
+    size = at_least(1, "predict: batch_size", batch_size)
+    if is_data(x):
+        elements = as_data(x, steps, "steps", True)
+        given = (inputs_of(model, element[0] if isinstance(element, tuple) else element) for element in elements)
+        batches = ((rows, Packing(len(rows), 0, 0, *form)) for rows, *form in given)
+    else:
+        rows, *form = inputs_of(model, x)
+        arrays, packing = [row.numpy() for row in rows], Packing(len(rows), 0, 0, *form)
+        starts = range(0, max(1, len(arrays[0])), size)  # no rows are one empty batch
+        batches = (([a[k : k + size] for a in arrays], packing) for k in starts)
+    outputs = zip(*map(as_list, answers(model, batches)), strict=True)
+    return alone([np.concatenate([part.numpy() for part in parts]) for parts in outputs])
 
 
 def test_step(model, x, y):

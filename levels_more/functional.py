@@ -6,7 +6,7 @@ from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Layer, Made
 from levels_more.checks import dtype_of, expect, several, sizes
 from levels_more.combining import Arithmetic, sides
-from levels_more.fitting import alone, as_list
+from levels_more.inputs import alone, as_list
 
 
 def dry_run(layer, specs):

@@ -105,13 +105,34 @@ class _Training(threading.local):
 TRAINING = _Training()
 
 
+class Beside(list):
+    """Tensors that lie side by side, and the layers of feature columns that read them: each takes `of(layer)`, its own."""
+
+    def __init__(self, readers, tensors):
+        super().__init__(tensors)
+        self.readers = readers
+
+    def of(self, layer):
+        """Those of a layer. Raises ValueError for one that is no part of the model."""
+        first = 0
+        for reader in self.readers:
+            if reader is layer:
+                return self[first : first + len(layer.columns)]
+            first += len(reader.columns)
+        raise ValueError(f"{layer.name} is no part of the model that got these columns; keep it in an attribute")
+
+
 class _Inputs(Layer):
-    """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers.
+    """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers, on columns.
 
     Or on one as part of a training, which the layers inside hear of, until the call ends.
     """
 
     def run(self, x, training=None):
+        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
+            from levels_more.inputs import beside  # here, because level 5 is not there yet when level 4 is imported
+
+            x = beside(self, x)
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
@@ -120,9 +141,13 @@ class _Inputs(Layer):
         before = TRAINING.now
         TRAINING.now = before if training is None else flag(f"{self.name}: training", training)
         try:
+            if isinstance(x, dict):
+                specs = {name: column.spec for name, column in x.items()}
+                shapes, self.input_names = {name: spec.shape for name, spec in specs.items()}, [*specs]
+                return self.run_on(x, shapes, [*specs.values()], TRAINING.now)
             if not several:
                 return Layer.run(self, x, TRAINING.now)
-            x = [*map(as_tensor, x)]
+            x = x if isinstance(x, Beside) else [*map(as_tensor, x)]
             return self.run_on(x, [part.spec.shape for part in x], [part.spec for part in x], TRAINING.now)
         finally:
             TRAINING.now = before

@@ -234,8 +234,10 @@ class Stream(Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
     `length` is infinite for one that never ends, and NaN where only a pass can tell. Where anybody makes a Dataset of the
-    core, this is what is made.
+    core, this is what is made. Level 5 says how its `arrays` lie there, and what its rows weigh: `packing`, `class_weight`.
     """
+
+    packing = class_weight = None
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
         self.each = make  # the same as `make`, one after the other: a long pass begins at once
@@ -306,6 +308,10 @@ class Stream(Dataset):
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         arrays, rows = super().rows()
         return arrays if isinstance(arrays, tuple) else (arrays,), rows
+
+    def of(self, arrays):
+        """The same row numbers, of other arrays."""
+        return Stream(self.stage, self.each, self.length, arrays, self.batches, self.stages[:-1])
 
     @property
     def in_memory(self):

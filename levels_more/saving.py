@@ -17,11 +17,12 @@ import safetensors.numpy
 
 from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
-from levels.low_level import METHODS, Variable
+from levels.low_level import METHODS, Operators, Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
 from levels_more import combining, feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
+from levels_more.inputs import Packing, as_list, readers_of
 
 
 def written(value, seen):
@@ -33,6 +34,8 @@ def written(value, seen):
         return value
     if isinstance(value, (list, tuple)):
         return [written(x, seen) for x in value]
+    if hasattr(value, "tolist") and getattr(value, "ndim", 9) < 2 and not isinstance(value, Operators):
+        return written(value.tolist(), seen)  # NumPy's numbers, or pandas' words
     if isinstance(value, Made):
         return written_part(value, seen)
     names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
@@ -48,6 +51,7 @@ _PLACES = (layers, combining, losses, metrics, optimizers, feature_columns, mid_
 CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
 CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
+CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
 
 
 def made_with(part):
@@ -192,6 +196,8 @@ def save(model, path):
     seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
+    if names := vars(model).get("input_names"):
+        config["names"] = names
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
     if still := [path for path, part in model.named(Layer).items() if not part.trainable]:
         config["still"] = still
@@ -334,7 +340,9 @@ def load_model(path, custom_objects=None):
         model = config["model"]
         if config["format"] != "levels 1" or not isinstance(model, Model):
             raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
-        dry_run(model, [x.spec for x in config["inputs"]])
+        specs = [x.spec for x in config["inputs"]]
+        packing = Packing(len(specs), 0, 0, tuple(config.get("names", ())), readers_of(model))
+        dry_run(lambda x: model(packing.x(as_list(x))), specs)
         variables, model.chosen = model.named(Variable), config.get("training")
         for name, variable in variables.items():
             variable.trainable = name not in config["frozen"]
