@@ -85,7 +85,7 @@ CONTENTS = {
             "as_slices by_views enter_move one_hot one_loop plan_cast plan_concat plan_moves plan_one_hot "
             "plan_reshape plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
         ),
-        "ops": "erf tanh",
+        "ops": "elu erf small_tanh tanh",
         "products": (
             "LOW_TILE_VECTORS PACKED_ROWS STRIP_BYTES TILE_ROWS TILE_VECTORS VECTOR_BYTES WORKERS WORTH_PACKING "
             "ceil_div fill_columns matmul_rows matmul_small matmul_tiles pack pack_square plan_tiles tile_shape "
@@ -186,7 +186,7 @@ CONTENTS = {
     },
     "op": {
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
-        "ops": "absolute copy cos equal erf less less_equal maximum minimum not_equal power sin tanh where",
+        "ops": "absolute copy cos elu equal erf less less_equal maximum minimum not_equal power sin tanh where",
         "random_numbers": "random_normal random_uniform",
         "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
@@ -200,7 +200,7 @@ CONTENTS = {
         "gradients": "clip_grad copy log_softmax_grad relu_grad sigmoid_grad softmax_grad",
         "placing": "to",
         "tensor_ops": (
-            "absolute arg_max arg_min broadcast_to cast concat cos equal erf gather less less_equal log_softmax "
+            "absolute arg_max arg_min broadcast_to cast concat cos elu equal erf gather less less_equal log_softmax "
             "maximum minimum not_equal one_hot power reduce_max reduce_min reshape scatter_add sin slice slice_grad "
             "softmax spread sqrt tanh transpose where"
         ),

@@ -15,19 +15,8 @@ from levels_more.saving import check_built, replace
 
 ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
 ONNX.update(relu="Relu", sigmoid="Sigmoid", tanh="Tanh", softmax="Softmax", log_softmax="LogSoftmax", gather="Gather")
-ONNX.update(
-    absolute="Abs",
-    cos="Cos",
-    erf="Erf",
-    sin="Sin",
-    exp="Exp",
-    log="Log",
-    sqrt="Sqrt",
-    power="Pow",
-    maximum="Max",
-    minimum="Min",
-    where="Where",
-)
+ONNX.update(exp="Exp", log="Log", sqrt="Sqrt", power="Pow", maximum="Max", minimum="Min", where="Where")
+ONNX.update(absolute="Abs", sin="Sin", cos="Cos", erf="Erf")
 ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 
@@ -169,6 +158,7 @@ ONNX.update(
     not_equal=lambda x, y: ("Not", [("Equal", [x, y], {})], {}),
     cast=lambda x, dtype: ("Cast", [x], {"to": helper.np_dtype_to_tensor_dtype(dtype)}),
     clip=lambda x, low, high: ("Clip", [x, *(("CastLike", [bound, x], {}) for bound in (low, high))], {}),
+    elu=lambda x, alpha: ("Elu", [x], {"alpha": alpha}),
     concat=lambda *x, axis: ("Concat", x, {"axis": axis}),
     one_hot=lambda x, depth, dtype: ("OneHot", [x, depth, np.array([0, 1], dtype)], {"axis": -1}),
     reshape=lambda x, shape: ("Reshape", [x, shape], {}),

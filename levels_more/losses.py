@@ -123,9 +123,9 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
 
 
 LOSSES.update(
-    huber=Huber,
     mae=MeanAbsoluteError,
     mean_absolute_error=MeanAbsoluteError,
+    huber=Huber,
     categorical_crossentropy=CategoricalCrossentropy,
     sparse_categorical_crossentropy=SparseCategoricalCrossentropy,
 )

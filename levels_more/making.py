@@ -15,7 +15,9 @@ _FLOATS = "float32 float64"
 
 def _filled(name, value, shape, dtype, device):
     shape, dtype = sizes(f"{name}: shape", shape), dtype_of(f"{name}: dtype", dtype)
-    return device.put(np.broadcast_to(np.asarray(value, dtype), device.spec(shape, dtype).shape), Tensor)
+    made = device.new(device.spec(shape, dtype), kind=Tensor)
+    device.write(made.data, np.broadcast_to(np.asarray(value, dtype), shape))
+    return made
 
 
 def zeros(shape, dtype="float32"):

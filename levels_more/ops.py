@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from levels.hardware import cos, exp, maximum, minimum, select, sin
+from levels.hardware import COS, SIN, cos, exp, maximum, minimum, select, sin
 from levels.kernels import STANDS, scalar
 from levels_more.intrinsics import larger, smaller
 
@@ -15,17 +15,29 @@ scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
 scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
 
 
+def small_tanh(x):
+    """tanh(x) of a number near 0, by Lambert's continued fraction (1768)."""
+    z = x * x
+    return x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
+
+
 @scalar("tanh")
 def tanh(x):
     """(1 - e) / (1 + e) with e = exp(-2·|x|), of each number.
 
     Near 0, where 1 - e loses digits, it is Lambert's continued fraction (1768).
     """
-    size, z = select(x > 0.0, x, -x), x * x
+    size = select(x > 0.0, x, -x)
     e = exp(-2.0 * size)
-    far = (1.0 - e) / (1.0 + e)
-    near = x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
+    far, near = (1.0 - e) / (1.0 + e), small_tanh(x)
     return select(size < 0.5, near, select(x > 0.0, far, -far))
+
+
+@scalar("elu", alpha=1.0)
+def elu(x, alpha):
+    """x of each number where it is positive, else alpha·(exp(x) - 1), for whose digits near 0 there is tanh(x / 2)."""
+    t = small_tanh(0.5 * select(x > 0.0, 0.0, select(x < -1.0, -1.0, x)))
+    return select(x > 0.0, x, alpha * select(x < -1.0, exp(x) - 1.0, 2.0 * t / (1.0 - t)))
 
 
 # `maximum` is level 1's. In kernels of floats LLVM's own stands for it; they agree to the bit.
@@ -34,6 +46,7 @@ scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
+STANDS[sin], STANDS[cos] = SIN.get, COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from levels.hardware import flag
 from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sigmoid
-from levels_more.checks import dtype_of, expect, several, sizes
+from levels_more.checks import dtype_of, expect, number, several, sizes
 
 
 def _whole(axis):
@@ -174,8 +174,7 @@ def elu(x, alpha=1.0):
 
     Clevert et al., 2016, https://arxiv.org/abs/1511.07289
     """
-    x = as_tensor(x)
-    return where(x > 0.0, x, alpha * (exp(minimum(x, 0.0)) - 1.0))  # (a large x has no exp, nor a slope of it)
+    return apply("elu", x, alpha=float(number("elu: alpha", alpha)))
 
 
 def gelu(x, approximate=False):
@@ -296,6 +295,7 @@ VJPS.update(
         "absolute": (lambda dy, y, x: dy * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype)),),
         "sin": (lambda dy, y, x: dy * cos(x),),
         "cos": (lambda dy, y, x: -dy * sin(x),),
+        "elu": (lambda dy, y, x, alpha: dy * where(x > 0.0, 1.0, y + alpha),),
         "erf": (lambda dy, y, x: dy * (2.0 / math.sqrt(math.pi) * exp(-x * x)),),
         "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
         "power": (

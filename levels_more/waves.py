@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from levels.hardware import Value, rint, select
-from levels.kernels import STANDS
 
 _TURN = 15707963267948966192313216916397514420985846996875529104874722961539082  # π/2 · 10⁷⁰
 
@@ -99,6 +98,3 @@ def sin(x):
 def cos(x):
     """The cosine of an angle in radians, a Python float or a value in a program."""
     return COS[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
-
-
-STANDS[sin], STANDS[cos] = SIN.get, COS.get

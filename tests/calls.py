@@ -275,12 +275,28 @@ tasks(K)
 
 call = entering("low_level")
 L, HALVES = low_level, np.full((2, 3), 0.5, "f4")
+
+
+def doubled(f):
+    """A function of NumPy's for float64, of whatever is given."""
+    return lambda x: f(np.asarray(x, "f8"))
+
+
+def waving(f):
+    """The same within the angles of float32."""
+    return doubled(lambda x: np.where(np.abs(x) < 2.0**24, f(x), np.nan))
+
+
 ELEMENTWISE = {
     "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "stop_gradient": lambda x: x,
+    "abs": np.abs, "square": np.square, "erf": np.vectorize(math.erf, otypes=["f8"]), "nn.elu": doubled(lambda x: np.where(np.greater(x, 0), x, np.expm1(x))),
+    "nn.swish": doubled(lambda x: x / (1 + np.exp(-x))), "sin": waving(np.sin), "cos": waving(np.cos),
+    "nn.gelu": doubled(lambda x: 0.5 * x * (1 + np.vectorize(math.erf, otypes=["f8"])(x / math.sqrt(2)))),
     "nn.relu": lambda x: np.where(np.less_equal(x, 0), 0, x), "nn.sigmoid": lambda x: 1 / (1 + np.exp(np.negative(x))),
 }
 for name, twin in ELEMENTWISE.items():
-    call(name, operator.attrgetter(name)(L), twin, x=X + "int64 bool True" * (name == "stop_gradient"))
+    takes = {"stop_gradient": "int64 bool True", "abs": "int64", "square": "int64"}.get(name, "")
+    call(name, operator.attrgetter(name)(L), twin, x=X + takes)
 for name in ("nn.softmax", "nn.log_softmax"):
     call(name, operator.attrgetter(name)(L), x=X - NUMBERS)
 for name in ("maximum", "minimum"):
@@ -295,6 +311,26 @@ for name in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
     call(name, getattr(L, name), lambda x, axis, keepdims, f=twin: f(x, axis=axis, keepdims=keepdims),
          x=ANY, axis=FIRST, keepdims=FLAG)
 call("arg_max", L.arg_max, np.argmax, x=ANY, axis=FIRST)
+call("arg_min", L.arg_min, np.argmin, x=ANY, axis=FIRST)
+for name in ("reduce_any", "reduce_all"):
+    call(name, getattr(L, name), getattr(np, name.removeprefix("reduce_")), x=array(2, 3, dtype="?", takes="bool True"), axis=FIRST)
+call("equal", in_order(L.equal), np.equal, x=X - "float64", y=X - "float64")
+call("alpha", lambda alpha: L.nn.elu(ONES, alpha), alpha=right(1.0, NUMBERS) - "NaN inf")
+call("expand_dims", in_order(L.expand_dims), np.expand_dims, x=ANY + "bool True", axis=right(0, "zero negative"))
+call("squeeze", lambda axis: L.squeeze(ONES[:1], axis), lambda axis: np.squeeze(ONES[:1], axis), axis=right(0, "zero None"))
+call("stack", in_order(L.stack), np.stack, values=made(lambda: [ONES, ONES], "shape axis float64 int64 nans bool"), axis=right(0, "zero negative"))
+call("split", lambda parts: L.split(ONES, parts, 1), parts=right(3, "True") - "True")
+call("take", in_order(L.take), x=array(2, 3, takes="shape float64 int64 nans bool no_rows"), rows=made(lambda: np.array([0, 1]), "zero int64 int16 empty no_rows True"), axis=right(1, "zero"))
+call("boolean_mask", in_order(L.boolean_mask), x=array(2, 3, takes="float64 int64 nans bool"), mask=made(lambda: np.ones((2, 3), "?"), "bool"))
+call("item", lambda x: L.constant(x).item(), x=right(1.0, f"{NUMBERS} True"))
+for name in ("zeros", "ones"):
+    call(name, getattr(L, name), shape=SPACE + "zero", dtype=DTYPE)
+    call(f"{name}_like", getattr(L, f"{name}_like"), x=ANY + "bool True symbol", dtype=DTYPE + "None")
+call("range", in_order(L.range), start=right(0, "zero negative fraction large"), limit=right(5, "None negative zero fraction"), delta=right(1, "negative fraction large"))
+call("normal", L.normal, shape=SPACE + "zero", mean=right(0.0, "negative zero fraction large huge"), stddev=right(1.0, "zero fraction large huge"), dtype=DTYPE)
+call("uniform", L.uniform, shape=SPACE + "zero", minval=right(0.0, "negative zero fraction"), maxval=right(3.0, "fraction large huge"), dtype=DTYPE)
+call("shuffle", L.shuffle, x=array(2, 3, takes="shape axis float64 int64 nans bool no_rows empty"))
+call("set_seed", L.set_seed, seed=right(1, "zero large"))
 call("clip", in_order(L.clip), np.clip, x=X, low=right(0.0, f"{NUMBERS} True"), high=REAL)
 call("transpose", in_order(L.transpose), np.transpose, x=ANY + "bool", axes=right((1, 0), "None"))
 call("reshape", in_order(L.reshape), np.reshape, x=ANY + "bool", shape=right((3, 2)))
@@ -306,9 +342,10 @@ call("one_hot", L.one_hot, x=made(lambda: np.array([0, 1]), "zero int64 True"), 
 call("constant", L.constant, values=ANY + "bool True symbol int16", dtype=DTYPE + "None")
 call("device", lambda name: L.device(name).__enter__(), name=right("cpu:0"))
 call("to", lambda name: L.constant(ONES).to(name), name=right("cpu:0"))
-call("tensor[…]", lambda index: L.constant(ONES)[index], lambda index: ONES[index], index=right(1, "zero None"))
+call("tensor[…]", lambda index: L.constant(ONES)[index], lambda index: ONES[index], index=right(1, "zero None bool"))
 call("Variable", L.Variable, value=ANY + "bool True", name=right("w", ALL), trainable=FLAG)
 call("assign", lambda value: L.Variable(ONES).assign(value), value=array(2, 3, takes="nans"))
+call("assign_sub", lambda value: L.Variable(ONES).assign_sub(value), value=array(2, 3, takes=f"axis nans {NUMBERS}") - "axis")
 call("apply", in_order(L.apply), op=right("exp"), x=X)
 
 
@@ -339,6 +376,7 @@ class Pair(L.Module):
 
 call("set_weights", lambda weights: Pair().set_weights(weights), weights=made(lambda: [ONES, np.ones(2, "f4")]))
 call("set_weights of", lambda weight: Pair().set_weights([weight, np.ones(2, "f4")]), weight=array(2, 3, takes="nans"))
+call("load_state_dict", lambda state: Pair().load_state_dict(state), state=made(lambda: Pair().state_dict()))
 call("named", lambda kind: Pair().named(kind), kind=right(L.Variable, "class"))
 tasks(L)
 
@@ -365,6 +403,7 @@ layer(M.Activation, X, activation=right("relu", "function"))
 layer(M.Flatten, X, "int64 bool True")
 layer(M.Dropout, X, "int64 bool True symbol", rate=SHARE + "zero", seed=SEED)
 layer(M.BatchNormalization, X - NUMBERS, momentum=SHARE + "zero", epsilon=POSITIVE)
+layer(M.LayerNormalization, X - NUMBERS, epsilon=POSITIVE)
 layer(M.Embedding, made(lambda: np.array([0, 1])), "zero int64", input_dim=right(3), output_dim=right(2), embeddings_initializer=START)
 layer(M.Concatenate, made(lambda: [ONES, ONES]), axis=right(0, "zero"))
 BUILT = M.Dense(2)
@@ -381,7 +420,8 @@ ANSWERS = ROWS + "float64 int64 bool"
 TRUE = array(2, 3, value=1.0, takes="nans int64 bool")
 WEIGHTS = array(2, value=1.0, takes="None")
 CLASSES = made(lambda: np.array([0, 2]))
-for kind in (M.MeanSquaredError, M.MeanAbsoluteError, M.BinaryCrossentropy, M.CategoricalCrossentropy):
+call("Huber of", M.Huber, delta=POSITIVE)
+for kind in (M.MeanSquaredError, M.MeanAbsoluteError, M.Huber, M.BinaryCrossentropy, M.CategoricalCrossentropy):
     call(kind.__name__, kind(), y_true=TRUE, y_pred=ROWS, sample_weight=WEIGHTS)
 call("SparseCategoricalCrossentropy", M.SparseCategoricalCrossentropy(), y_true=CLASSES, y_pred=ROWS, sample_weight=WEIGHTS)
 call("from_logits", lambda **options: M.BinaryCrossentropy(**options)(ONES, ONES), from_logits=FLAG)
@@ -407,6 +447,7 @@ call("AdamW", M.AdamW, weight_decay=RATE)
 call("RMSprop", M.RMSprop, rho=SHARE + "zero", epsilon=POSITIVE)
 call("learning_rate =", lambda value: setattr(M.SGD(), "learning_rate", value), value=SCHEDULE)
 call("ExponentialDecay", M.ExponentialDecay, initial_learning_rate=POSITIVE, decay_steps=POSITIVE, decay_rate=POSITIVE)
+call("CosineDecay", M.CosineDecay, initial_learning_rate=POSITIVE, decay_steps=POSITIVE, alpha=RATE)
 call("PiecewiseConstantDecay", M.PiecewiseConstantDecay, boundaries=made(lambda: [3]), values=made(lambda: [0.1, 0.01]))
 call("apply_gradients", lambda pairs: M.SGD().apply_gradients(pairs), pairs=made(lambda: [(ONES, L.Variable(ONES))]))
 call("apply a gradient", lambda **given: M.SGD().apply_gradients([(*given.values(),)]),

@@ -43,6 +43,7 @@ ELEMENTWISE = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "absolute": np.abs,
+    "elu": lambda x, alpha=1.5: np.where(x > 0, x, alpha * np.expm1(x)),
     "erf": np.vectorize(math.erf, otypes=["f8"]),
     "negative": np.negative,
     "copy": lambda x: x,

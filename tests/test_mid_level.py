@@ -44,6 +44,7 @@ from levels.mid_level import (
     CategoricalAccuracy,
     CategoricalCrossentropy,
     Concatenate,
+    CosineDecay,
     Dense,
     Dropout,
     Embedding,
@@ -472,6 +473,7 @@ LIMITS = {  # name -> (the largest there can be, the standard deviation), for we
     "glorot_uniform": (math.sqrt(6 / 250), math.sqrt(2 / 250)),
     "glorot_normal": (2 * math.sqrt(2 / 250) / 0.87962566103423978, math.sqrt(2 / 250)),
     "he_normal": (2 * math.sqrt(2 / 200) / 0.87962566103423978, math.sqrt(2 / 200)),
+    "he_uniform": (math.sqrt(6 / 200), math.sqrt(2 / 200)),
 }
 
 
@@ -719,7 +721,7 @@ def test_accuracy_goes_by_the_shapes():
 # Optimizers.
 
 KINDS = [SGD(0.1), SGD(0.1, momentum=0.9, nesterov=True), RMSprop(0.01), Adam(0.01), AdamW(0.01)]
-KINDS += [Adam(ExponentialDecay(0.1, 5, 0.5)), SGD(0.1, global_clipnorm=0.1)]
+KINDS += [Adam(ExponentialDecay(0.1, 5, 0.5)), SGD(CosineDecay(0.1, 20)), SGD(0.1, global_clipnorm=0.1)]
 
 
 def descent(optimizer):

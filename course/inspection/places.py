@@ -26,16 +26,21 @@ NAMES = """
     step = Optimizer.apply_gradients            minimize = Optimizer.apply_gradients
     ExponentialLR = ExponentialDecay            MultiStepLR = PiecewiseConstantDecay
     lr_scheduler = ExponentialDecay             clip_grad_norm_ = shortened
-    parameters = Module.trainable_variables     named_parameters = Module.named
-    state_dict = Module.get_weights             load_state_dict = Module.set_weights
+    HuberLoss = Huber                           LayerNorm = LayerNormalization
+    kaiming_uniform_ = he_uniform               CosineAnnealingLR = CosineDecay
+    rand = uniform                              randn = normal
+    unsqueeze = expand_dims                     masked_select = boolean_mask
+    add_ = assign_add                           sub_ = assign_sub
+    any = reduce_any                            all = reduce_all
+    eq = equal                                  SiLU = swish
     Parameter = Variable                        autograd = GradientTape
     requires_grad = Variable                    detach = stop_gradient
     as_tensor = constant                        from_numpy = constant
-    convert_to_tensor = constant                manual_seed = RANDOM
+    convert_to_tensor = constant                manual_seed = set_seed
     compile = function                          jit = function
-    mm = matmul                                 index_select = gather
+    mm = matmul                                 index_select = take
     sum = reduce_sum                            mean = reduce_mean
-    amax = reduce_max                           argmax = arg_max
+    amax = reduce_max                           amin = reduce_min
     clamp = clip                                clip_by_value = clip
     TensorDataset = Dataset.from_tensor_slices
     Trainer.fit = Model.fit                     training_step = Trainable.train_step

@@ -1,0 +1,484 @@
+"""Names that readers of the books reach for: tensors made of nothing, drawn, cut, chosen; bends, schedules, states."""
+
+import math
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from back_ends import CHOICES, choose, kinds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from course.build import ROOT, environment
+from levels import low_level, mid_level
+from levels.hardware import PLACE, pool
+from levels.low_level import (
+    GradientTape,
+    Module,
+    Variable,
+    arange,
+    constant,
+    device,
+    function,
+    nn,
+    normal,
+    ones,
+    ones_like,
+    reduce_all,
+    reduce_any,
+    reduce_sum,
+    set_seed,
+    shuffle,
+    split,
+    squeeze,
+    stack,
+    take,
+    uniform,
+    zeros,
+    zeros_like,
+)
+from levels.mid_level import INITIALIZERS, CosineDecay, Dense, Huber, LayerNormalization
+
+RNG = np.random.default_rng(0)
+SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5, -30.0, 40.0])
+
+
+def gradient(f, *arrays):
+    """The tape's gradients of the sum of f's squares: of squares, so that what is linear shows, too."""
+    variables = [*map(Variable, arrays)]
+    with GradientTape() as tape:
+        y = f(*variables)
+        y = reduce_sum(y * y)
+    return [dx.numpy() for dx in tape.gradient(y, variables)]
+
+
+def slopes(f, *arrays):
+    """The same by central differences."""
+    found = []
+    for k, array in enumerate(arrays):
+        slope = np.zeros(array.shape)
+        for place in np.ndindex(array.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = [a.copy() for a in arrays]
+                moved[k][place] += step
+                ends.append((f(*map(constant, moved)).numpy() ** 2).sum())
+            slope[place] = (ends[0] - ends[1]) / 2e-6
+        found.append(slope)
+    return found
+
+
+# Made of nothing.
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+@pytest.mark.parametrize("shape", [(), 3, (0, 2), (2, 3)])
+def test_zeros_and_ones_are_numpys(shape, dtype):
+    for ours, like, theirs in ((zeros, zeros_like, np.zeros), (ones, ones_like, np.ones)):
+        made, expected = ours(shape, dtype), theirs(shape, dtype)
+        for x in (made, like(made), like(Variable(made)), like(constant(np.full(shape, 7.0)), dtype)):
+            assert x.dtype == expected.dtype and x.shape == expected.shape and (x.numpy() == expected).all()
+    assert zeros(2).dtype == np.float32
+
+
+@given(st.integers(-20, 20), st.integers(-20, 20), st.integers(-5, 5).filter(bool), st.booleans())
+def test_ranges_are_numpys(start, limit, delta, real):
+    bounds = [n / 4 for n in (start, limit, delta)] if real else [start, limit, delta]
+    made, expected = low_level.range(*bounds), np.arange(*bounds)
+    assert made.dtype == (np.float32 if real else np.int64) and made.numpy().tolist() == expected.tolist()
+    assert arange(*bounds, "float64").numpy().tolist() == expected.tolist()
+    assert low_level.range(max(0, limit)).numpy().tolist() == [*range(max(0, limit))]
+
+
+# Drawn by chance.
+
+
+def test_what_is_drawn_has_its_mean_and_its_spread_and_begins_anew_with_a_seed():
+    set_seed(7)
+    first = [normal((200, 500), 3.0, 0.5, "float64").numpy(), uniform((200, 500), -2.0, 6.0, "float64").numpy()]
+    set_seed(7)
+    again = [normal((200, 500), 3.0, 0.5, "float64").numpy(), uniform((200, 500), -2.0, 6.0, "float64").numpy()]
+    assert all((a == b).all() for a, b in zip(first, again, strict=True))
+    for x, mean, spread in zip(first, (3.0, 2.0), (0.5, 8.0 / math.sqrt(12.0)), strict=True):
+        assert abs(x.mean() - mean) < 5 * spread / math.sqrt(x.size) and abs(x.std() / spread - 1.0) < 0.01
+    assert -2.0 <= first[1].min() < -1.99 and 5.99 < first[1].max() <= 6.0
+    assert not (normal((200, 500)).numpy() == first[0]).any() and normal(3).dtype == np.float32
+    set_seed(8)
+    assert (normal((200, 500), 3.0, 0.5, "float64").numpy() != first[0]).all()
+    assert not np.intersect1d(uniform(1000, dtype="float64").numpy(), uniform(1000, dtype="float64").numpy()).size
+
+
+def test_the_first_numbers_of_a_process_are_the_same_in_every_run_and_a_seed_is_for_weights_too():
+    code = "from levels.low_level import *; import levels.low_level as l; print(l.normal(3).numpy().tolist())"
+    code += "; l.set_seed(5); import levels.mid_level as m; print(m.INITIALIZERS['glorot_uniform']((1, 2)))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment(ROOT), check=True
+        ).stdout
+        for _ in "12"
+    }
+    assert len(told) == 1
+    set_seed(0)
+    drawn = normal(3).numpy().tolist()
+    set_seed(5)
+    assert told == {f"{drawn}\n{INITIALIZERS['glorot_uniform']((1, 2))}\n"}
+
+
+@pytest.mark.parametrize("back_end", CHOICES)
+def test_a_compiled_function_draws_anew_in_each_call_what_op_by_op_draws(back_end, monkeypatch):
+    choose(monkeypatch, back_end)
+
+    def draw(x):
+        return x + normal((2, 3), dtype="float64") * uniform(3, dtype="float64")
+
+    x, compiled = constant(np.zeros((2, 3))), function(draw)
+    set_seed(3)
+    expected = [draw(x).numpy() for _ in range(3)]
+    set_seed(3)
+    found = [compiled(x).numpy() for _ in range(3)]
+    assert np.array_equal(expected, found) and (found[0] != found[1]).all()
+
+
+def test_each_device_draws_the_same_numbers_by_itself():
+    pool(cpus=2)
+    set_seed(4)
+    here = normal((2, 2))
+    with device("cpu:1"):
+        there = normal((2, 2))
+        mixed = shuffle(constant(np.arange(5)))
+    assert (here.device.name, there.device.name, mixed.device.name) == ("cpu:0", "cpu:1", "cpu:1")
+    assert (here.numpy() == there.numpy()).all()
+    set_seed(4)
+    assert (normal((2, 2)).numpy() == here.numpy()).all()
+    assert PLACE.device.name == "cpu:0"
+
+
+def test_threads_draw_different_numbers():
+    set_seed(0)
+    drawn, begin = [], threading.Barrier(4)
+
+    def work():
+        begin.wait()
+        drawn.extend(uniform(10, dtype="float64").numpy().tolist() for _ in range(50))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({*sum(drawn, [])}) == 4 * 50 * 10
+
+
+def test_rows_are_shuffled_and_all_are_there():
+    set_seed(1)
+    x = RNG.normal(size=(50, 3))
+    orders = [shuffle(x).numpy() for _ in range(2)]
+    for order in orders:
+        assert sorted(map(tuple, order)) == sorted(map(tuple, x)) and (order != x).any()
+    assert (orders[0] != orders[1]).any() and shuffle(np.empty((0, 2))).shape == (0, 2)
+    counts = np.zeros((4, 4))
+    for _ in range(2000):
+        counts[np.arange(4), shuffle(np.arange(4)).numpy()] += 1
+    assert (np.abs(counts - 500) < 100).all()  # five standard deviations
+
+
+# Elsewhere, and chosen.
+
+MOVES = {
+    "expand_dims": (lambda x: low_level.expand_dims(x, 1), lambda x: np.expand_dims(x, 1)),
+    "expand_dims at the end": (lambda x: low_level.expand_dims(x, -1), lambda x: np.expand_dims(x, -1)),
+    "squeeze": (lambda x: squeeze(x[:, None, :1]), lambda x: np.squeeze(x[:, None, :1])),
+    "squeeze one": (lambda x: squeeze(x[:, None, :1], -2), lambda x: np.squeeze(x[:, None, :1], -2)),
+    "stack": (lambda x: stack([x, 2.0 * x, x]), lambda x: np.stack([x, 2.0 * x, x])),
+    "stack inside": (lambda x: stack([x, 2.0 * x], -1), lambda x: np.stack([x, 2.0 * x], -1)),
+    "split": (lambda x: split(x, 2, 1)[1], lambda x: np.split(x, 2, 1)[1]),
+    "split in sizes": (lambda x: split(x, [1, 0, 3], -1)[2], lambda x: np.split(x, [1, 1], -1)[2]),
+    "take": (lambda x: take(x, [3, 0, 3], 1), lambda x: np.take(x, [3, 0, 3], 1)),
+    "take by a table": (lambda x: take(x, [[1, -0], [2, 2]], -1), lambda x: np.take(x, [[1, 0], [2, 2]], -1)),
+    "take rows": (lambda x: take(x, [2, 1]), lambda x: np.take(x, [2, 1], 0)),
+    "square": (low_level.square, np.square),
+    "elu": (nn.elu, lambda x: np.where(x > 0, x, np.expm1(x))),
+    "elu of 2": (lambda x: nn.elu(x, 2.0), lambda x: np.where(x > 0, x, 2.0 * np.expm1(x))),
+    "gelu": (nn.gelu, lambda x: x * np.vectorize(lambda v: 0.5 * math.erfc(-v / math.sqrt(2.0)))(x)),
+    "gelu by tanh": (
+        lambda x: nn.gelu(x, True),
+        lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    ),
+    "swish": (nn.swish, lambda x: x / (1 + np.exp(-x))),
+    "absolute": (low_level.abs, np.abs),
+    "sin": (low_level.sin, np.sin),
+    "cos": (low_level.cos, np.cos),
+    "erf": (low_level.erf, np.vectorize(math.erf)),
+}
+TRACED = [*MOVES]
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_values_are_numpys_and_gradients_are_slopes(name):
+    ours, theirs = MOVES[name]
+    x = RNG.normal(size=(3, 4))
+    np.testing.assert_allclose(ours(constant(x)).numpy(), theirs(x), 1e-14, 1e-15)
+    assert ours(constant(x)).shape == theirs(x).shape
+    np.testing.assert_allclose(gradient(ours, x)[0], slopes(ours, x)[0], 1e-7, 1e-7)
+
+
+@pytest.mark.parametrize("back_end", CHOICES)
+@pytest.mark.parametrize("name", TRACED)
+def test_compiled_and_over_they_give_the_bits_of_op_by_op(name, back_end, monkeypatch):
+    """Values and gradients, step by step and many at once."""
+    choose(monkeypatch, back_end)
+    x, batches, start = RNG.normal(size=(12, 4)), np.arange(12).reshape(4, 3)[::-1], RNG.normal(size=(4, 4))
+    results = []
+    for way in ("eager", "compiled", "over"):
+        w = Variable(start)
+
+        def step(rows, w=w):
+            with GradientTape() as tape:
+                y = MOVES[name][0](rows @ w)
+                loss = reduce_sum(y * y) / 100.0
+            w.assign(w - 0.01 * tape.gradient(loss, w))
+            return loss
+
+        call = function(step)
+        if way == "over":
+            losses = call.over(x, batches).numpy()
+        else:
+            losses = [(step if way == "eager" else call)(constant(x[rows])).numpy() for rows in batches]
+        results.append(np.concatenate([np.ravel(losses), w.numpy().ravel()]))
+    assert np.isfinite(results[0]).all() and (results[0] == results[1]).all() and (results[0] == results[2]).all()
+    if back_end == "FusedProgram" and name in ("sin", "cos", "absolute", "erf", "gelu", "elu", "swish"):
+        assert kinds(call) == {"FusedProgram"}
+
+
+@pytest.mark.parametrize("name", ["elu", "gelu", "swish", "absolute", "sin", "cos", "erf", "square"])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_special_numbers_go_in_and_no_gradient_of_a_finite_number_is_nan(name, dtype):
+    ours, theirs = MOVES[name]
+    with np.errstate(all="ignore"):
+        expected = theirs(SPECIAL.astype(dtype).astype("f8"))
+    if name == "gelu":
+        expected[4] = np.nan  # -inf · 0
+    found = ours(constant(SPECIAL.astype(dtype))).numpy()
+    np.testing.assert_allclose(found, expected, 1e-5 if dtype == "f4" else 1e-13, 1e-15)
+    assert found.dtype == dtype and ours(constant(np.empty((0, 2), dtype))).shape == (0, 2)
+    (slope,) = gradient(ours, np.array([0.0, -0.0, 1e3, -1e3, 30.0], dtype))
+    assert np.isfinite(slope).all()
+
+
+def test_an_absolute_value_and_a_square_of_whole_numbers_stay_whole():
+    x = constant(np.array([-3, 0, 2**53 + 1, -(2**53) - 1]))
+    assert low_level.abs(x).numpy().tolist() == [3, 0, 2**53 + 1, 2**53 + 1]
+    assert low_level.square(x[:2]).numpy().tolist() == [9, 0] and low_level.abs(x).dtype == np.int64
+    assert np.signbit(low_level.abs(constant(np.array([-0.0]))).numpy()).tolist() == [False]
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays.arrays(bool, arrays.array_shapes(max_dims=3, min_side=0, max_side=4)), st.data())
+def test_any_and_all_are_numpys(x, data):
+    axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
+    keep = data.draw(st.booleans())
+    for ours, theirs in ((reduce_any, np.any), (reduce_all, np.all)):
+        found, expected = ours(constant(x), axis, keep), theirs(x, axis, keepdims=keep)
+        assert found.dtype == bool and found.shape == expected.shape and (found.numpy() == expected).all()
+        assert (function(lambda t, f=ours: f(t, axis, keep))(constant(x)).numpy() == expected).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays.array_shapes(max_dims=3, min_side=0, max_side=4), st.data())
+def test_a_mask_chooses_as_in_numpy(shape, data):
+    x = np.arange(math.prod(shape), dtype="f8").reshape(shape)
+    mask = data.draw(arrays.arrays(bool, shape[: data.draw(st.integers(1, len(shape)))]))
+    for index in (mask, constant(mask), Variable(constant(mask))):
+        assert (constant(x)[index].numpy() == x[mask]).all() and constant(x)[index].shape == x[mask].shape
+    (slope,) = gradient(lambda x: x[mask], x)
+    assert (slope == np.where(mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), 2 * x, 0)).all()
+
+
+def test_a_mask_of_comparisons_and_argmin_by_both_names():
+    x = constant(np.array([[3.0, -1.0], [np.nan, 2.0]]))
+    assert x[x > 0.0].numpy().tolist() == [3.0, 2.0] and low_level.equal(x, x).numpy().tolist() == [[1, 1], [0, 1]]
+    for name in ("min", "max"):
+        ours = getattr(low_level, f"arg{name}")
+        assert ours is getattr(low_level, f"arg_{name}")
+        for axis in (None, 0, 1):
+            assert ours(x, axis).numpy().tolist() == getattr(np, f"arg{name}")(x.numpy(), axis).tolist()
+
+
+# Steps, and states.
+
+
+def test_a_variable_steps_and_tapes_and_programs_hear_of_it():
+    v = Variable(np.array([1.0, 2.0]))
+    old = v.value
+    v.assign_add(np.array([0.5, 0.5]))
+    v.assign_sub(1.0)
+    assert v.numpy().tolist() == [0.5, 1.5] and old.numpy().tolist() == [1.0, 2.0]
+
+    @function
+    def step(x):
+        v.assign_sub(0.5 * x)
+        v.assign_add(0.25)
+        return v * 1.0
+
+    assert step(constant(np.array([1.0, 1.0]))).numpy().tolist() == v.numpy().tolist() == [0.25, 1.25]
+    with pytest.raises(ValueError, match=r"assign: the variable is float64\[2\].*, the value float64\[3, 2\]"):
+        v.assign_add(np.ones((3, 2)))
+
+
+class Net(Module):
+    def __init__(self):
+        self.parts = [Dense(3, dtype="float64"), Dense(1, dtype="float64")]
+        self.steps = Variable(np.array(0), trainable=False)
+
+    def __call__(self, x):
+        return self.parts[1](self.parts[0](x))
+
+
+def test_a_state_is_kept_by_name_and_given_back():
+    net, x = Net(), constant(np.ones((2, 2)))
+    before = net(x).numpy()
+    names = ["parts.0.kernel", "parts.0.bias", "parts.1.kernel", "parts.1.bias"]
+    assert [name for name, _ in net.named_parameters()] == names
+    assert [*net.parameters()] == [v for _, v in net.named_parameters()] == net.trainable_variables
+    state = net.state_dict()
+    assert [*state] == [*names, "steps"]
+    for variable in net.parameters():
+        variable.assign_add(1.0)
+    net.steps.assign_add(1)
+    assert (net(x).numpy() != before).any()
+    other = Net()
+    other(x)
+    for module in (net, other):
+        module.load_state_dict({name: state[name] for name in sorted(state)})
+        assert (module(x).numpy() == before).all() and int(module.steps) == 0
+    net.load_state_dict({name: value.numpy() for name, value in state.items()})
+    kept = net.get_weights()
+    for wrong, message in (
+        ({}, r"missing are \['parts.0.kernel', .*are all parts built\?"),
+        (state | {"more": 1.0}, r"missing are \[\], unknown \['more'\]"),
+        (state | {"parts.0.bias": np.ones((2, 3))}, r"parts.0.bias is float64\[1, 3\].*, the weight float64\[2, 3\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            net.load_state_dict(wrong)
+    assert all((a == b).all() for a, b in zip(kept, net.get_weights(), strict=True))
+
+
+# Level 4.
+
+
+@pytest.mark.parametrize("delta", [1.0, 0.3])
+def test_hubers_loss_is_its_formula(delta):
+    y, p = RNG.normal(size=(2, 20, 3))
+    error = np.abs(p - y)
+    expected = np.where(error <= delta, 0.5 * error**2, delta * error - 0.5 * delta**2).mean()
+    assert float(Huber(delta)(y, constant(p))) == pytest.approx(expected, rel=1e-14)
+    assert float(mid_level.LOSSES["huber"]()([[0.0]], [[3.0]])) == 2.5
+    p[0, 0] = y[0, 0] + delta  # on the edge
+    p = Variable(p)
+    with GradientTape() as tape:
+        loss = Huber(delta)(y, p)
+    slope = np.clip(p.numpy() - y, -delta, delta) / y.size
+    np.testing.assert_allclose(tape.gradient(loss, p).numpy(), slope, 1e-13, 1e-17)
+    assert math.isnan(float(Huber()([[1.0]], [[math.nan]])))
+
+
+def test_layer_normalization_makes_each_row_standard():
+    x = RNG.normal(3.0, 5.0, (4, 2, 6))
+    layer = LayerNormalization(epsilon=1e-5)
+    y = layer(x).numpy()
+    expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(y, expected, 1e-12, 1e-12)
+    layer.gamma.assign(RNG.normal(size=6))
+    layer.beta.assign(RNG.normal(size=6))
+    np.testing.assert_allclose(layer(x).numpy(), expected * layer.gamma.numpy() + layer.beta.numpy(), 1e-12, 1e-12)
+    np.testing.assert_allclose(gradient(layer, x[:2, :1])[0], slopes(layer, x[:2, :1])[0], 1e-5, 1e-6)
+    assert [v.shape for v in layer.trainable_variables] == [(6,), (6,)]
+    with pytest.raises(ValueError, match="built for 6 inputs, got"):
+        layer(np.ones((2, 5)))
+
+
+def test_a_cosines_rate_falls_from_the_first_to_the_last():
+    rate = CosineDecay(0.2, 50, alpha=0.1)
+    for step in (0.0, 10.0, 25.0, 49.0, 50.0, 80.0):
+        t = min(step / 50, 1.0)
+        expected = 0.2 * (0.9 * 0.5 * (1 + math.cos(math.pi * t)) + 0.1)
+        assert float(rate(constant(np.array(step)))) == pytest.approx(expected, rel=1e-14)
+    w, sgd = Variable(np.array([1.0])), mid_level.SGD(CosineDecay(1.0, 4))
+    step = function(lambda g: sgd.apply_gradients([(g, w)]))
+    for _ in range(6):
+        step(constant(np.array([1.0])))
+    taken = sum(0.5 * (1 + math.cos(math.pi * min(n / 4, 1.0))) for n in range(6))
+    assert w.numpy()[0] == pytest.approx(1.0 - taken, abs=1e-13)
+
+
+def test_hes_weights_lie_within_their_limit_and_have_his_variance():
+    values = np.array(INITIALIZERS["he_uniform"]((300, 400)))
+    assert np.abs(values).max() <= math.sqrt(6 / 300) and abs(values.var() * 300 / 2 - 1) < 0.01
+    assert abs(np.var(INITIALIZERS["he_normal"]((300, 400))) * 300 / 2 - 1) < 0.01
+    assert len(INITIALIZERS["he_normal"]((4,))) == len(INITIALIZERS["he_uniform"]((4,))) == 4
+
+
+@pytest.mark.parametrize("name", ["elu", "gelu", "swish", "silu"])
+def test_a_layer_takes_them_by_name(name):
+    layer = Dense(3, name)
+    x = RNG.normal(size=(4, 2))
+    y = layer(x)
+    assert (y.numpy() == getattr(nn, name)(constant(x) @ layer.kernel + layer.bias).numpy()).all()
+
+
+X = np.ones((2, 3))
+REFUSED = {
+    "squeeze": (lambda: squeeze(X, 0), ValueError, r"squeeze: axis 0 of \(2, 3\) has 2 numbers; expected one"),
+    "expand": (lambda: low_level.expand_dims(X, 4), ValueError, "expand_dims: axis 4 is not one of 3 axes"),
+    "stack": (lambda: stack([X, X[:1]]), ValueError, r"stack: got 2 tensors of the shapes \[\(2, 3\), \(1, 3\)\]"),
+    "stack of none": (lambda: stack([]), ValueError, "stack: got 0 tensors"),
+    "split": (lambda: split(X, 2, 1), ValueError, "split: 2 for an axis of 3; expected a number that divides it"),
+    "split sizes": (lambda: split(X, [1, 1], 1), ValueError, r"split: \[1, 1\] for an axis of 3"),
+    "split backwards": (lambda: split(X, [4, -1], 1), ValueError, r"split: \[4, -1\] for an axis of 3"),
+    "take": (lambda: take(X, [3], 1), IndexError, "gather: a row number is out of range"),
+    "take axis": (lambda: take(X, [0], 2), ValueError, "take: axis 2 is not one of 2 axes"),
+    "mask": (lambda: constant(X)[np.ones(3, bool)], IndexError, r"the mask has shape \(3,\), and x \(2, 3\)"),
+    "mask among others": (lambda: constant(X)[np.ones(2, bool), 0], TypeError, "a mask stands alone"),
+    "mask of numbers": (lambda: low_level.boolean_mask(X, np.ones(2)), TypeError, "expected bools, such as x > 0.0"),
+    "mask when traced": (
+        lambda: function(lambda x: x[x > 0.0])(constant(X)),
+        TypeError,
+        "its numbers are not known, for a function is traced without them",
+    ),
+    "any": (lambda: reduce_any(X), TypeError, r"reduce_any: x is .*float64.*; expected bools"),
+    "item": (lambda: constant(X).item(), ValueError, r"shape \(2, 3\)"),
+    "range": (lambda: low_level.range(0, 1, 0), ValueError, "range: from 0 to 1 by 0; expected a delta that is not 0"),
+    "huge range": (lambda: low_level.range(10**13), ValueError, "fewer than 2³¹ numbers"),
+    "range of words": (lambda: low_level.range("3"), TypeError, "range: limit is '3'; expected a number"),
+    "range in ints": (lambda: low_level.range(0.0, 1.0, 0.5, "int64"), TypeError, "float64 to int64"),
+    "zeros": (lambda: zeros((2, -1)), TypeError, r"zeros: shape is \(2, -1\); expected sizes"),
+    "zeros of": (lambda: zeros(2, "int16"), TypeError, "zeros: dtype is 'int16'"),
+    "uniform": (lambda: uniform(2, 1.0, 1.0), ValueError, "uniform: minval is 1.0 and maxval 1.0; expected the lower"),
+    "normal": (lambda: normal(2, 0.0, -1.0), TypeError, "normal: stddev is -1.0; expected a number from 0 on"),
+    "normal ints": (lambda: normal(2, dtype="int64"), TypeError, "normal: dtype is 'int64'; expected float32 or"),
+    "shuffle": (lambda: shuffle(1.0), TypeError, "shuffle: x is .*; expected one axis or more"),
+    "seed": (lambda: set_seed(-1), TypeError, "set_seed: seed is -1; expected a whole number from 0"),
+    "sin": (lambda: low_level.sin(constant([1])), TypeError, "sin: has no kernel for int64; cast it"),
+    "huber": (lambda: Huber(0.0), ValueError, "Huber: delta is 0.0; expected a positive number"),
+    "cosine": (lambda: CosineDecay(0.1, 0), ValueError, "CosineDecay: decay_steps is 0"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_a_sentence(name):
+    call, error, message = REFUSED[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "absolute", "erf"])
+@pytest.mark.parametrize("kind", ["gpu:0", "tpu:0"])
+def test_other_devices_do_the_same(name, kind):
+    x = RNG.normal(size=(3, 5)).astype("f4")
+    with device(kind):
+        y = getattr(low_level, name)(constant(x))
+    assert y.device.name == kind
+    np.testing.assert_allclose(y.numpy(), MOVES[name][1](x.astype("f8")), 3e-6, 1e-7)
