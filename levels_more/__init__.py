@@ -169,7 +169,7 @@ CONTENTS = {
         "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": (
-            "Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
+            "Layer.add_loss Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
             "Layer.trainable_weights Layer.weights"
         ),
         "parts": (

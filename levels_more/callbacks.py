@@ -144,7 +144,8 @@ class TerminateOnNaN(Callback):
 class LambdaCallback(Callback):
     """Calls functions of yours: on_train_begin(logs), on_epoch_begin(epoch, logs), on_train_batch_end(batch, logs), ….
 
-    `logs` are {name: number} of the epoch, or the step, that ended last. Raises TypeError for what is no function.
+    `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for what is no function.
+    The loss of a batch is that of its step; Keras tells the mean of the epoch so far.
     """
 
     def __init__(

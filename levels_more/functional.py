@@ -1,10 +1,10 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
 from levels.hardware import PLACE
-from levels.high_level import Model
+from levels.high_level import Model, Training
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Layer, Made
-from levels_more.checks import dtype_of, expect, several, sizes
+from levels_more.checks import dtype_of, expect, several, sizes, word
 from levels_more.combining import Arithmetic, sides
 from levels_more.inputs import alone, as_list
 
@@ -46,10 +46,11 @@ class Placeholder(Made):
 
 
 class Input(Placeholder):
-    """A place for rows of that shape."""
+    """A place for rows of that shape. By its name it is given rows in a dict, {name: rows}."""
 
-    def __init__(self, shape, dtype="float32"):
+    def __init__(self, shape, dtype="float32", name=None):
         self.spec, self.layer = spec_of(shape, dtype), None
+        self.name = None if name is None else word("Input: name", name)
 
 
 class Call(Placeholder):
@@ -102,6 +103,27 @@ class Functional(Model):
         self.input_specs = [x.spec for x in self.inputs]
         self.steps = in_order(self.outputs, self.inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
+
+    def ordered(self, given):
+        """Of inputs {the name of an Input: rows}, or of anything {the name of an output's layer: …}: a list, as the model has them.
+
+        Raises ValueError where the names are others.
+        """
+        names = [place.name for place in self.inputs], [place.layer and place.layer.name for place in self.outputs]
+        for each in names:
+            if len({*each}) == len(each) and {*each} == {*given}:
+                return [given[name] for name in each]
+        told = " or ".join(", ".join(map(str, each)) for each in names)
+        raise ValueError(
+            f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
+        )
+
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=None, loss_weights=None):
+        """As for any model; a loss for each output, in a list or {the name of its layer: loss}, and how much each counts."""
+        loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
+        if shares is not None and len(several("compile: loss_weights", shares)) != len(self.outputs):
+            raise ValueError(f"compile: {len(shares)} loss_weights for {len(self.outputs)} outputs")
+        self.chosen = Training(optimizer, loss, metrics, *[] if shares is None else [[*shares]])
 
     def call(self, x):
         values = dict(zip(self.inputs, as_list(x), strict=True))

@@ -129,6 +129,8 @@ class _Inputs(Layer):
     """
 
     def run(self, x, training=None):
+        if isinstance(x, dict) and hasattr(type(self), "ordered"):
+            x = self.ordered(x)  # a graph of level 5 has names for its inputs
         if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
             from levels_more.inputs import beside  # here, because level 5 is not there yet when level 4 is imported
 
@@ -164,6 +166,13 @@ def _not_trained(layer):
     return [v for v in layer.variables if v not in trained]
 
 
+def add_loss(layer, loss):
+    """Not here: a call leaves nothing behind that the next one would have to forget. Raises NotImplementedError."""
+    cure = "in call write self.penalties = [lambda: value]: functions whose results are added to the loss"
+    raise NotImplementedError(f"{layer.name}: there is no add_loss; {cure}")
+
+
+METHODS["Layer.add_loss"] = add_loss
 METHODS["Layer.losses"] = property(_losses)
 METHODS["Layer.weights"] = property(lambda layer: layer.variables)  # Keras' names
 METHODS["Layer.trainable_weights"] = property(lambda layer: layer.trainable_variables)
