@@ -119,7 +119,7 @@ CONTENTS = {
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
-        "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract sides",
+        "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
         "feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
             "NumericColumn bucket_of bucketized_column categorical_column_with_hash_bucket "

@@ -1,19 +1,20 @@
 """One batch at a time, for a training loop of one's own around a model that is compiled."""
 
+import reprlib
+
 import numpy as np
 
 from levels.hardware import flag
-from levels.high_level import batches_of
 from levels.low_level import METHODS, function
 from levels.mid_level import at_least
-from levels_more.inputs import alone
+from levels_more.inputs import alone, arrays_of, given_batches
 
 ALL = 2**31  # more rows than any batch has
 
 
 def on_batch(model, step, x, y, return_dict):
     """One step on all rows x [rows, …], y: the loss, a float; with metrics a list, the loss first; or {name: number}."""
-    logs = model.training.one_pass(function(step), batches_of(model, x, y, ALL))
+    logs = model.training.one_pass(function(step), given_batches(model, x, y, None, ALL, None))
     return logs if flag("return_dict", return_dict) else alone([*logs.values()])
 
 
@@ -40,11 +41,12 @@ def to_categorical(x, num_classes=None):
 
     Without `num_classes` there is one class more than the largest number. Raises ValueError for what is no number of a class.
     """
-    found = np.asarray(x)
+    (found,) = arrays_of(x)
     found = found[..., 0] if found.ndim > 1 and found.shape[-1] == 1 else found
-    if found.dtype.kind not in "biuf" or (wrong := (found % 1 != 0) | (found < 0)).any():
-        first = found if found.dtype.kind not in "biuf" else found[wrong][0]
-        raise ValueError(f"to_categorical: the classes hold {first!r:.60}; expected whole numbers from 0 on")
+    wrong = (found % 1 != 0) | (found < 0) if found.dtype.kind in "biuf" else np.ones(found.shape, bool)
+    if wrong.any():
+        told = f"x is {reprlib.repr(x)}, and holds {found[wrong][0]}"
+        raise ValueError(f"to_categorical: {told}; expected whole numbers from 0 on")
     most = int(found.max(initial=-1)) + 1
     classes = most if num_classes is None else at_least(1, "to_categorical: num_classes", num_classes)
     if most > classes:

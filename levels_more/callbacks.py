@@ -87,7 +87,7 @@ class ModelCheckpoint(Monitor):
     """
 
     def __init__(
-        self, filepath, monitor="val_loss", verbose=0, save_best_only=False, save_weights_only=False, mode="auto"
+        self, filepath, monitor="val_loss", save_best_only=False, mode="auto", *, save_weights_only=False, verbose=0
     ):
         super().__init__(monitor, mode)
         self.filepath = file_name("ModelCheckpoint: filepath", filepath)

@@ -11,6 +11,14 @@ from levels_more.checks import expect, word
 ARITHMETIC = "add", "subtract", "multiply", "divide", "power", "matmul", "negative"
 
 
+def beside(op, number):
+    """A number, or an array, that stands beside a tensor of any shape. Raises TypeError for anything else."""
+    real = isinstance(number, (int, float, np.number, np.ndarray)) and not (
+        type(number) is int and abs(number) >= 2**63
+    )
+    return expect(real, f"Arithmetic: what stands beside {op}", number, "a number, an array, or an Input")
+
+
 class Arithmetic(Layer):
     """An op by name, of a list of two tensors, as `Add` but for any op of two; or of one tensor and a number beside it.
 
@@ -23,9 +31,7 @@ class Arithmetic(Layer):
         super().__init__(**options)
         if word("Arithmetic: op", op) not in ARITHMETIC:
             raise ValueError(f"Arithmetic: op is {op!r}; there are {', '.join(ARITHMETIC)}")
-        real = isinstance(number, (int, float, np.number, np.ndarray)) or number is None
-        self.op, self.left = op, left
-        self.number = expect(real, f"Arithmetic: what stands beside {op}", number, "a number, an array, or an Input")
+        self.op, self.number, self.left = op, None if number is None else beside(op, number), left
 
     def call(self, x):
         if self.number is None:
@@ -42,7 +48,7 @@ class _Merge(Layer):
 
     def call(self, x):
         if not isinstance(x, list) or len(x) < 2:
-            told = f"{len(x)} inputs" if isinstance(x, list) else f"one, {x.spec}"
+            told = f"{len(x)} inputs" if isinstance(x, list) else f"one, {getattr(x, 'spec', type(x).__name__)}"
             raise TypeError(f"{self.name}: expected a list of two inputs or more, got {told}")
         return functools.reduce(self.both, x)
 
@@ -93,9 +99,9 @@ def sides(op):
     """The methods for `place - 1.0` and for `1.0 - place`, of what stands for a tensor to come."""
 
     def right(x, other):
-        return Arithmetic(op)([x, other]) if hasattr(other, "through") else Arithmetic(op, other)(x)
+        return Arithmetic(op)([x, other]) if hasattr(other, "through") else Arithmetic(op, beside(op, other))(x)
 
     def left(x, other):
-        return Arithmetic(op, other, True)(x)
+        return Arithmetic(op, beside(op, other), True)(x)
 
     return right, left

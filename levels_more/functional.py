@@ -119,7 +119,10 @@ class Functional(Model):
         )
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=None, loss_weights=None):
-        """As for any model; a loss for each output, in a list or {the name of its layer: loss}, and how much each counts."""
+        """As for any model; a loss for each output, in a list or {the name of its layer: loss}, and how much each counts.
+
+        Raises ValueError for other names, and for more weights or fewer than outputs.
+        """
         loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
         if shares is not None and len(several("compile: loss_weights", shares)) != len(self.outputs):
             raise ValueError(f"compile: {len(shares)} loss_weights for {len(self.outputs)} outputs")

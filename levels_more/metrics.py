@@ -19,7 +19,7 @@ from levels.low_level import (
     reshape,
 )
 from levels.mid_level import INITIALIZERS, LOSSES, Loss, Made, at_least, known, positive
-from levels_more.checks import called, dtype_of, expect
+from levels_more.checks import called, dtype_of, expect, sizes
 
 from .losses import check_classes, weighted
 
@@ -49,8 +49,9 @@ class Metric(Made, Module):
     def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
         """A variable of this shape to count in, for a metric whose `update_state`, `result` and `reset_state` are all yours.
 
-        It is called as the attribute that holds it; `name` is Keras'.
+        It is called as the attribute that holds it; `name` is for Keras' users. Raises TypeError for what is no shape or dtype.
         """
+        shape = sizes("add_variable: shape", shape)
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         return Variable(values.astype(dtype_of("add_variable: dtype", dtype)), trainable=False)
 

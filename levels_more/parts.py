@@ -23,7 +23,7 @@ def get_layer(model, name=None, index=None):
     """The layer of that name, or with that number. Raises ValueError where there is none, or several of that name."""
     layers = layers_of(model)
     if (name is None) == (index is None):
-        raise ValueError("get_layer: give a name or an index")
+        raise ValueError(f"get_layer: name is {name!r}, index is {index!r}; give one of them")
     if index is not None:
         if isinstance(index, bool) or not isinstance(index, int) or not -len(layers) <= index < len(layers):
             raise ValueError(f"get_layer: index is {index!r}; there are {len(layers)} layers, from 0 on")

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 
 from levels.high_level import (
+    Callback,
     Functional,
     Input,
+    LambdaCallback,
     Model,
+    ModelCheckpoint,
     Sequential,
     clone_model,
     load_model,
     model_from_json,
     to_categorical,
 )
+from levels.low_level import constant
 from levels.mid_level import (
     Adam,
     Add,
@@ -23,6 +27,7 @@ from levels.mid_level import (
     Concatenate,
     Dense,
     Dropout,
+    ExponentialDecay,
     Layer,
     Maximum,
     Minimum,
@@ -52,7 +57,7 @@ def test_a_layer_by_name_or_number():
     for wrong, told in [
         (lambda: net.get_layer("tail"), "no layer is called 'tail'; there are body, head"),
         (lambda: two.get_layer("dense"), "2 layers are called 'dense'; give an index"),
-        (lambda: net.get_layer(), "give a name or an index"),
+        (lambda: net.get_layer(), "name is None, index is None; give one of them"),
         (lambda: net.get_layer(index=2), "index is 2; there are 2 layers"),
         (lambda: Sequential([]).pop(), "sequential has no layer left"),
     ]:
@@ -207,8 +212,72 @@ def test_one_batch_at_a_time():
 def test_classes_as_columns():
     assert np.array_equal(to_categorical([0, 2, 1]), np.eye(3)[[0, 2, 1]]) and to_categorical([0]).dtype == np.float32
     assert to_categorical(np.array([[1], [0]]), num_classes=4).shape == (2, 4)
-    for wrong in ([0.5], [-1], ["a"], [np.nan]):
+    for wrong in ([0.5], [-1], np.array(["a"]), [np.nan]):
         with pytest.raises(ValueError, match="expected whole numbers from 0 on"):
             to_categorical(wrong)
     with pytest.raises(ValueError, match="there is a class 3; with num_classes=3 the last is 2"):
         to_categorical([3], 3)
+
+
+def two_inputs_and_outputs():
+    left, right = Input((2,), name="left"), Input((2,), name="right")
+    both = Concatenate()([left, right])
+    return Model([left, right], [Dense(1, name="price")(both), Dense(1, name="weight")(both)])
+
+
+def test_inputs_and_outputs_by_name(tmp_path):
+    net = two_inputs_and_outputs()
+    given, targets = {"right": X[:, 2:], "left": X[:, :2]}, {"weight": 3 * Y, "price": Y}
+    net.compile("sgd", {"weight": "mae", "price": "mse"}, loss_weights={"weight": 0.5, "price": 2.0})
+    net.fit(given, targets, verbose=0)
+    a, b = net.predict(given)
+    expected = 2.0 * ((a - Y) ** 2).mean() + 0.5 * abs(b - 3 * Y).mean()
+    assert net.evaluate(given, targets) == pytest.approx(expected, rel=1e-5)
+    assert np.array_equal(net(given)[0].numpy(), net([X[:, :2], X[:, 2:]])[0].numpy())
+    net.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").evaluate(given, targets) == pytest.approx(expected, rel=1e-5)
+    for wrong, told in [
+        (lambda: net.predict({"left": X[:, :2]}), "got left; its inputs and outputs are left, right or price, weight"),
+        (lambda: net.compile("sgd", {"mass": "mse"}), "got mass; its inputs and outputs are"),
+        (lambda: net.compile("sgd", "mse", loss_weights=[1.0]), "1 loss_weights for 2 outputs"),
+        (lambda: net.compile("sgd", "mse", loss_weights=[1.0, -1.0]), "one of the loss_weights is -1.0"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            wrong()
+
+
+def test_a_checkpoint_of_the_weights_alone(tmp_path, capsys):
+    net, other = model(Input((4,))), model(Input((4,)))
+    net.compile("sgd", "mse")
+    keep = ModelCheckpoint(tmp_path / "{epoch}.h5", "loss", save_weights_only=True, verbose=1)
+    history = net.fit(X, Y, epochs=2, verbose=0, callbacks=[keep]).history
+    other.load_weights(tmp_path / "2.h5")
+    assert np.array_equal(other.predict(X), net.predict(X)) and (tmp_path / "1.h5").is_file()
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2 and said[1].endswith(f"2.h5, loss {history['loss'][1]:.6g}")
+
+
+def test_callbacks_get_logs_where_they_take_them():
+    heard = []
+
+    class Mixed(Callback):
+        def on_train_begin(self, logs):
+            heard.append(logs)
+
+        def on_epoch_begin(self, epoch):
+            heard.append(epoch)
+
+        def on_train_end(self, logs=None):
+            heard.append(sorted(logs))
+
+    net = model()
+    net.compile("sgd", "mse")
+    net.fit(X, Y, epochs=2, verbose=0, callbacks=[Mixed()], validation_split=0.5)
+    assert heard == [{}, 0, 1, ["loss", "val_loss"]]
+    with pytest.raises(TypeError, match="LambdaCallback: on_epoch_end is 3"):
+        LambdaCallback(on_epoch_end=3)
+
+
+def test_a_rate_in_steps():
+    rate = ExponentialDecay(0.8, 3, 0.5, staircase=True)
+    assert [float(rate(constant(float(k)))) for k in range(7)] == pytest.approx([0.8] * 3 + [0.4] * 3 + [0.2], rel=1e-6)
