@@ -93,7 +93,12 @@ def recipe(function):
     @functools.wraps(function)
     def make(*args, **options):
         column = function(*args, **options)
-        column.again = functools.partial(make, *args, **options)
+        plain = [
+            x.tolist() if hasattr(x, "tolist") else x for x in (*args, *options.values())
+        ]  # no file holds an array
+        column.again = functools.partial(
+            make, *plain[: len(args)], **dict(zip(options, plain[len(args) :], strict=True))
+        )
         return column
 
     return make
@@ -234,6 +239,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
         def ids(features):
             return np.searchsorted(steps, source_column.encode(features)[:, 0], side="right").astype(np.int64)
 
+        self.again = functools.partial(BucketizedColumn, source_column, steps.tolist())
         super().__init__(f"{source_column.name}_bucketized", len(steps) + 1, ids)
         self.width, self.encode = self.num_buckets, ids
 

@@ -78,7 +78,7 @@ class Training(loops.Training):
     Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
     """
 
-    def __init__(self, optimizer, loss, metrics=None, loss_weights=None):
+    def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         first, *others = as_list(loss) or [""]  # a name that nobody has
         super().__init__(optimizer, first)
         self.losses += [made("loss", LOSSES, each) for each in others]

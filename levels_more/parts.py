@@ -8,7 +8,7 @@ from levels.low_level import METHODS
 from levels.mid_level import Layer, Made
 from levels_more.checks import expect, word
 from levels_more.functional import Functional, Input, dry_run
-from levels_more.saving import made_with, reader, written
+from levels_more.saving import made_again, reader, written
 
 
 def layers_of(model):
@@ -88,7 +88,7 @@ def get_config(part):
 
     There is no `from_config`: a class is called with its arguments.
     """
-    given = made_with(part)
+    given = made_again(part)
     bound = inspect.signature(type(part).__init__).bind(part, *given.args, **given.keywords)
     kinds = {name: parameter.kind for name, parameter in bound.signature.parameters.items()}
     found = {}
@@ -106,7 +106,7 @@ def cloned(value, done):
     if not isinstance(value, Made):
         return value
     if id(value) not in done:
-        given = made_with(value)
+        given = made_again(value)
         done[id(value)] = value, given.func(*cloned(given.args, done), **cloned(given.keywords, done))
     return done[id(value)][1]
 

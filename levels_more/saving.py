@@ -17,7 +17,7 @@ import safetensors.numpy
 
 from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
-from levels.low_level import METHODS, Operators, Variable
+from levels.low_level import METHODS, Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
 from levels_more import combining, feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
@@ -34,8 +34,8 @@ def written(value, seen):
         return value
     if isinstance(value, (list, tuple)):
         return [written(x, seen) for x in value]
-    if hasattr(value, "tolist") and getattr(value, "ndim", 9) < 2 and not isinstance(value, Operators):
-        return written(value.tolist(), seen)  # NumPy's numbers, or pandas' words
+    if isinstance(value, np.generic):
+        return written(value.item(), seen)
     if isinstance(value, Made):
         return written_part(value, seen)
     names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
@@ -54,13 +54,13 @@ CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, 
 CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
 
 
-def made_with(part):
-    """The call that makes a part like this: a `functools.partial`. (A Sequential may have got more layers, or lost some.)"""
-    made = part.again
+def made_again(part):
+    """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
+    again = part.again
     if not isinstance(part, Sequential) or type(part).__init__ is not Sequential.__init__:
-        return made
-    options = {name: value for name, value in made.keywords.items() if name != "layers"}
-    return functools.partial(made.func, [*part.layers], *made.args[1:], **options)
+        return again
+    options = {name: value for name, value in again.keywords.items() if name != "layers"}
+    return functools.partial(again.func, [*part.layers], *again.args[1:], **options)
 
 
 def written_part(part, seen):
@@ -68,7 +68,7 @@ def written_part(part, seen):
 
     Raises ValueError for a class of yours that is named like one of ours.
     """
-    made = made_with(part)
+    made = made_again(part)
     kind = type(part) if isinstance(part, Model) else made.func
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")

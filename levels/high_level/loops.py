@@ -68,7 +68,7 @@ class Callback:
 class Training(Made):
     """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
 
-    def __init__(self, optimizer, loss, metrics=None):
+    def __init__(self, optimizer, loss, metrics=()):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
         self.losses = [loss() if isinstance(loss, type) else loss]  # functions, one for each output; here there is one

@@ -20,8 +20,8 @@ class Trainable(Layer):
         super().__init__(name)
         self.built, self.chosen, self.history = True, None, None  # built: nothing to make but its layers
 
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=None):
-        """Choose how to train, by names or objects."""
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+        """Choose how to train, by names or objects; None is no metric."""
         self.chosen = Training(optimizer, loss, metrics)
 
     @property
@@ -55,12 +55,11 @@ def prepared(model, x, y):
     """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
-    for name, rows in zip("xy", (x, y)):
-        check_finite(name, rows.numpy())
+    check_finite("x", x.numpy()), check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
     if (*y.shape, 1) == (len(y), *given.shape[1:]):
         y = constant(y.numpy()[:, None])
-    if isinstance(loss, Loss):
+    if isinstance(loss, Loss):  # all targets; and what the model gives for the first rows
         loss.check(y, y)
         loss.check(constant(y.numpy()[:32]), given)
     return x, y

@@ -1,0 +1,841 @@
+"""What people have goes into fit, evaluate and predict; what comes out is what NumPy says."""
+
+import itertools
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from levels.high_level import (
+    Callback,
+    CSVLogger,
+    EarlyStopping,
+    Input,
+    Model,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    Sequential,
+    load_model,
+)
+from levels.low_level import Module, Variable, concat, function, reduce_mean, reduce_sum
+from levels.mid_level import (
+    SGD,
+    Adam,
+    BatchNormalization,
+    Dataset,
+    Dense,
+    DenseFeatures,
+    Dropout,
+    Embedding,
+    Flatten,
+    Layer,
+    MeanSquaredError,
+    bucketized_column,
+    categorical_column_with_hash_bucket,
+    categorical_column_with_identity,
+    categorical_column_with_vocabulary_list,
+    crossed_column,
+    embedding_column,
+    indicator_column,
+    metrics,
+    numeric_column,
+)
+from levels_more.fitting import distinct
+from levels_more.pipeline import cut
+
+DRAWS = np.random.RandomState(0)
+X = DRAWS.normal(size=(100, 3)).astype("f4")
+Y = X @ np.array([[1.0], [2.0], [-1.0]], "f4") + 0.5
+LABELS = (Y > 0.0).astype("f4")
+WEIGHTS = DRAWS.uniform(0.0, 3.0, size=100)
+KERNEL, BIAS, RATE = np.array([[0.3], [-0.2], [0.1]], "f4"), np.array([[0.1]], "f4"), 0.05
+
+
+def net(loss="mse", activation=None, metrics=None, optimizer=None, units=1):
+    """One layer, with weights that are known."""
+    model = Sequential([Dense(units, activation)])
+    model.build((None, 3))
+    if units == 1:
+        model.set_weights([KERNEL, BIAS])
+    model.compile(optimizer or SGD(RATE), loss, metrics)
+    return model
+
+
+def fitted(model, *given, **options):
+    """Its weights after three epochs in the order of the rows."""
+    model.fit(*given, **{"batch_size": 32, "epochs": 3, "shuffle": False, "verbose": 0} | options)
+    return [w.astype("f8") for w in model.get_weights()]
+
+
+def same(one, other, rtol=2e-5):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-6)
+
+
+# By hand: the gradients of both losses for a weight on each row, the sum divided by the number of rows
+
+
+def descent(x, y, weights, logistic=False, batches=None, epochs=3):
+    """(the weights of one layer after plain descent in float64, each epoch's loss)."""
+    kernel, bias, history = KERNEL.astype("f8"), BIAS.astype("f8"), []
+    batches = batches or [slice(k, k + 32) for k in range(0, len(x), 32)]
+    for _ in range(epochs):
+        total = 0.0
+        for rows in batches:
+            z, w, n = x[rows] @ kernel + bias, weights[rows][:, None], len(x[rows])
+            p = 1.0 / (1.0 + np.exp(-z)) if logistic else z
+            each = -(y[rows] * np.log(p) + (1 - y[rows]) * np.log(1 - p)) if logistic else (p - y[rows]) ** 2
+            total += (w * each).sum()
+            dz = w * ((p - y[rows]) if logistic else 2.0 * (p - y[rows])) / n
+            kernel, bias = kernel - RATE * x[rows].T @ dz, bias - RATE * dz.sum(0, keepdims=True)
+        history.append(total / sum(len(x[rows]) for rows in batches))
+    return [kernel, bias], history
+
+
+WEIGHTED = {
+    "an array": lambda: ((X, Y), {"sample_weight": WEIGHTS}),
+    "a column": lambda: ((X, Y), {"sample_weight": WEIGHTS[:, None]}),
+    "a list": lambda: ((X, Y), {"sample_weight": WEIGHTS.tolist()}),
+    "a tuple": lambda: (((X, Y, WEIGHTS),), {}),
+    "a dataset": lambda: ((Dataset.from_tensor_slices((X, Y, WEIGHTS)).batch(32),), {}),
+    "a stream": lambda: ((Dataset.from_tensor_slices((X, Y, WEIGHTS)).map(lambda *row: row).batch(32),), {}),
+}
+
+
+@pytest.mark.parametrize("make", WEIGHTED.values(), ids=WEIGHTED)
+def test_sample_weight_is_that_of_a_calculation_by_hand(make):
+    given, options = make()
+    by_hand, losses = descent(X, Y, WEIGHTS)
+    model = net()
+    same(fitted(model, *given, **options), by_hand)
+    np.testing.assert_allclose(model.history.history["loss"], losses, rtol=1e-5)
+    assert not np.allclose(by_hand[0], descent(X, Y, np.ones(100))[0][0], rtol=1e-2)
+
+
+def test_a_row_that_weighs_nothing_is_as_if_it_had_another_answer():
+    weights, other = np.where(np.arange(100) % 3, 1.0, 0.0), Y.copy()
+    other[::3] = 1e3
+    same(fitted(net(), X, Y, sample_weight=weights), fitted(net(), X, other, sample_weight=weights))
+
+
+def test_evaluate_weighs_the_loss_and_not_the_metrics():
+    model = net(metrics=["mae"])
+    error = X.astype("f8") @ KERNEL + BIAS - Y
+    found = model.evaluate(X, Y, sample_weight=WEIGHTS, batch_size=30)
+    np.testing.assert_allclose(found, [(WEIGHTS[:, None] * error**2).mean(), np.abs(error).mean()], rtol=1e-5)
+    held = model.fit(X, Y, validation_data=(X, Y, WEIGHTS), epochs=1, verbose=0).history["val_loss"]
+    assert held == [pytest.approx(model.evaluate((X, Y, WEIGHTS))[0], rel=1e-6)]
+
+
+@pytest.mark.parametrize("kind", [float, int, bool])
+def test_class_weight_is_that_of_a_calculation_by_hand(kind):
+    by_hand, losses = descent(X, LABELS, np.where(LABELS[:, 0] == 1, 5.0, 0.5), logistic=True)
+    for y in (LABELS.astype(kind), LABELS[:, 0].astype(kind)):
+        model = net("binary_crossentropy", "sigmoid")
+        same(fitted(model, X, y, class_weight={0: 0.5, 1: 5.0}), by_hand)
+        np.testing.assert_allclose(model.history.history["loss"], losses, rtol=1e-5)
+    for data in (
+        Dataset.from_tensor_slices((X, LABELS)),
+        Dataset.from_tensor_slices((X, LABELS)).map(lambda *row: row),
+    ):
+        model = net("binary_crossentropy", "sigmoid")
+        same(fitted(model, data.batch(32), class_weight={0: 0.5, 1: 5.0}), by_hand)
+
+
+def test_class_weight_of_several_classes_and_of_columns_of_ones():
+    """A class that is not named weighs 1; both weights together are multiplied."""
+    kinds = np.arange(100) % 3
+    table = np.array([1.0, 4.0, 0.25])
+    options = {"class_weight": {1: 4.0, 2: 0.25}, "sample_weight": WEIGHTS}
+    first = net("sparse_categorical_crossentropy", "softmax", units=3)
+    start = first.get_weights()
+    losses = []
+    for name, y, given in (
+        ("sparse_categorical_crossentropy", kinds, options),
+        ("categorical_crossentropy", np.eye(3)[kinds], options),
+        ("sparse_categorical_crossentropy", kinds[:, None], {"sample_weight": table[kinds] * WEIGHTS}),
+    ):
+        model = net(name, "softmax", units=3)
+        model.set_weights(start)
+        fitted(model, X, y, **given)
+        losses.append(model.history.losses)
+    same(losses[:1] * 2, losses[1:])
+    z = X[:32].astype("f8") @ start[0] + start[1]
+    p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+    by_hand = (-np.log(p[np.arange(32), kinds[:32]]) * (table[kinds] * WEIGHTS)[:32]).mean()
+    assert losses[0][0] == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_weights_for_each_of_several_outputs():
+    place = Input((3,))
+    model = Model(place, [Dense(1)(place), Dense(1)(place)])
+    model.compile("sgd", ["mse", "mae"])
+    one, two = (prediction.astype("f8") for prediction in model.predict(X))
+    errors = (one - Y) ** 2, np.abs(two - 2 * Y)
+    for given, used in ((WEIGHTS, (WEIGHTS, WEIGHTS)), ([WEIGHTS, WEIGHTS**2], (WEIGHTS, WEIGHTS**2))):
+        by_hand = sum((w[:, None] * error).mean() for w, error in zip(used, errors, strict=True))
+        assert model.evaluate(X, [Y, 2 * Y], sample_weight=given) == pytest.approx(by_hand, rel=1e-5)
+
+
+class Own(Sequential):
+    """A step that does not ask for the weights of rows."""
+
+    def train_step(self, x, y):
+        return reduce_mean((self(x) - y) ** 2)
+
+
+def test_a_step_that_would_pass_over_the_weights_is_refused():
+    model = Own([Dense(1)])
+    model.compile("sgd", "mse")
+    assert len(model.fit(X, Y, verbose=0).losses) == 4
+    with pytest.raises(ValueError, match=r"Own.train_step does not heed the weights of rows; call self.training.loss"):
+        model.fit(X, Y, sample_weight=WEIGHTS, verbose=0)
+
+
+# Arrays, tables, columns
+
+
+ARRAYS = {
+    "lists": (X.tolist(), Y.tolist()),
+    "float64": (X.astype("f8"), Y.astype("f8")),
+    "a row of y": (X, Y[:, 0]),
+    "float64, a row of y": (X.astype("f8"), Y[:, 0].astype("f8")),
+}
+
+
+@pytest.mark.parametrize("given", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_of_any_kind_train_the_same(given):
+    by_hand, _ = descent(X, Y, np.ones(100))
+    same(fitted(net(), *given), by_hand)
+    same(fitted(net(), Dataset.from_tensor_slices(tuple(map(np.array, given))).batch(32)), by_hand)
+    assert net().predict(given[0]).dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", ["i4", "i8", "u1", "f2", "?"])
+def test_whole_numbers_and_others_are_what_they_say(kind):
+    x = (np.abs(X) * 2).astype(kind)
+    by_hand, _ = descent(x.astype("f8"), Y, np.ones(100))
+    same(fitted(net(), x, Y), by_hand)
+    labels = (LABELS[:, 0] * 1).astype(kind)
+    model = net("sparse_categorical_crossentropy", "softmax", ["accuracy"], units=2)
+    model.fit(X, labels, epochs=60, verbose=0)
+    right = (model.predict(X).argmax(1) == LABELS[:, 0]).mean()
+    assert model.evaluate(X, labels)[1] == pytest.approx(right) and right > 0.85
+
+
+def test_ids_stay_whole_numbers():
+    model = Sequential([Embedding(10, 2), Flatten(), Dense(1)])
+    model.compile("sgd", "mse")
+    ids = np.arange(40).reshape(20, 2) % 10
+    for kind in ("i4", "u1", "i8"):
+        model.fit(ids.astype(kind), np.ones(20), verbose=0)
+    table, kernel, bias = model.get_weights()
+    np.testing.assert_allclose(model.predict(ids), table[ids].reshape(20, 4) @ kernel + bias, rtol=1e-5)
+
+
+COLUMNS = {"a": X[:, 0], "b": X[:, 1].astype("f8"), "kind": np.where(X[:, 2] > 0, "u", "v")}
+MATRIX = np.stack([X[:, 0], X[:, 1], COLUMNS["kind"] == "u", COLUMNS["kind"] == "v"], 1)
+
+
+def columns():
+    words = categorical_column_with_vocabulary_list("kind", ["u", "v"])
+    return [numeric_column("a"), numeric_column("b"), indicator_column(words)]
+
+
+def on_columns(*layers):
+    model = Sequential([DenseFeatures(columns()), *layers, Dense(1)])
+    model.compile(SGD(RATE), "mse")
+    return model
+
+
+def test_a_dict_of_columns_from_fit_to_a_file(tmp_path):
+    """The same as the matrix that a reader would have made by hand."""
+    model, plain = on_columns(), Sequential([Dense(1)])
+    plain.build((None, 4))
+    plain.compile(SGD(RATE), "mse")
+    model.predict(COLUMNS)
+    plain.set_weights([w.copy() for w in model.get_weights()])
+    options = {"validation_split": 0.25, "sample_weight": WEIGHTS}
+    same(fitted(model, COLUMNS, Y, **options), fitted(plain, MATRIX, Y, **options), rtol=0)
+    for name, values in plain.history.history.items():
+        assert model.history.history[name] == pytest.approx(values, rel=1e-6)
+    assert model.evaluate(COLUMNS, Y) == pytest.approx(plain.evaluate(MATRIX, Y), rel=1e-6)
+    same(model.predict(COLUMNS, batch_size=7), plain.predict(MATRIX, batch_size=7), rtol=1e-6)
+    same(model(COLUMNS).numpy(), plain(MATRIX.astype("f4")).numpy(), rtol=1e-6)
+    few = {"a": [0.5], "b": [1], "kind": ["u"]}
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    for data in (COLUMNS, few):
+        np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
+    same(fitted(loaded, COLUMNS, Y), fitted(model, COLUMNS, Y), rtol=0)
+
+
+def test_columns_in_a_dataset():
+    model, other = on_columns(), on_columns()
+    model.predict(COLUMNS), other.predict(COLUMNS)
+    for each in (model, other):
+        each.set_weights([np.full((4, 1), 0.1, "f4"), BIAS])
+    third = on_columns()
+    third.predict(COLUMNS), third.set_weights(model.get_weights())
+    rows = Dataset.from_tensor_slices((COLUMNS, Y))
+    expected = fitted(model, COLUMNS, Y)
+    same(fitted(other, rows.batch(32)), expected, rtol=0)
+    same(fitted(third, rows.map(lambda x, y: (x, y)).batch(32)), expected)
+    np.testing.assert_array_equal(other.predict(rows.batch(9)), model.predict(COLUMNS))
+    assert other.evaluate(rows.batch(100)) == model.evaluate(COLUMNS, Y)
+
+
+EVERY = {
+    "buckets": lambda: bucketized_column(numeric_column("a"), np.array([-1.0, 0.0, 1.0])),
+    "identity": lambda: indicator_column(categorical_column_with_identity("id", np.int64(4))),
+    "hash": lambda: indicator_column(categorical_column_with_hash_bucket("kind", hash_bucket_size=5)),
+    "words of an array": lambda: indicator_column(
+        categorical_column_with_vocabulary_list("kind", np.array(["v", "u"]))
+    ),
+    "cross": lambda: indicator_column(crossed_column(["kind", categorical_column_with_identity("id", 4)], 7)),
+    "embedding": lambda: embedding_column(categorical_column_with_vocabulary_list("kind", ["u", "v"]), 3),
+}
+
+
+@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
+def test_every_column_is_trained_and_saved(make, tmp_path):
+    data = COLUMNS | {"id": np.arange(100) % 4}
+    model = Sequential([DenseFeatures([make()]), Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(data, Y, verbose=0)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(data), model.predict(data))
+
+
+class WideAndDeep(Model):
+    """Two layers read the same columns, each its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide, self.deep = DenseFeatures(columns()[2:]), DenseFeatures(columns()[:2])
+        self.hidden, self.top = Dense(3, "tanh"), Dense(1)
+
+    def call(self, x, training=False):
+        return self.top(concat([self.wide(x), self.hidden(self.deep(x))], 1))
+
+
+class ByName(Model):
+    """Takes a dict of numbers itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.top = Dense(1)
+
+    def call(self, x):
+        return self.top(concat([x["a"], x["b"]], 1))
+
+
+def test_two_layers_read_their_columns(tmp_path):
+    model = WideAndDeep()
+    model.compile(SGD(RATE), "mse")
+    model.fit(COLUMNS, Y, epochs=2, verbose=0)
+    kernel, bias, top, end = model.get_weights()
+    by_hand = np.hstack([MATRIX[:, 2:], np.tanh(MATRIX[:, :2] @ kernel + bias)]) @ top + end
+    np.testing.assert_allclose(model.predict(COLUMNS), by_hand, rtol=1e-4, atol=1e-6)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model", {"WideAndDeep": WideAndDeep})
+    np.testing.assert_array_equal(again.predict(COLUMNS), model.predict(COLUMNS))
+
+
+def test_a_model_that_reads_a_dict_itself(tmp_path):
+    model, data = ByName(), {"a": X[:, :1], "b": X[:, 1:].astype("f8")}
+    model.compile(SGD(RATE), "mse")
+    model.predict(data)
+    model.set_weights([KERNEL, BIAS])
+    same(fitted(model, data, Y), descent(X, Y, np.ones(100))[0])
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model", {"ByName": ByName})
+    np.testing.assert_array_equal(again.predict(data), model.predict(data))
+
+
+def test_a_second_fit_on_columns_traces_nothing():
+    model = on_columns()
+    for _ in range(3):
+        model.fit(COLUMNS, Y, verbose=0, class_weight=None, sample_weight=WEIGHTS)
+        model.predict(COLUMNS)
+    assert [kept.traces for kept in model.training.programs.values()] == [2]  # batches of 32, and the last one
+    assert model.predictor.traces == 1
+
+
+# pandas
+
+
+def test_tables_of_pandas():
+    pd = pytest.importorskip("pandas")
+    by_hand, _ = descent(X, Y, np.ones(100))
+    table, answers = pd.DataFrame(X, columns=list("abc")), pd.Series(Y[:, 0], index=range(7, 107))
+    for x in (table, table.astype("f8"), table.assign(c=table.c.astype("Float64"))):
+        for y in (answers, answers.to_frame(), Y):
+            same(fitted(net(), x, y), by_hand)
+    same(fitted(net(), table, answers, sample_weight=pd.Series(WEIGHTS)), descent(X, Y, WEIGHTS)[0])
+    model = net()
+    np.testing.assert_array_equal(model.predict(table), model.predict(X))
+    assert model.evaluate(table, answers) == pytest.approx(model.evaluate(X, Y))
+    held = model.fit(table, answers, validation_data=(table, answers), validation_split=0.5, verbose=0, epochs=1)
+    assert held.history["val_loss"][0] == pytest.approx(model.evaluate(X, Y))
+    mixed = pd.DataFrame({"a": X[:, 0] > 0, "b": (X[:, 1] * 9).astype(int), "c": X[:, 2]})
+    numbers = np.stack([X[:, 0] > 0, (X[:, 1] * 9).astype(int), X[:, 2]], 1).astype("f8")
+    np.testing.assert_allclose(net().predict(mixed), numbers @ KERNEL + BIAS, rtol=1e-5)
+
+
+def test_words_of_pandas_go_to_feature_columns():
+    pd = pytest.importorskip("pandas")
+    table, model = pd.DataFrame(COLUMNS), on_columns()
+    model.fit(table, Y, verbose=0)
+    np.testing.assert_array_equal(model.predict(table), model.predict(COLUMNS))
+    for kind in ("category", "string", object):
+        np.testing.assert_array_equal(model.predict(table.astype({"kind": kind})), model.predict(COLUMNS))
+    gaps = table.copy()
+    gaps.loc[0, "kind"] = None
+    for kind in ("category", "string", object):
+        encoded = model.layers[0](gaps.astype({"kind": kind})).numpy()
+        assert encoded[0, 2:].tolist() == [0.0, 0.0] and (encoded[1:] == MATRIX[1:]).all()
+    with pytest.raises(TypeError, match=r"kind: no numbers; give them to feature columns"):
+        net().predict(table)
+    with pytest.raises(ValueError, match="x is not a finite number in row 2"):
+        net().fit(pd.DataFrame({"a": pd.array([1, 2, None], dtype="Int64"), "b": 0.0, "c": 1.0}), Y[:3], verbose=0)
+
+
+def test_nobody_imports_pandas():
+    code = (
+        "import sys, numpy as np; from levels.high_level import Sequential; from levels.mid_level import Dense\n"
+        "model = Sequential([Dense(1)]); model.compile('sgd', 'mse')\n"
+        "model.fit(np.ones((4, 2)), np.ones(4), verbose=0), model.predict([[1.0, 2.0]])\n"
+        "assert 'pandas' not in sys.modules, 'imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+# Datasets and steps
+
+
+def test_a_dataset_is_predicted_in_its_order():
+    model = net()
+    expected = model.predict(X)
+    rows = Dataset.from_tensor_slices
+    for data in (rows(X), rows((X,)), rows((X, Y)), rows((X, Y, WEIGHTS)), rows((X, Y)).map(lambda x, y: (x, y))):
+        np.testing.assert_array_equal(model.predict(data.batch(30)), expected)
+    np.testing.assert_array_equal(model.predict(rows(X).batch(30).repeat(), steps=2), expected[:60])
+
+
+def test_an_epoch_of_so_many_steps_goes_on_where_the_last_one_stopped():
+    batches = [slice(k, k + 10) for k in range(0, 100, 10)]
+    order = [*itertools.islice(itertools.cycle(batches), 12)]
+    for data in (
+        Dataset.from_tensor_slices((X, Y)).batch(10).repeat(),
+        Dataset.from_tensor_slices((X, Y)).batch(10),
+        Dataset.from_tensor_slices((X, Y)).map(lambda x, y: (x, y)).batch(10).repeat(),
+        ((X[rows], Y[rows]) for rows in order),
+    ):
+        model = net()
+        same(fitted(model, data, steps_per_epoch=4), descent(X, Y, np.ones(100), batches=order, epochs=1)[0])
+        assert len(model.history.losses) == 12 and len(model.history.history["loss"]) == 3
+    held = Dataset.from_tensor_slices((X, Y)).batch(10).repeat()
+    model = net()
+    found = model.fit(X, Y, validation_data=held, validation_steps=3, verbose=0).history["val_loss"]
+    assert found == [pytest.approx(model.evaluate(X[:30], Y[:30]), rel=1e-6)]  # the same rows in each epoch
+
+
+def test_a_dataset_that_never_ends_is_refused():
+    data, model = Dataset.from_tensor_slices((X, Y)).batch(10).repeat(), net()
+    for use, name in ((model.fit, "steps_per_epoch"), (model.evaluate, "steps"), (model.predict, "steps")):
+        with pytest.raises(ValueError, match=f"never ends; give {name}, or take"):
+            use(data)
+    with pytest.raises(ValueError, match="never ends; give validation_steps"):
+        model.fit(X, Y, validation_data=data, verbose=0)
+
+
+@pytest.mark.parametrize("make", [lambda rows: rows.batch(10).repeat(10**6), lambda rows: rows.repeat(10**6).batch(10)])
+def test_a_long_repeat_begins_at_once(make):
+    data, begun = make(Dataset.from_tensor_slices((X, Y))), time.perf_counter()
+    same([next(iter(data))[0].numpy()], [X[:10]])
+    model = net()
+    fitted(model, data, steps_per_epoch=4)
+    fitted(model, data.take(4))
+    assert time.perf_counter() - begun < 1.0 and len(data) == 10**7
+
+    class Enough(Callback):
+        def on_train_batch_end(self, step, logs):
+            if step == 20:
+                raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        model.fit(data, callbacks=[Enough()], verbose=0)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda rows: rows.batch(30).repeat(2), lambda rows: rows.batch(30).shuffle(4, seed=2)]
+)
+def test_a_short_batch_may_stand_anywhere(make):
+    data = make(Dataset.from_tensor_slices((X, Y)))
+    rows = [[int(np.flatnonzero((row == X).all(1))[0]) for row in batch.numpy()] for batch, _ in data]
+    again = make(Dataset.from_tensor_slices((X, Y)))
+    same(fitted(net(), again, epochs=1), descent(X, Y, np.ones(100), batches=rows, epochs=1)[0])
+    assert sorted({len(batch) for batch in rows}) == [10, 30]
+
+
+def test_pieces_hold_every_batch_once():
+    batches = [np.arange(n) for n in (3, 3, 3, 1, 3, 3, 1, 3)]
+    for size in (1, 2, 5, 100):
+        pieces = [*cut(iter(batches), lambda size=size: size)]
+        assert [len(b) for piece in pieces for b in piece] == [3, 3, 3, 1, 3, 3, 1, 3]
+        assert all(len({len(b) for b in piece[:-1]}) <= 1 and len(piece) <= size for piece in pieces)
+    assert [len(p) for p in cut(np.zeros((7, 2), int), lambda: 3)] == [3, 3, 1]
+
+
+def test_initial_epoch_is_the_number_of_the_first(tmp_path):
+    heard = []
+
+    class Hears(Callback):
+        def on_epoch_begin(self, epoch):
+            heard.append(("begin", epoch))
+
+        def on_epoch_end(self, epoch, logs):
+            heard.append(("end", epoch))
+
+    model, other = net(), net()
+    log = CSVLogger(tmp_path / "log.csv")
+    model.fit(X, Y, epochs=4, initial_epoch=2, callbacks=[Hears(), log], shuffle=False, verbose=0)
+    assert heard == [("begin", 2), ("end", 2), ("begin", 3), ("end", 3)]
+    assert [line[0] for line in (tmp_path / "log.csv").read_text().splitlines()[1:]] == ["2", "3"]
+    same(model.get_weights(), fitted(other, X, Y, epochs=2), rtol=1e-6)
+    assert len(model.fit(X, Y, epochs=2, initial_epoch=5, verbose=0).losses) == 0
+
+
+# Functions as losses and metrics, and names
+
+
+def each_error(y, predicted):
+    return (y - predicted) ** 2
+
+
+def mean_error(y, predicted):
+    return reduce_mean((y - predicted) ** 2)
+
+
+@pytest.mark.parametrize("loss", [each_error, mean_error, MeanSquaredError, MeanSquaredError()])
+def test_a_function_is_a_loss(loss):
+    same(fitted(net(loss), X, Y), descent(X, Y, np.ones(100))[0])
+
+
+def test_a_function_as_a_loss_and_weights():
+    same(fitted(net(each_error), X, Y, sample_weight=WEIGHTS), descent(X, Y, WEIGHTS)[0])
+    with pytest.raises(ValueError, match="mean_error: it gives one number for the batch; with sample_weight"):
+        net(mean_error).fit(X, Y, sample_weight=WEIGHTS, verbose=0)
+
+
+def test_a_function_is_a_metric():
+    def over_one(y, predicted):
+        return abs_of(y - predicted) > 1.0
+
+    def abs_of(x):
+        return (x * x) ** 0.5
+
+    model = net(metrics=[each_error, mean_error, over_one, MeanSquaredError()])
+    error = X.astype("f8") @ KERNEL + BIAS - Y
+    squares = (error**2).mean()
+    found = model.evaluate(X, Y, batch_size=30, return_dict=True)
+    assert [*found] == ["loss", "each_error", "mean_error", "over_one", "mean_squared_error"]
+    np.testing.assert_allclose([*found.values()], [squares] * 3 + [(np.abs(error) > 1).mean(), squares], rtol=1e-5)
+    with pytest.raises(ValueError, match="expected a number for each of 100 rows, or one"):
+        net(metrics=[lambda y, predicted: reduce_sum(predicted, 0)]).evaluate(X, Y)
+
+
+def test_two_metrics_of_one_class_have_two_names():
+    model = net("binary_crossentropy", "sigmoid", [metrics.Precision(0.2), metrics.Precision(0.6), "accuracy"])
+    found = model.fit(X, LABELS, epochs=1, verbose=0, validation_data=(X, LABELS)).history
+    p = 1 / (1 + np.exp(-(X.astype("f8") @ model.get_weights()[0] + model.get_weights()[1])))
+    assert [*found][:4] == ["loss", "precision", "precision_1", "accuracy"]
+    for name, bound in (("val_precision", 0.2), ("val_precision_1", 0.6)):
+        assert found[name][0] == pytest.approx(LABELS[p > bound].mean(), rel=1e-6)
+    assert distinct(["a", "a_1", "a", "a"]) == ["a", "a_1", "a_2", "a_3"]
+
+
+# A call that hears of a training
+
+
+class Heeds(Model):
+    """As Keras users write it."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.top = Dropout(0.5, seed=1), Dense(1, kernel_initializer="ones")
+
+    def call(self, x, training=False):
+        return self.top(self.drop(x, training=training))
+
+
+class Ignores(Heeds):
+    def call(self, x, training=False):
+        return self.top(self.drop(x))
+
+
+class HeedsNone(Heeds):
+    def call(self, x, training=None):
+        return self.top(self.drop(x, training=training))
+
+
+class Deaf(Heeds):
+    def call(self, x):
+        return self.top(self.drop(x))
+
+
+class Doubles(Layer):
+    def call(self, x, training=False):
+        return x * 2.0 if training else x
+
+
+@pytest.mark.parametrize("kind", [Heeds, Ignores, HeedsNone, Deaf])
+def test_dropout_works_in_fit_and_nowhere_else(kind):
+    model = kind()
+    model.compile(SGD(1e-12), "mse")
+    full = X.sum(1, keepdims=True)
+    trained = model.fit(X, full, verbose=0, batch_size=100).history["loss"][0]
+    assert trained > 0.5 > 1e-8 > model.evaluate(X, full)
+    np.testing.assert_allclose(model.predict(X), full, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(model(X).numpy(), full, rtol=1e-4, atol=1e-6)
+    assert not np.allclose(model(X, training=True).numpy(), full)
+    if kind in (Heeds, HeedsNone, Deaf):
+        np.testing.assert_allclose(model(X, training=False).numpy(), full, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda layer: layer, lambda layer: Sequential([layer])])
+def test_a_layer_inside_hears_of_the_training_too(wrap):
+    model = Sequential([wrap(Doubles()), Dense(1, kernel_initializer="ones")])
+    model.compile(SGD(1e-12), "mse")
+    full = X.sum(1, keepdims=True)
+    assert model.fit(X, full, verbose=0, batch_size=100).losses[0] == pytest.approx((full**2).mean(), rel=1e-4)
+    assert model.evaluate(X, full) < 1e-8
+    place = Input((3,))
+    always = Model(place, Dense(1, kernel_initializer="ones")(Doubles()(place, training=True)))
+    np.testing.assert_allclose(always.predict(X), 2 * full, rtol=1e-4, atol=1e-6)
+
+
+def test_the_core_alone_refuses_what_it_does_not_heed():
+    code = (
+        "import numpy as np; from levels.high_level import Sequential; from levels.mid_level import Dense, Layer\n"
+        "class Doubles(Layer):\n    def call(self, x, training=False): return x * 2.0 if training else x\n"
+        "model = Sequential([Doubles(), Dense(1)]); model.compile('sgd', 'mse')\n"
+        "model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)"
+    )
+    alone = os.environ | {"LEVELS_CORE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=alone)
+    assert "NotImplementedError: doubles: call(" in done.stderr
+
+
+# Frozen layers
+
+
+def two_layers(**options):
+    model = Sequential([Dense(4, "tanh"), Dense(1)])
+    model.build((None, 3))
+    model.compile(SGD(RATE), "mse")
+    return model
+
+
+def test_a_frozen_layer_stays_as_it_is(tmp_path, capsys):
+    model = two_layers()
+    first, second = model.layers
+    first.trainable = False
+    assert model.trainable_variables == second.variables and first.trainable is False and second.trainable
+    assert model.non_trainable_weights == first.variables and model.weights == model.variables
+    before = model.get_weights()
+    after = fitted(model, X, Y)
+    same(after[:2], before[:2], rtol=0)
+    assert not np.allclose(after[2], before[2])
+    hidden = np.tanh(X.astype("f8") @ before[0] + before[1])  # the second layer's descent, by hand
+    kernel, bias = before[2].astype("f8"), before[3].astype("f8")
+    for _ in range(3):
+        for k in range(0, 100, 32):
+            rows = slice(k, k + 32)
+            dz = 2 * (hidden[rows] @ kernel + bias - Y[rows]) / len(Y[rows])
+            kernel, bias = kernel - RATE * hidden[rows].T @ dz, bias - RATE * dz.sum(0, keepdims=True)
+    same(after[2:], [kernel, bias])
+    model.summary()
+    assert "trained                                 5" in capsys.readouterr().out
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert [layer.trainable for layer in loaded.layers] == [False, True]
+    same(fitted(loaded, X, Y), fitted(model, X, Y), rtol=0)
+    loaded.layers[0].trainable = True
+    assert len(loaded.trainable_variables) == 4
+
+
+def test_freezing_goes_down_and_may_be_undone():
+    model = Sequential([Sequential([Dense(2), Dense(2)]), Dense(1)])
+    model.layers[0].trainable = False  # before there are variables
+    model.build((None, 3))
+    assert len(model.trainable_variables) == 2
+    model.trainable = False
+    assert model.trainable_variables == [] and not model.layers[0].layers[1].trainable
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="no variable to train"):
+        model.fit(X, Y, verbose=0)
+    model.trainable = True
+    assert len(model.trainable_variables) == 6
+    model.layers[1].trainable = False
+    model.fit(X, Y, verbose=0)
+    model.layers[1].trainable = True
+    with pytest.raises(ValueError, match="built for other variables"):  # never half of it in silence
+        model.fit(X, Y, verbose=0)
+    model.compile("sgd", "mse")
+    assert len(model.fit(X, Y, verbose=0).losses) == 4
+    with pytest.raises(TypeError, match="dense: trainable is 'no'; expected True or False"):
+        model.layers[1].trainable = "no"
+
+
+def test_a_frozen_batch_normalization_goes_by_what_it_has_seen():
+    model = Sequential([BatchNormalization(momentum=0.0), Dense(1)])
+    model.compile(SGD(1e-12), "mse")
+    model.fit(X * 3 + 1, Y, batch_size=100, verbose=0)
+    model.layers[0].trainable = False
+    model.compile(SGD(1e-12), "mse")
+    before = [v.numpy() for v in model.layers[0].moving]
+    trained = model.fit(X, Y, batch_size=100, verbose=0).losses[0]
+    assert trained == pytest.approx(model.evaluate(X, Y), rel=1e-5)
+    same([v.numpy() for v in model.layers[0].moving], before, rtol=0)
+
+
+# Weights
+
+
+def test_weights_have_keras_names():
+    model = two_layers()
+    assert model.count_params() == model.count() == 21 and model.layers[1].count_params() == 5
+    assert [v.shape for v in model.trainable_weights] == [(3, 4), (1, 4), (4, 1), (1, 1)]
+    norm = BatchNormalization()
+    norm(X)
+    assert len(norm.weights) == 4 and norm.non_trainable_variables == norm.moving
+
+
+def test_weights_in_a_file(tmp_path):
+    model, other, path = two_layers(), two_layers(), tmp_path / "deep" / "w.safetensors"
+    model.save_weights(path), other.load_weights(str(path))
+    same(other.get_weights(), model.get_weights(), rtol=0)
+    assert [file.name for file in path.parent.iterdir()] == ["w.safetensors"]
+    for wrong, message in (
+        (Sequential([Dense(1)]), "no variables yet; call model.build"),
+        (net(), "expected layers.0.kernel"),
+    ):
+        before = wrong.get_weights()
+        with pytest.raises(ValueError, match=message):
+            wrong.load_weights(path)
+        same(wrong.get_weights(), before, rtol=0)
+    with pytest.raises(ValueError, match="has no variables; call"):
+        Sequential([Dense(1)]).save_weights(path)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="checksum"):
+        other.load_weights(path)
+    with pytest.raises(OSError, match=r"none\.safetensors"):
+        other.load_weights(tmp_path / "none.safetensors")
+
+
+def test_optimizers_and_metrics_are_no_part_of_a_module():
+    class Net(Module):
+        def __init__(self):
+            self.layer, self.optimizer, self.score = Dense(1), Adam(0.1), metrics.Mean()
+            self.own = Variable(1.0)
+
+    module = Net()
+    module.layer(X)
+    module.optimizer.build(module.layer.variables)
+    module.score(X)
+    assert [*module.named(Variable)] == ["layer.kernel", "layer.bias", "own"]
+    assert len(module.get_weights()) == 3 and len(module.optimizer.variables) == 6 and len(module.score.variables) == 2
+
+
+# Monitors
+
+
+@pytest.mark.parametrize("make", [EarlyStopping, ReduceLROnPlateau, lambda **given: ModelCheckpoint("x", save_best_only=True, **given)])  # fmt: skip
+def test_an_unknown_monitor_needs_its_mode(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    class F1(Callback):
+        def on_epoch_end(self, epoch, logs):
+            logs["f1"] = float(epoch)
+
+    with pytest.raises(ValueError, match=r"is more of 'f1' better, or less\? give mode='max' or mode='min'"):
+        net().fit(X, Y, epochs=3, verbose=0, callbacks=[F1(), make(monitor="f1")])
+    net().fit(X, Y, epochs=3, verbose=0, callbacks=[F1(), make(monitor="f1", mode="max")])
+
+
+@pytest.mark.parametrize(
+    "name, rising",
+    [("loss", 0), ("val_loss", 0), ("val_mean_squared_error", 0), ("mae", 0), ("val_binary_crossentropy", 0)]
+    + [("accuracy", 1), ("val_accuracy", 1), ("auc_1", 1), ("val_precision", 1), ("recall", 1), ("r2_score", 1)],
+)
+def test_known_monitors_know_their_direction(name, rising):
+    callback = EarlyStopping(name)
+    callback.on_train_begin()
+    assert callback.better({name: 0.5}) and callback.better({name: 0.6}) == bool(rising)
+    assert callback.better({name: 0.4}) == (not rising)
+
+
+# What is refused
+
+
+COLUMN = {"a": [1.0, 2.0], "kind": ["u", "v"]}
+REFUSED = {
+    "two weights a row": (lambda: net().fit(X, Y, sample_weight=np.ones((100, 2))), "one weight a row"),
+    "weights of too few rows": (lambda: net().fit(X, Y, sample_weight=np.ones(99)), r"shape \(99,\); expected"),
+    "a negative weight": (lambda: net().fit(X, Y, sample_weight=-WEIGHTS), "row 0; expected 0 or more"),
+    "a weight of NaN": (lambda: net().evaluate(X, Y, sample_weight=WEIGHTS * np.nan), "is nan in row 0"),
+    "weights for three outputs": (lambda: net().fit(X, Y, sample_weight=[WEIGHTS] * 3), "3 arrays of sample_weight"),
+    "a list of class weights": (lambda: net().fit(X, LABELS, class_weight=[1, 2]), "expected a dict {class: weight}"),
+    "balanced": (lambda: net().fit(X, LABELS, class_weight="balanced"), "expected a dict {class: weight}"),
+    "a class by name": (lambda: net().fit(X, LABELS, class_weight={"1": 2.0}), "a class is '1'"),
+    "a negative class weight": (lambda: net().fit(X, LABELS, class_weight={1: -2.0}), "the weight of 1 is -2.0"),
+    "classes that are none": (lambda: net().fit(X, Y, class_weight={1: 2.0}), "wants numbers of classes in y; row 0"),
+    "y beside a dataset": (lambda: net().fit(Dataset.from_batches(X, Y, [[0]]), Y), "nothing beside a Dataset"),
+    "weights beside a dataset": (
+        lambda: net().fit(Dataset.from_batches(X, Y, [[0]]), sample_weight=WEIGHTS),
+        "nothing beside a Dataset",
+    ),
+    "single rows": (lambda: net().fit(Dataset.from_tensor_slices((X, Y))), r"single rows; make batches"),
+    "x alone": (lambda: net().fit(Dataset.from_tensor_slices(X).batch(5)), "expected .x, y. or"),
+    "four parts": (lambda: net().fit(Dataset.from_tensor_slices((X, Y, WEIGHTS, Y)).batch(5)), "gives 4 parts"),
+    "no steps": (lambda: net().fit(X, Y, steps_per_epoch=0), "steps_per_epoch is 0"),
+    "half an epoch": (lambda: net().fit(X, Y, initial_epoch=0.5), "initial_epoch is 0.5"),
+    "fewer y": (lambda: net().fit(X, Y[:50]), "100, 50"),
+    "columns for a matrix": (
+        lambda: net().predict({"a": X[:, :1], "b": X[:, 1:]}),
+        "dense: got columns a, b; expected",
+    ),
+    "a column that is not there": (lambda: on_columns().predict(COLUMN), "no column is called 'b'"),
+    "columns of other lengths": (lambda: on_columns().predict(COLUMN | {"b": [1.0]}), "one value a row"),
+    "other steps": (lambda: net().predict(X, batch_size="many"), "batch_size is 'many'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_belong_there_is_refused(name):
+    call, message = REFUSED[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_a_model_after_a_refusal_is_as_before():
+    model = net()
+    for call in (lambda: model.fit(X, Y, sample_weight=-WEIGHTS), lambda: model.fit(X, Y[:50])):
+        with pytest.raises(ValueError):
+            call()
+    same(fitted(model, X, Y), descent(X, Y, np.ones(100))[0])
+
+
+def test_a_function_hears_of_a_model_with_weights_only_in_fit():
+    """What `fit` noted for its steps is gone when it is over: a step called by hand has no weights."""
+    model = net()
+    model.fit(X, Y, sample_weight=WEIGHTS, epochs=1, verbose=0)
+    loss = function(model.test_step)(X, Y)
+    assert float(loss) == pytest.approx(model.evaluate(X, Y), rel=1e-5)
