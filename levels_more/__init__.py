@@ -152,7 +152,7 @@ CONTENTS = {
     },
     "method": {
         "exporting": "Model.export",
-        "fitting": "Model.summary",
+        "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": (

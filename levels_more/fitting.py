@@ -76,7 +76,7 @@ class Training(loops.Training):
     Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
     """
 
-    def __init__(self, optimizer, loss, metrics=None):
+    def __init__(self, optimizer, loss, metrics=()):
         first, *others = as_list(loss) or [""]  # a name that nobody has
         super().__init__(optimizer, first)
         self.losses += [made("loss", LOSSES, each) for each in others]
@@ -174,18 +174,18 @@ class Training(loops.Training):
 def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0):
     """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
 
-    data, validation: Datasets of batches, the second or None; verbose: 0 hides the bar; first: the number of the first epoch,
-    for callbacks. Raises KeyboardInterrupt, with the
-    weights of the last whole step, and TypeError for callbacks that are none.
+    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2 a line for each epoch; first: the
+    number of the first epoch, for callbacks. Raises KeyboardInterrupt, with the weights of the last whole step, and TypeError
+    for callbacks that are none.
     """
     callbacks, training = as_list(callbacks), model.training
-    with noted_interrupts() as pressed, progress(data, epochs, verbose) as bar:
+    with noted_interrupts() as pressed, progress(data, epochs, verbose == 1) as bar:
         training.watch = Watch(pressed, bar, callbacks)
         attach(callbacks, model)
         held = [] if validation is None else [HeldOut(model, validation)]
         told = [Later(callbacks, first)] if first else callbacks
         try:
-            return loops.run_training(model, data, epochs, [*held, *told, training.watch])
+            return loops.run_training(model, data, epochs, [*held, *told, training.watch], verbose == 2)
         finally:
             training.watch = None
 
@@ -318,8 +318,8 @@ def fit_model(
     is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
     `initial_epoch` there are fewer. Raises TypeError, ValueError.
     """
-    lines = type(verbose) is int and verbose == 2
-    shown = verbose == "auto" or (verbose == 1 if type(verbose) is int else flag("fit: verbose", verbose))
+    if type(verbose) is not int and verbose != "auto":
+        flag("fit: verbose", verbose)
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
     held, steps = None, (steps_per_epoch, "steps_per_epoch")
     if is_data(x):
@@ -340,8 +340,7 @@ def fit_model(
         held = given_batches(model, validation_data, None, None, *others)
     first = at_least(0, "initial_epoch", initial_epoch)
     epochs = max(0, at_least(0, "epochs", epochs) - first)
-    callbacks = [*as_list(callbacks or ()), *[loops.Lines()] * lines]
-    return run_training(model, data, epochs, shown, callbacks, held, first)
+    return run_training(model, data, epochs, 1 if verbose == "auto" else verbose, callbacks or (), held, first)
 
 
 def evaluate_model(model, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
@@ -373,6 +372,11 @@ def predict(model, x, batch_size=1024, verbose=0, steps=None):
     return alone([np.concatenate([part.numpy() for part in parts]) for parts in outputs])
 
 
+def test_step(model, x, y):
+    """The loss on one batch, for `evaluate` and for rows to validate. Yours to override, like `train_step`."""
+    return model.training.loss(model, y, model(x))
+
+
 def summary(model):
     """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
     found = model.named(Layer)
@@ -395,4 +399,4 @@ WIDER.update(
         for own, wide in ((Model.fit, fit_model), (Model.evaluate, evaluate_model), (Model.predict, predict))
     }
 )
-METHODS["Model.summary"] = summary
+METHODS.update({"Model.summary": summary, "Model.test_step": test_step})

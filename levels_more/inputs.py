@@ -251,6 +251,8 @@ def batches_for(model, data, y=None, sample_weight=None, class_weight=None):
     """
     for name, given in (("y", y), ("sample_weight", sample_weight)):
         expect(given is None, name, given, "nothing beside a Dataset, which gives (x, y) or (x, y, sample_weight)")
+    if data.packing is not None:  # it was made here
+        return data
     found = data.of(data.arrays)
     if data.in_memory:
         arrays = data.arrays if isinstance(data.arrays, tuple) else (data.arrays,)

@@ -135,13 +135,9 @@ class _Inputs(Layer):
                 if of_levels(type(self).call) and not hasattr(type(self), "fit"):
                     cure = "a DenseFeatures before it reads columns, or a call of yours"
                     raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
-                specs = {name: column.spec for name, column in x.items()}
-                shapes, self.input_names = {name: spec.shape for name, spec in specs.items()}, [*specs]
-                return self.run_on(x, shapes, [*specs.values()], TRAINING.now)
-            if not several:
-                return Layer.run(self, x, TRAINING.now)
-            x = x if isinstance(x, Beside) else [*map(as_tensor, x)]
-            return self.run_on(x, [part.spec.shape for part in x], [part.spec for part in x], TRAINING.now)
+                self.input_names = [*x]
+            several = several and not isinstance(x, Beside)
+            return Layer.run(self, [*map(as_tensor, x)] if several else x, TRAINING.now)
         finally:
             TRAINING.now = before
 

@@ -54,15 +54,21 @@ CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, 
 CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
 
 
+def made_again(part):
+    """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
+    again = part.again
+    if not isinstance(part, Sequential) or type(part).__init__ is not Sequential.__init__:
+        return again
+    options = {name: value for name, value in again.keywords.items() if name != "layers"}
+    return functools.partial(again.func, [*part.layers], *again.args[1:], **options)
+
+
 def written_part(part, seen):
     """A part: its class, and the arguments that it was made with.
 
     Raises ValueError for a class of yours that is named like one of ours.
     """
-    made_with = part.again
-    if isinstance(part, Sequential) and type(part).__init__ is Sequential.__init__:
-        options = {name: value for name, value in made_with.keywords.items() if name != "layers"}
-        made_with = functools.partial(made_with.func, [*part.layers], *made_with.args[1:], **options)  # added ones, too
+    made_with = made_again(part)
     kind = type(part) if isinstance(part, Model) else made_with.func
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")

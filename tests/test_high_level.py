@@ -572,14 +572,14 @@ def test_the_core_alone_refuses_what_it_cannot_do():
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     told, worked = told[:8], told[8:]
-    assert worked == ["epoch 0: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
+    assert worked == ["History of 1 steps: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
     for line, words in zip(
         told,
         (
             "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
             "ValueError y is not a finite number in row 0",
             "NotImplementedError on_train_batch_end is told by levels_more",
-            "TypeError Fitting.fit() got an unexpected keyword argument 'validation_split'",
+            "TypeError Model.fit() got an unexpected keyword argument 'validation_split'",
             "NotImplementedError compile: metrics are in levels_more",
             "ValueError no loss is called 'mae'",
             "AttributeError 'Sequential' has no attribute 'save'",

@@ -32,7 +32,7 @@ INDEX = places()
         ("optimizer.step", "Optimizer.apply_gradients", "mid_level", "optimizers"),
         ("torch.compile", "function", "low_level", "functions"),
         ("tf.keras.Model.compile", "Trainable.compile", "high_level", "models"),
-        ("model.fit", "Fitting.fit", "high_level", "models"),
+        ("model.fit", "Model.fit", "high_level", "models"),
         ("torch.onnx.export", "export", "levels_more", "exporting"),
         ("VJPS", "VJPS", "low_level", "autodiff"),
         ("subtract", "subtract", "kernels", "elementwise"),

@@ -38,7 +38,7 @@ NAMES = """
     amax = reduce_max                           argmax = arg_max
     clamp = clip                                clip_by_value = clip
     TensorDataset = Dataset.from_tensor_slices
-    Trainer.fit = Fitting.fit                   training_step = Trainable.train_step
+    Trainer.fit = Model.fit                     training_step = Trainable.train_step
     LightningModule = Model                     load = load_model
     Model.compile = Trainable.compile           KerasModel = Model
     cuda = device                               list_physical_devices = pool

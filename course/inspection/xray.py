@@ -61,7 +61,7 @@ def title(part):
 
 
 TELL = {  # kind -> what the arguments and the result of its function tell: a name, and shapes
-    "fit": lambda f, y: (title(f["self"]), ""),
+    "fit": lambda f, y: (title(f.get("self", f.get("model"))), ""),  # a method, or the wider function
     "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
     "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
     "layer": lambda f, y: (title(f["self"]), flow(f["x"], y)),
@@ -270,13 +270,16 @@ def compiled(model, x, y=None):
 
 def observed(model, x, y, listener, guest):
     """Take the step once unheard, so that kernels are compiled, then five times heard: the quickest is shown."""
+    from levels import more
     from levels.high_level import batches_of
 
     rows = x[0] if isinstance(x, (list, tuple)) else x
     data = batches_of(model, x, y, len(rows)).take(1)
     build(model, *next(iter(data)))
+    inputs = more("levels.high_level", "inputs")
+    data = inputs.batches_for(model, data) if inputs else data  # checked before anything is heard
     for hear in (None, *[listener.hear] * 5):
-        with unchanged(model), guest:
+        with unchanged(model), as_prepared(), guest:
             before = sys.getprofile()
             sys.setprofile(hear)
             try:
@@ -297,6 +300,20 @@ def build(model, x, y):
         model.train_step(*(part if len(part) > 1 else part[0] for part in parts))
 
     trace(step, [row.spec for row in (*inputs, *targets)])
+
+
+@contextmanager
+def as_prepared():
+    """Inside this `with` block `fit` takes its rows as they are: they are prepared, and what is heard is the step."""
+    from levels.high_level import prepared
+    from levels.mid_level import WIDER, wider
+
+    before = wider(prepared.__wrapped__)
+    WIDER[prepared.__wrapped__] = lambda model, *rows: rows
+    try:
+        yield
+    finally:
+        WIDER[prepared.__wrapped__] = before
 
 
 @contextmanager

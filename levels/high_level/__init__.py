@@ -6,13 +6,13 @@
 
 from levels import plugged
 
-from .loops import Callback, History, Lines, Training, ended, epoch_loss, run_epochs, run_training
-from .models import Fitting, Model, Sequential, Trainable, batches_of, dtype_for, prepared
+from .loops import Callback, History, Training, ended, epoch_loss, run_epochs, run_training
+from .models import Model, Predictor, Sequential, Trainable, batches_of, dtype_for, prepared
 from .tasks import dnn_classifier, linear_regression
 
 __all__ = [
-    "Callback", "Fitting", "History", "Lines", "Model", "Sequential", "Trainable", "Training", "batches_of",
-    "dnn_classifier", "dtype_for", "ended", "epoch_loss", "linear_regression", "prepared", "run_epochs", "run_training"
+    "Callback", "History", "Model", "Predictor", "Sequential", "Trainable", "Training", "batches_of", "dnn_classifier",
+    "dtype_for", "ended", "epoch_loss", "linear_regression", "prepared", "run_epochs", "run_training"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

@@ -65,17 +65,10 @@ class Callback:
     def on_train_end(self): ...
 
 
-class Lines(Callback):
-    """Prints a line for each epoch: what `verbose` asks for."""
-
-    def on_epoch_end(self, epoch, logs):
-        print(f"epoch {epoch}:", ", ".join(f"{name} {value:.4g}" for name, value in logs.items()))
-
-
 class Training(Made):
     """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
 
-    def __init__(self, optimizer, loss, metrics=None):
+    def __init__(self, optimizer, loss, metrics=()):
         optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
         self.losses = [loss() if isinstance(loss, type) else loss]  # functions, one for each output; here there is one
@@ -95,8 +88,8 @@ class Training(Made):
         return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}
 
 
-def run_training(model, data, epochs, callbacks=()):
-    """Train on a Dataset of batches -> `model.history`, a History, however this ends."""
+def run_training(model, data, epochs, callbacks=(), verbose=0):
+    """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once
@@ -105,6 +98,8 @@ def run_training(model, data, epochs, callbacks=()):
         for callback in callbacks:
             callback.model = model
             getattr(callback, event)(*args)
+        if verbose and event == "on_epoch_end":
+            print(history)
 
     def one_pass():
         history.epochs.append(model.training.one_pass(step, data, history))

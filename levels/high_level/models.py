@@ -10,7 +10,7 @@ from levels.hardware import check_finite, flag
 from levels.low_level import GradientTape, Variable, constant, function
 from levels.mid_level import Dataset, Layer, Loss, at_least, widened
 
-from .loops import Lines, Training, run_training
+from .loops import Training, run_training
 
 
 class Trainable(Layer):
@@ -20,8 +20,8 @@ class Trainable(Layer):
         super().__init__(name)
         self.built, self.chosen, self.history = True, None, None  # built: nothing to make but its layers
 
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=None):
-        """Choose how to train, by names or objects."""
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+        """Choose how to train, by names or objects; None is no metric."""
         self.chosen = Training(optimizer, loss, metrics)
 
     @property
@@ -44,15 +44,10 @@ class Trainable(Layer):
         return loss
 
 
-_FLOATS = {np.dtype("f4"), np.dtype("f8")}
-
-
 def dtype_for(model, x):
     """The dtype of the model's numbers; of a model that has none yet that of x, if x is of floats, else float32."""
-    for part in (*model.named((Variable, Layer)).values(), x):
-        if getattr(part, "dtype", None) in _FLOATS:
-            return part.dtype
-    return np.dtype("f4")
+    found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
+    return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
 
 @widened
@@ -60,12 +55,11 @@ def prepared(model, x, y):
     """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
-    for name, rows in zip("xy", (x, y)):
-        check_finite(name, rows.numpy())
+    check_finite("x", x.numpy()), check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
     if (*y.shape, 1) == (len(y), *given.shape[1:]):
         y = constant(y.numpy()[:, None])
-    if isinstance(loss, Loss):
+    if isinstance(loss, Loss):  # all targets; and what the model gives for the first rows
         loss.check(y, y)
         loss.check(constant(y.numpy()[:32]), given)
     return x, y
@@ -78,51 +72,45 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
         data.arrays = prepared(model, *x.arrays) if isinstance(x.arrays, tuple) else x.arrays
         return data
     parts = x if isinstance(x, tuple) and y is None else (x, y)
-    if any(isinstance(part, (type(None), int, float)) for part in parts):
-        told = "missing" if y is None else f"a {type(y).__name__}"
-        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
+    if any(part is None for part in parts):
+        raise TypeError(f"x is a {type(x).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
     rows = Dataset.from_tensor_slices(prepared(model, *parts))
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
 
-class Fitting(Trainable):
-    """A layer that trains itself."""
+class Predictor(Trainable):
+    """A trainable layer that can be asked."""
+
+    @widened
+    def evaluate(self, x, y=None, batch_size=1024):
+        """The mean loss over all rows, a float."""
+        step = function(lambda x, y: self.training.loss(self, y, self(x)))
+        return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
+
+    @widened
+    def predict(self, x, batch_size=1024):
+        """What it gives for all rows of x, as a NumPy array; so many rows at a time."""
+        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
+        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
+        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
+
+
+class Model(Predictor):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     @widened
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
-        verbose = flag("fit: verbose", bool(verbose) if type(verbose) is int else verbose)
-        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
-        callbacks = [*(callbacks or ()), *[Lines()] * verbose]
-        if any(callback.on_train_batch_end for callback in callbacks):
+        if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
-        return run_training(self, data, at_least(0, "epochs", epochs), callbacks)
-
-
-class Model(Fitting):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
+        return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
     def build(self, shape, dtype="float32"):
         """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
         if not isinstance(shape, (list, tuple)):
             raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
         self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
-
-    def test_step(self, x, y):
-        """The loss on one batch, for `evaluate`."""
-        return self.training.loss(self, y, self(x))
-
-    @widened
-    def evaluate(self, x, y=None, batch_size=1024):
-        """The mean loss over all rows, a float."""
-        return self.training.one_pass(function(self.test_step), batches_of(self, x, y, batch_size))["loss"]
-
-    @widened
-    def predict(self, x, batch_size=1024):
-        """What the model gives for all rows of x, as a NumPy array; so many rows at a time."""
-        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
-        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
-        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
 
 class Sequential(Model):

@@ -75,6 +75,15 @@ def widened(own):
     return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
 
 
+def _seen(x):
+    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these."""
+    parts = [*x.values()] if isinstance(x, dict) else x
+    if isinstance(parts, list) and parts and isinstance(parts[0], Operators):
+        return x, [part.spec.shape for part in parts], [part.spec for part in parts]
+    x = as_tensor(x)
+    return x, x.spec.shape, [x.spec]
+
+
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -139,14 +148,10 @@ class Layer(_Part):
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
     def run(self, x, training=None):
-        """The same for a single x. No layer of the core does another thing in a training: NotImplementedError for one."""
+        """The same, always here. No layer of the core does another thing in a training: NotImplementedError for one."""
         if self.hears and wider(Layer) is Layer:
             raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
-        x = as_tensor(x)
-        return self.run_on(x, x.spec.shape, [x.spec], training)
-
-    def run_on(self, x, shape, specs, training=None):
-        """`build` for this shape on the first call, then `call`. (Of several inputs, all three are lists.)"""
+        x, shape, specs = _seen(x)
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
             self.build(shape)

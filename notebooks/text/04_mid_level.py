@@ -67,7 +67,7 @@ print(three > 15, three[three > 15], three[[2, 0]])
 # A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each
 # part has to look after its own weights.
 #
-# ## A part owns its variables (19 min)
+# ## A part owns its variables (20 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -183,7 +183,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # The next cell is folded, for it has nothing to do with learning. `known` looks names up in such a table, `at_least` and
 # `positive` check numbers, so that a mistake is told where it is made. `Made` is the base of all parts: a part remembers how it
 # was made, so that level 5 can write it to a file and make it again. And what `levels_more`, the course's second package, can
-# do better, it does: where it has a name, or a wider class (`wider`), that is taken.
+# do better, it does: where it has a name, or a wider class (`wider`), that is taken. `_seen` is a layer's look at its input.
 
 # %% tags=["hide-input"]
 #| export layers
@@ -236,6 +236,15 @@ def wider(own):
 def widened(own):
     """Decorates a function or a method: called is the `wider` one, where there is one."""
     return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
+
+
+def _seen(x):
+    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these."""
+    parts = [*x.values()] if isinstance(x, dict) else x
+    if isinstance(parts, list) and parts and isinstance(parts[0], Operators):
+        return x, [part.spec.shape for part in parts], [part.spec for part in parts]
+    x = as_tensor(x)
+    return x, x.spec.shape, [x.spec]
 
 
 class Made:
@@ -312,14 +321,10 @@ class Layer(_Part):
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
     def run(self, x, training=None):
-        """The same for a single x. No layer of the core does another thing in a training: NotImplementedError for one."""
+        """The same, always here. No layer of the core does another thing in a training: NotImplementedError for one."""
         if self.hears and wider(Layer) is Layer:
             raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
-        x = as_tensor(x)
-        return self.run_on(x, x.spec.shape, [x.spec], training)
-
-    def run_on(self, x, shape, specs, training=None):
-        """`build` for this shape on the first call, then `call`. (Of several inputs, all three are lists.)"""
+        x, shape, specs = _seen(x)
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
             self.build(shape)
