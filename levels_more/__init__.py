@@ -63,7 +63,7 @@ CONTENTS = {
             "TerminateOnNaN graph_of"
         ),
         "checks": "",
-        "estimators": "DNNClassifier Estimator LinearRegressor",
+        "estimators": "DNNClassifier DNNRegressor Estimator LinearRegressor",
         "exporting": "ONNX OnnxWriter export onnx_graph",
         "fitting": "",
         "inputs": "",

@@ -596,12 +596,15 @@ call("LearningRateScheduler", lambda schedule: fit(callbacks=[F.LearningRateSche
 call("a schedule gives", lambda rate: fit(callbacks=[F.LearningRateScheduler(lambda epoch, _: rate)]), rate=RATE)
 call("monitor", lambda monitor: fit(callbacks=[F.EarlyStopping(monitor)]), monitor=right("loss"))
 BINARY = made(lambda: np.array([0, 1, 0, 1]))
-for kind in (F.LinearRegressor, F.DNNClassifier):
+for kind in (F.LinearRegressor, F.DNNClassifier, F.DNNRegressor):
     name = kind.__name__
     call(name, lambda kind=kind, **given: kind(**{"epochs": 1} | given).fit(np.ones((4, 3)), np.array([0, 1, 0, 1])), learning_rate=RATE,
-         epochs=right(1, "zero")._replace(skips={"large", "huge"}), batch_size=COUNT, random_state=SEED - "large huge" + "True")
-    call(f"{name}.fit", lambda X, y, kind=kind: kind(epochs=1).fit(X, y), X=array(4, 3), y=BINARY + "axis" * (name == "LinearRegressor"))
+         epochs=right(1, "zero")._replace(skips={"large", "huge"}), batch_size=COUNT + "None", random_state=SEED - "large huge" + "True",
+         n_iter_no_change=COUNT)
+    call(f"{name}.fit", lambda X, y, kind=kind: kind(epochs=1).fit(X, y), X=array(4, 3), y=BINARY + "axis" * (name != "DNNClassifier"))
     call(f"{name}.predict", kind(epochs=1).fit(np.ones((4, 3)), np.array([0, 1, 0, 1])).predict, X=array(4, 3, takes="float64 int64 int16 bool"))
+call("DNNRegressor.sample_weight", lambda sample_weight: F.DNNRegressor(epochs=1).fit(np.ones((4, 3)), np.array([0, 1, 0, 1]), sample_weight),
+     sample_weight=array(4, takes="None True fraction large huge axis"))
 tasks(F)
 
 # fmt: on

@@ -320,6 +320,8 @@ added = features.tables["species_embedding"].numpy()[:, 0] * dense.kernel.numpy(
 {word: f"{more:+.2f} kg" for word, more in zip(("Adelie", "Chinstrap", "Gentoo"), added - added[0])}
 
 # %% [markdown]
+# Where do such columns lead? *more/05_table* goes on with this table, from the file to a model that is asked over the net.
+#
 # ### Without a check
 #
 # - An unknown species has three zeros. Give the indicator a fourth number, 1 for "unknown". (Which argument of
