@@ -118,7 +118,7 @@ class Functional(Model):
             f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
         )
 
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=None, loss_weights=None):
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
         """As for any model; a loss for each output, in a list or {the name of its layer: loss}, and how much each counts.
 
         Raises ValueError for other names, and for more weights or fewer than outputs.

@@ -1443,7 +1443,7 @@ HABITS = [
         assert close(np.mean(kept.losses[:4]), losses[0]) and close(np.mean(kept.losses[4:]), losses[1])
         assert kept.batches == [0, 1, 2, 3, 0, 1, 2, 3] and told == kept.losses
         """,
-        ("epochs=2", "epochs=1"),
+        ("epochs=2", "epochs=3"),
         "differs",
         "The loss of a batch is that of its step; Keras tells the mean of the epoch so far.",
     ),
@@ -1819,7 +1819,7 @@ HABITS = [
         assert score == pytest.approx(1 - (error**2).sum() / ((target - target.mean()) ** 2).sum())
         assert score > LinearRegression().fit(X, target).score(X, target) - 0.01 or "ConvergenceWarning" in warned
         """,
-        ("score = line", "line.coef_ = line.coef_ * 0.5; score = line"),
+        ("line.score(X, target)", "0.9 * line.score(X, target)"),
     ),
     Habit(
         "scikit-learn",
