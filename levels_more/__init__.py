@@ -35,7 +35,7 @@ CONTENTS = {
         "trials": "use",
     },
     "initializer": {
-        "layers": "glorot_normal he_normal he_uniform ones random_uniform truncated_normal",
+        "layers": "glorot_normal he_normal he_uniform ones random_normal random_uniform truncated_normal",
     },
     "kind": {
         "gpu_kernels": "gpu",
@@ -57,8 +57,9 @@ CONTENTS = {
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {
+        "by_batch": "ALL on_batch predict_on_batch test_on_batch to_categorical train_on_batch",
         "callbacks": (
-            "CSVLogger EarlyStopping LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
+            "CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
             "TerminateOnNaN graph_of"
         ),
         "checks": "",
@@ -67,6 +68,10 @@ CONTENTS = {
         "fitting": "",
         "inputs": "",
         "functional": "Call Functional Input Placeholder",
+        "parts": (
+            "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
+            "pop to_json"
+        ),
         "saving": "load_model load_weights save save_weights",
     },
     "levels.kernels": {
@@ -114,6 +119,7 @@ CONTENTS = {
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
+        "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
         "feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
             "NumericColumn bucket_of bucketized_column categorical_column_with_hash_bucket "
@@ -142,6 +148,7 @@ CONTENTS = {
         "pipeline": "DataLoader",
     },
     "levels.mid_level.layers": {
+        "combining": "Add Average Maximum Minimum Multiply Subtract",
         "feature_columns": "DenseFeatures",
         "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
         "truncated_normal",
@@ -156,13 +163,18 @@ CONTENTS = {
         "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
     },
     "method": {
+        "by_batch": "Model.predict_on_batch Model.test_on_batch Model.train_on_batch",
         "exporting": "Model.export",
         "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
         "layers": (
-            "Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
+            "Layer.add_loss Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
             "Layer.trainable_weights Layer.weights"
+        ),
+        "parts": (
+            "Layer.get_config Layer.input Layer.output Model.get_layer Model.to_json Sequential.inputs Sequential.outputs "
+            "Sequential.pop"
         ),
         "placing": "Operators.to",
         "saving": "Model.load_weights Model.save Model.save_weights",

@@ -82,17 +82,26 @@ class EarlyStopping(Monitor):
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
-    `save_best_only` waits for a better `monitor`.
+    `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says each time
+    what was saved.
     """
 
-    def __init__(self, filepath, monitor="val_loss", save_best_only=False, mode="auto"):
+    def __init__(
+        self, filepath, monitor="val_loss", save_best_only=False, mode="auto", *, save_weights_only=False, verbose=0
+    ):
         super().__init__(monitor, mode)
         self.filepath = file_name("ModelCheckpoint: filepath", filepath)
+        self.verbose = flag("ModelCheckpoint: verbose", bool(verbose) if type(verbose) is int else verbose)
         self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
+        self.save_weights_only = flag("ModelCheckpoint: save_weights_only", save_weights_only)
 
     def on_epoch_end(self, epoch, logs):
-        if not self.save_best_only or self.better(logs):
-            self.model.save(str(self.filepath).format(epoch=epoch + 1, **logs))
+        if self.save_best_only and not self.better(logs):
+            return
+        path = str(self.filepath).format(epoch=epoch + 1, **logs)
+        (self.model.save_weights if self.save_weights_only else self.model.save)(path)
+        if self.verbose:
+            print(f"epoch {epoch + 1}: saved {path}, {self.monitor} {logs.get(self.monitor, math.nan):.6g}")
 
 
 class ReduceLROnPlateau(Monitor):
@@ -130,6 +139,23 @@ class TerminateOnNaN(Callback):
 
     def on_epoch_end(self, epoch, logs):
         self.model.stop_training = self.model.stop_training or not math.isfinite(logs["loss"])
+
+
+class LambdaCallback(Callback):
+    """Calls functions of yours: on_train_begin(logs), on_epoch_begin(epoch, logs), on_train_batch_end(batch, logs), ….
+
+    `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for what is no function.
+    The loss of a batch is that of its step; Keras tells the mean of the epoch so far.
+    """
+
+    def __init__(
+        self, on_epoch_begin=None, on_epoch_end=None, on_train_begin=None, on_train_end=None, on_train_batch_end=None
+    ):
+        told = dict(on_epoch_begin=on_epoch_begin, on_epoch_end=on_epoch_end, on_train_begin=on_train_begin)
+        told |= dict(on_train_end=on_train_end, on_train_batch_end=on_train_batch_end)
+        for name, function in told.items():
+            if function is not None:
+                setattr(self, name, called(f"LambdaCallback: {name}", function))
 
 
 class CSVLogger(Callback):

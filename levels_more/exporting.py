@@ -115,11 +115,13 @@ def info(name, dtype, shape):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
 
 
-def export(model, path):
+def export(model, path, format="onnx"):
     """Write what a model predicts as an ONNX file, opset 17, which is checked before it is written.
 
-    Raises ValueError for a model that is not built, and for an op that has no form in ONNX.
+    Raises ValueError for a model that is not built, for another format, and for an op that has no form in ONNX.
     """
+    if format != "onnx":
+        raise ValueError(f"export: format is {format!r}; there is 'onnx'")
     check_built(model, "export")
     file_name("export: path", path)
     if Path(path).suffix != ".onnx":

@@ -1,5 +1,6 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
+import inspect
 import math
 import signal
 import threading
@@ -71,16 +72,20 @@ def loss_of(loss, y, predicted, weight):
 
 
 class Training(loops.Training):
-    """Several losses, one for each output, or one for all; metrics of the first output; programs that are kept.
+    """Several losses, one for each output, or one for all, each times one of the `loss_weights`; metrics of the first output;
+    programs that are kept.
 
     Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
     """
 
-    def __init__(self, optimizer, loss, metrics=()):
+    def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         first, *others = as_list(loss) or [""]  # a name that nobody has
         super().__init__(optimizer, first)
         self.losses += [made("loss", LOSSES, each) for each in others]
         self.metrics = [made("metric", METRICS, each) for each in as_list(metrics or [])]
+        self.loss_weights = loss_weights
+        for weight in loss_weights or ():
+            positive("compile: one of the loss_weights", weight, zero=True)
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
         self.row_weights, self.rows_weighed = (
@@ -105,6 +110,8 @@ class Training(loops.Training):
         weights = self.row_weights * len(y) if len(self.row_weights) == 1 else self.row_weights or [None] * len(y)
         self.rows_weighed = True
         each = [loss_of(*terms) for terms in zip(losses, y, predicted, weights, strict=True)]
+        if self.loss_weights is not None:
+            each = [weight * loss for weight, loss in zip(self.loss_weights, each, strict=True)]
         first, *others = each + model.losses
         return sum(others, first)
 
@@ -126,6 +133,9 @@ class Training(loops.Training):
         If we look, it is traced anew where something that its trace has read has changed since.
         """
         if (step, packing) not in self.programs:
+            if not takes(step, 2):
+                cure = f"write def {step.__name__}(self, x, y), and return the loss, one number"
+                raise TypeError(f"{step.__qualname__}: fit calls it with a batch's x and y; {cure}")
             kept = Kept(step.__self__, lambda *rows: self.on_rows(step, packing, rows))
             self.programs[step, packing] = kept
         kept = self.programs[step, packing]
@@ -161,14 +171,14 @@ class Training(loops.Training):
             sizes += rows
             if history is not None:
                 history.passes.append(piece)
-                watch.on_piece_end(piece, len(history.passes) - 1)
+                watch.on_piece_end(piece)
             if watch is not None:
                 watch.heed()
         if not sizes:
             raise ValueError("the dataset gave no batch")
         # added up here: the same, however it was cut into pieces
         loss = epoch_loss(np.concatenate(losses), sizes)
-        return dict(zip(self.names, [loss, *(metric.result() for metric in self.metrics)], strict=True))
+        return dict(zip(self.names, [loss, *(float(metric.result()) for metric in self.metrics)], strict=True))
 
 
 def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0):
@@ -183,9 +193,9 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         training.watch = Watch(pressed, bar, callbacks)
         attach(callbacks, model)
         held = [] if validation is None else [HeldOut(model, validation)]
-        told = [Later(callbacks, first)] if first else callbacks
+        told = Told(model, callbacks, first)
         try:
-            return loops.run_training(model, data, epochs, [*held, *told, training.watch], verbose == 2)
+            return loops.run_training(model, data, epochs, [*held, told, training.watch], verbose == 2)
         finally:
             training.watch = None
 
@@ -201,34 +211,45 @@ class HeldOut(Callback):
         logs.update({f"val_{name}": value for name, value in tried.items()})
 
 
-class Later(Callback):
-    """Tells callbacks what it hears, with epochs that count from another number on."""
+def takes(method, given):
+    """Whether a function can be called with so many arguments."""
+    try:
+        inspect.signature(method).bind(*range(given))
+    except (TypeError, ValueError):  # it cannot, or Python does not know
+        return False
+    return True
 
-    def __init__(self, callbacks, first):
-        self.callbacks, self.first = callbacks, first
+
+class Told(Callback):
+    """Tells callbacks what it hears, with epochs that count from a number on, and `logs` where they take some, as in Keras."""
+
+    def __init__(self, model, callbacks, first):
+        self.model, self.callbacks, self.first = model, callbacks, first
+
+    def tell(self, event, *given, logs):
+        """Call this method of each callback: with logs, {name: number}, if it takes them."""
+        for callback in self.callbacks:
+            method = getattr(callback, event)
+            method(*given, *[logs] * takes(method, len(given) + 1))
 
     def on_train_begin(self):
-        for callback in self.callbacks:
-            callback.on_train_begin()
+        self.tell("on_train_begin", logs={})
 
     def on_epoch_begin(self, epoch):
-        for callback in self.callbacks:
-            callback.on_epoch_begin(self.first + epoch)
+        self.tell("on_epoch_begin", self.first + epoch, logs={})
 
     def on_epoch_end(self, epoch, logs):
-        for callback in self.callbacks:
-            callback.on_epoch_end(self.first + epoch, logs)
+        self.tell("on_epoch_end", self.first + epoch, logs=logs)
 
     def on_train_end(self):
-        for callback in self.callbacks:
-            callback.on_train_end()
+        self.tell("on_train_end", logs=dict(self.model.history.epochs[-1]) if self.model.history.epochs else {})
 
 
 class Watch(Callback):
     """The last listener of each training: moves the bar, tells of each step, and looks whether Ctrl-C was pressed."""
 
     def __init__(self, pressed, bar, callbacks):
-        self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
+        self.pressed, self.bar, self.callbacks, self.step = pressed, bar, callbacks, 0
         self.each = any(getattr(callback, "on_train_batch_end", None) for callback in callbacks)
 
     def heed(self):
@@ -236,12 +257,19 @@ class Watch(Callback):
         if self.pressed:
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
-    def on_piece_end(self, losses, step):
-        """After each call, with its losses [steps]. Where somebody wants to hear of each step, it was one."""
+    def on_epoch_begin(self, epoch):
+        self.step = 0
+
+    def on_piece_end(self, losses):
+        """After each call, with its losses [steps]. Where somebody wants to hear of each step, it was one.
+
+        Steps count from 0 in each epoch, as in Keras; the loss is that of the step. (Keras tells the mean of the epoch so far.)
+        """
         self.bar.update(len(losses))
         for callback in self.callbacks if self.each else ():
             if callback.on_train_batch_end:
-                callback.on_train_batch_end(step, {"loss": float(losses[0])})
+                callback.on_train_batch_end(self.step, {"loss": float(losses[0])})
+        self.step += len(losses)
 
     def on_epoch_end(self, epoch, logs):
         self.bar.set_postfix(logs, refresh=False)
@@ -318,8 +346,8 @@ def fit_model(
     is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
     `initial_epoch` there are fewer. Raises TypeError, ValueError.
     """
-    if type(verbose) is not int and verbose != "auto":
-        flag("fit: verbose", verbose)
+    if type(verbose) is not int:
+        verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
     held, steps = None, (steps_per_epoch, "steps_per_epoch")
     if is_data(x):
@@ -340,7 +368,7 @@ def fit_model(
         held = given_batches(model, validation_data, None, None, *others)
     first = at_least(0, "initial_epoch", initial_epoch)
     epochs = max(0, at_least(0, "epochs", epochs) - first)
-    return run_training(model, data, epochs, 1 if verbose == "auto" else verbose, callbacks or (), held, first)
+    return run_training(model, data, epochs, verbose, callbacks or (), held, first)
 
 
 def evaluate_model(model, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):

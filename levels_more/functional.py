@@ -1,10 +1,11 @@
 """A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
 
 from levels.hardware import PLACE
-from levels.high_level import Model
+from levels.high_level import Model, Training
 from levels.low_level import METHODS, trace
 from levels.mid_level import WIDER, Layer, Made
-from levels_more.checks import dtype_of, expect, several, sizes
+from levels_more.checks import dtype_of, expect, several, sizes, word
+from levels_more.combining import Arithmetic, sides
 from levels_more.inputs import alone, as_list
 
 
@@ -27,15 +28,29 @@ class Placeholder(Made):
         """The layer, called on placeholders."""
         return Call(layer, inputs, *[] if training is None else [training])
 
+    shape = property(lambda self: (None, *self.spec.shape[1:]), doc="Of any number of rows.")
+    dtype = property(lambda self: self.spec.dtype)
+    __add__, __radd__ = sides("add")  # each makes a layer, and calls it
+    __sub__, __rsub__ = sides("subtract")
+    __mul__, __rmul__ = sides("multiply")
+    __truediv__, __rtruediv__ = sides("divide")
+    __matmul__, __rmatmul__ = sides("matmul")
+    __pow__, __rpow__ = sides("power")
+    __array_ufunc__ = None  # NumPy's arrays leave `array + place` to the place
+
+    def __neg__(self):
+        return Arithmetic("negative")(self)
+
     def __repr__(self):
-        return f"{type(self).__name__} of shape (None, {', '.join(map(str, self.spec.shape[1:]))})"
+        return f"{type(self).__name__} of shape {self.shape}"
 
 
 class Input(Placeholder):
-    """A place for rows of that shape."""
+    """A place for rows of that shape. By its name it is given rows in a dict, {name: rows}."""
 
-    def __init__(self, shape, dtype="float32"):
+    def __init__(self, shape, dtype="float32", name=None):
         self.spec, self.layer = spec_of(shape, dtype), None
+        self.name = None if name is None else word("Input: name", name)
 
 
 class Call(Placeholder):
@@ -44,13 +59,17 @@ class Call(Placeholder):
     def __init__(self, layer, inputs, training=None):
         self.layer, self.inputs, self.training = layer, as_list(inputs), training
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
+        vars(layer).setdefault("calls", []).append(self)  # for `layer.output`
 
 
 def begin(model, part):
     """Build a Sequential that has an `Input` in front of its layers; `part` came last. Raises TypeError for what is none."""
     if not isinstance(part, (Placeholder, Layer)):
         raise TypeError(f"Sequential: {part!r:.60} is no layer")
-    model.place = part if isinstance(part, Placeholder) else model.place
+    if isinstance(part, Placeholder):
+        model.place = model.end = part
+    for layer in model.layers if part is model.place else [part]:
+        model.end = layer(model.end)
     dry_run(model, [model.place.spec])
 
 
@@ -84,6 +103,30 @@ class Functional(Model):
         self.input_specs = [x.spec for x in self.inputs]
         self.steps = in_order(self.outputs, self.inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
+
+    def ordered(self, given):
+        """Of inputs {the name of an Input: rows}, or of anything {the name of an output's layer: …}: a list, as the model has them.
+
+        Raises ValueError where the names are others.
+        """
+        names = [place.name for place in self.inputs], [place.layer and place.layer.name for place in self.outputs]
+        for each in names:
+            if len({*each}) == len(each) and {*each} == {*given}:
+                return [given[name] for name in each]
+        told = " or ".join(", ".join(map(str, each)) for each in names)
+        raise ValueError(
+            f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
+        )
+
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
+        """As for any model; a loss for each output, in a list or {the name of its layer: loss}, and how much each counts.
+
+        Raises ValueError for other names, and for more weights or fewer than outputs.
+        """
+        loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
+        if shares is not None and len(several("compile: loss_weights", shares)) != len(self.outputs):
+            raise ValueError(f"compile: {len(shares)} loss_weights for {len(self.outputs)} outputs")
+        self.chosen = Training(optimizer, loss, metrics, *[] if shares is None else [[*shares]])
 
     def call(self, x):
         values = dict(zip(self.inputs, as_list(x), strict=True))

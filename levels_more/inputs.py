@@ -88,6 +88,9 @@ def inputs_of(model, x):
     """
     if is_table(x) and (readers := readers_of(model)):
         return [tensor for reader in readers for tensor in reader.encode(x)], (), readers
+    x = (
+        model.ordered(x) if isinstance(x, dict) and hasattr(type(model), "ordered") else x
+    )  # a graph, by names of its inputs
     names = tuple(x) if isinstance(x, dict) else ()
     arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value)]
     whole = any(a.dtype.kind in "iu" for a in arrays) and takes_whole(model)
@@ -113,6 +116,7 @@ def takes_whole(model):
 
 def targets_of(model, y, x):
     """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
+    y = model.ordered(y) if isinstance(y, dict) and hasattr(type(model), "ordered") else y
     arrays, losses = arrays_of(y), model.training.losses
     dtype = next((a.dtype for a in x if a.dtype.kind == "f"), None) or dtype_for(model, None)
     kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)

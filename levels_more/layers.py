@@ -63,6 +63,9 @@ def he_uniform(shape):
 
 INITIALIZERS.update(
     ones=lambda shape: [1.0] * math.prod(shape),
+    random_normal=lambda shape: [
+        0.05 * _NORMAL.inv_cdf(RANDOM.uniform(1e-12, 1.0 - 1e-12)) for _ in range(math.prod(shape))
+    ],
     random_uniform=lambda shape: [RANDOM.uniform(-0.05, 0.05) for _ in range(math.prod(shape))],
     truncated_normal=truncated_normal,
     glorot_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / sum(shape[-2:])) / _SPREAD),
@@ -127,6 +130,8 @@ class _Inputs(Layer):
     """
 
     def run(self, x, training=None):
+        if isinstance(x, dict) and hasattr(type(self), "ordered"):
+            x = self.ordered(x)  # a graph of level 5 has names for its inputs
         if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
             from levels_more.inputs import beside  # here, because level 5 is not there yet when level 4 is imported
 
@@ -161,6 +166,13 @@ def _not_trained(layer):
     return [v for v in layer.variables if v not in trained]
 
 
+def add_loss(layer, loss):
+    """Not here: a call leaves nothing behind that the next one would have to forget. Raises NotImplementedError."""
+    cure = "in call write self.penalties = [lambda: value]: functions whose results are added to the loss"
+    raise NotImplementedError(f"{layer.name}: there is no add_loss; {cure}")
+
+
+METHODS["Layer.add_loss"] = add_loss
 METHODS["Layer.losses"] = property(_losses)
 METHODS["Layer.weights"] = property(lambda layer: layer.variables)  # Keras' names
 METHODS["Layer.trainable_weights"] = property(lambda layer: layer.trainable_variables)
@@ -169,7 +181,10 @@ METHODS["Layer.count_params"] = lambda layer: layer.count()
 
 
 class Dense(layers.Dense):
-    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]), with a penalty or without a bias."""
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]), with a penalty or without a bias.
+
+    Raises TypeError for an `input_shape`: an `Input` says it.
+    """
 
     def __init__(
         self,
@@ -181,7 +196,12 @@ class Dense(layers.Dense):
         kernel_regularizer=None,
         name=None,
         dtype=None,
+        input_shape=None,
     ):
+        if input_shape is not None:
+            raise TypeError(
+                f"Dense: input_shape is not known here; put Input({input_shape!r:.60}) in front of the layers"
+            )
         initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
         super().__init__(units, activation, **initializers, name=name, dtype=dtype)
         self.penalties = []  # functions without arguments, to be added to the loss

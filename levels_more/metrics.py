@@ -18,8 +18,8 @@ from levels.low_level import (
     reduce_sum,
     reshape,
 )
-from levels.mid_level import LOSSES, Loss, Made, at_least, positive
-from levels_more.checks import called, expect
+from levels.mid_level import INITIALIZERS, LOSSES, Loss, Made, at_least, known, positive
+from levels_more.checks import called, dtype_of, expect, sizes
 
 from .losses import check_classes, weighted
 
@@ -45,6 +45,17 @@ class Metric(Made, Module):
     def __init__(self, name=None):
         self.name = snake_case(type(self).__name__) if name is None else name
         self.state = None  # variables, made for the first batch
+
+    def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
+        """A variable of this shape to count in, for a metric whose `update_state`, `result` and `reset_state` are all yours.
+
+        It is called as the attribute that holds it; `name` is for Keras' users. Raises TypeError for what is no shape or dtype.
+        """
+        shape = sizes("add_variable: shape", shape)
+        values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
+        return Variable(values.astype(dtype_of("add_variable: dtype", dtype)), trainable=False)
+
+    add_weight = add_variable  # as Keras called it before
 
     probabilities, check = False, Loss.check  # that the shapes are equal
     check_probabilities, __repr__ = Loss.check_probabilities, Loss.__repr__

@@ -5,7 +5,7 @@ import math
 import operator
 
 from levels.hardware import flag
-from levels.low_level import cos, exp, maximum, minimum, reduce_sum, sqrt, where
+from levels.low_level import cast, cos, exp, maximum, minimum, reduce_sum, sqrt, where
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
 from levels_more.checks import number, several
 
@@ -89,14 +89,18 @@ class AdamW(Adam):
 
 
 class ExponentialDecay(Made):
-    """initial_learning_rate · decay_rate ** (step / decay_steps)"""
+    """initial_learning_rate · decay_rate ** (step / decay_steps), where `staircase` leaves the whole part of step / decay_steps"""
 
-    def __init__(self, initial_learning_rate, decay_steps, decay_rate):
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
         self.initial_learning_rate = positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
         self.decay_steps = positive("ExponentialDecay: decay_steps", decay_steps)
         self.decay_rate = positive("ExponentialDecay: decay_rate", decay_rate)
+        self.staircase = flag("ExponentialDecay: staircase", staircase)
 
     def __call__(self, step):
+        if self.staircase:
+            whole = cast(cast(step / float(self.decay_steps), "int64"), step.dtype)
+            return self.initial_learning_rate * exp(whole * math.log(self.decay_rate))
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
 
 

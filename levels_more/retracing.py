@@ -19,6 +19,8 @@ from levels_more.reading import TEXTS, changed, of_levels, read_outside
 # attributes that change while what a trace reads does not
 PASSING = {
     "again",
+    "calls",
+    "end",
     "history",
     "input_names",
     "input_specs",

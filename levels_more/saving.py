@@ -19,7 +19,7 @@ from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
 from levels.low_level import METHODS, Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
-from levels_more import feature_columns, layers, losses, metrics, optimizers
+from levels_more import combining, feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
 from levels_more.inputs import Packing, as_list, readers_of
@@ -47,7 +47,7 @@ def written(value, seen):
     return {"def": value.__name__}
 
 
-_PLACES = (layers, losses, metrics, optimizers, feature_columns, mid_level)  # the core's own classes count
+_PLACES = (layers, combining, losses, metrics, optimizers, feature_columns, mid_level)  # the core's own classes count
 CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
 CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
@@ -68,17 +68,17 @@ def written_part(part, seen):
 
     Raises ValueError for a class of yours that is named like one of ours.
     """
-    made_with = made_again(part)
-    kind = type(part) if isinstance(part, Model) else made_with.func
+    made = made_again(part)
+    kind = type(part) if isinstance(part, Model) else made.func
     if CLASSES.get(kind.__name__, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
         return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
     seen[id(part)] = entry = {"class": kind.__name__}
-    if made_with.args:
-        entry["arguments"] = written(made_with.args, seen)
-    if made_with.keywords:
-        entry["options"] = {name: written(x, seen) for name, x in made_with.keywords.items()}
+    if made.args:
+        entry["arguments"] = written(made.args, seen)
+    if made.keywords:
+        entry["options"] = {name: written(x, seen) for name, x in made.keywords.items()}
     return entry
 
 
@@ -206,7 +206,9 @@ def save(model, path):
         if optimizer.owners is not None:  # it has been used
             names = {v: name for name, v in variables.items()}
             if not names.keys() >= {*optimizer.owners}:
-                raise ValueError("save: the optimizer trains a variable that is in no part of the model")
+                raise ValueError(
+                    "save: the optimizer trains a variable that is in no part of the model; compile it again"
+                )
             config["trained"] = [names[owner] for owner in optimizer.owners]
             arrays |= numbers_of(optimizer, MEMORY)
     put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)

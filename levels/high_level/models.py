@@ -106,11 +106,11 @@ class Model(Predictor):
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
-    def build(self, shape, dtype="float32"):
+    def build(self, input_shape, dtype="float32"):
         """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
-        if not isinstance(shape, (list, tuple)):
-            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+        if not isinstance(input_shape, (list, tuple)):
+            raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *input_shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
 
 class Sequential(Model):

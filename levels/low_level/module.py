@@ -56,7 +56,7 @@ class Module(Extended):
         values = [as_tensor(value, variable) for variable, value in zip(named.values(), weights)]
         for (name, variable), value in zip(named.items(), values):
             if value.spec is not variable.spec:
-                raise ValueError(f"{name} is {variable.spec}, the weight {value.spec}")
+                raise ValueError(f"{name} is {variable.spec}, the weight {value.spec}; reshape it")
         for variable, value in zip(named.values(), values):
             variable.assign(value)
 

@@ -308,8 +308,8 @@ class Layer(_Part):
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
-    def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
-        """A new variable of this shape, in the layer's dtype: float32, unless said or seen."""
+    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
+        """A new variable of this shape, in the layer's dtype: float32, unless said or seen. (`name` is for Keras' users.)"""
         spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
         self.built = True

@@ -654,11 +654,11 @@ class Model(Predictor):
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
-    def build(self, shape, dtype="float32"):
+    def build(self, input_shape, dtype="float32"):
         """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
-        if not isinstance(shape, (list, tuple)):
-            raise TypeError(f"build: shape is {shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+        if not isinstance(input_shape, (list, tuple)):
+            raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *input_shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
 
 # %% [markdown]
@@ -761,7 +761,7 @@ for wrong in (
 # %% [markdown]
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
 #
-# ## A callback (11 min)
+# ## A callback (9 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happens. Here is one that prints what it

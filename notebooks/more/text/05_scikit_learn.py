@@ -77,6 +77,8 @@ for kind in (LinearRegressor, DNNClassifier, DNNRegressor):
     print(f"{kind.__name__}: more than 50 checks: {len(checked) > 50}, failed: {checked.count('failed')}")
 
 # %% [markdown]
+# **A good place to stop.** Three estimators keep all the rules; what they are worth, their scores will say.
+#
 # ## Beside theirs (8 min)
 #
 # So now ours stand beside theirs. scikit-learn's `LinearRegression` solves the equations; ours goes downhill, and
@@ -125,8 +127,9 @@ checks.predict(
     "0.5",
     choices=["0.5", "0.7", "0.9"],
     because="""As many as a coin. Thousands of grams drown out the millimetres: they alone decide the sign of what goes into a
-    first relu, so it is positive for all penguins or for none. After a few large steps all four are negative. A relu that
-    gives 0 passes no gradient on: these four stay **dead**, and the net says the same of every penguin.""",
+    first relu, so it is positive for all penguins or for none. After a few large steps three of the four are negative. A relu
+    that gives 0 passes no gradient on: these three stay **dead**, and with what is left the net says the same of every
+    penguin.""",
 )
 
 # %%

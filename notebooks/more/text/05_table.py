@@ -3,8 +3,9 @@
 #
 # **In this notebook a file of numbers, words and gaps becomes a model that answers whoever asks.**
 #
-# It needs notebook 05 (`fit`, `evaluate`, `predict`) and `04_columns`. Nothing is exported, and nothing new is built: what the
-# other notebooks have made is put to work, from end to end. (The cell after the next one is folded. It imports what is used below.)
+# It needs notebook 05 (`fit`, `evaluate`, `predict`) and `04_columns`. Nothing is exported, and nothing new is
+# built: what the other notebooks have made is put to work, from end to end. (The cell after the next one is
+# folded. It imports what is used below.)
 
 # %%
 from course import build, figures
@@ -34,8 +35,8 @@ path = DATA / "penguins.csv"
 # %% [markdown]
 # ## The table, and the question (3 min)
 #
-# Most tables are read with [pandas](https://pandas.pydata.org). What it gives is a `DataFrame`: columns with names, each of one
-# kind. Here are the first four of 344 penguins.
+# Most tables are read with [pandas](https://pandas.pydata.org). What it gives is a `DataFrame`: columns with
+# names, each of one kind. Here are the first four of 344 penguins.
 
 # %%
 import pandas as pd
@@ -50,9 +51,9 @@ print(table.head(4).to_string())
 print({name: int(gaps) for name, gaps in table.isna().sum().items() if gaps})
 
 # %% [markdown]
-# The question: is this penguin a Chinstrap, the rarest of the three species here? One who measures the length of the bill sees
-# it nearly at once. Suppose that nobody does. We have the bill's depth, the flipper's length, the mass; the sex, where it is
-# known; and the island.
+# The question: is this penguin a Chinstrap, the rarest of the three species here? One who measures the length of
+# the bill sees it nearly at once. Suppose that nobody does. We have the bill's depth, the flipper's length, the
+# mass; the sex, where it is known; and the island.
 
 # %%
 names = ["bill_depth_mm", "flipper_length_mm", "body_mass_g", "sex", "island"]
@@ -69,8 +70,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# A quarter of the rows is kept for the end, and another part tells when to stop. In each part, one of five is a Chinstrap:
-# that is what `stratify` is for.
+# A quarter of the rows is kept for the end, and another part tells when to stop. In each part, one of five is a
+# Chinstrap: that is what `stratify` is for.
 
 # %%
 from sklearn.model_selection import train_test_split
@@ -82,8 +83,8 @@ print(len(x), "to train on,", len(x_valid), "to stop by,", len(x_test), "for the
 # %% [markdown]
 # ## The model (4 min)
 #
-# One feature column for each column of the table. A missing number becomes the mean of the rows to train on. A missing
-# word becomes zeros. Neither looks at a row that is kept for the end.
+# One feature column for each column of the table. A missing number becomes the mean of the rows to train on. A
+# missing word becomes zeros. Neither looks at a row that is kept for the end.
 
 # %%
 columns = [numeric_column(name, default_value=x[name].mean()) for name in names[:3]]
@@ -98,9 +99,10 @@ for row in features(dict(x[:3])).numpy().tolist():
     print(row)
 
 # %% [markdown]
-# Thousands stand beside ones. We know from notebook 04 what becomes of that, and standardise; here by a layer. `BatchNormalization`
-# takes the mean of each batch from it, and divides by the deviation. What it has seen it keeps, for the time when a single penguin
-# comes. So the standardising is a part of the model: who gets the model needs no table of means.
+# Thousands stand beside ones. We know from notebook 04 what becomes of that, and standardise; here by a layer.
+# `BatchNormalization` takes the mean of each batch from it, and divides by the deviation. What it has seen it
+# keeps, for the time when a single penguin comes. So the standardising is a part of the model: who gets the model
+# needs no table of means.
 
 
 # %%
@@ -114,8 +116,8 @@ def new_model():
 
 
 # %% [markdown]
-# `fit` takes a dict of columns; `dict(x)` makes one of a DataFrame. It stops when the loss of the rows to stop by has not
-# fallen for 20 epochs, and gives the best weights back.
+# `fit` takes a dict of columns; `dict(x)` makes one of a DataFrame. It stops when the loss of the rows to stop by
+# has not fallen for 20 epochs, and gives the best weights back.
 
 
 # %%
@@ -133,8 +135,8 @@ print(f"stopped after {len(history.history['loss'])} epochs, at a loss of {min(h
 # %% [markdown]
 # ## What a mistake costs (3 min)
 #
-# How good is it on penguins that it has not seen? **Recall** is the share of the Chinstraps that it finds, **precision** the
-# share of those that it names that are some.
+# How good is it on penguins that it has not seen? **Recall** is the share of the Chinstraps that it finds,
+# **precision** the share of those that it names that are some.
 
 
 # %%
@@ -146,9 +148,9 @@ def show(name, model):
 show("plain", plain)
 
 # %% [markdown]
-# Nine of ten are right, and every third Chinstrap is missed. To the loss, a Chinstrap is a row like any other, and there are four
-# times as many of the others. Whoever looks for Chinstraps would rather look at a few birds too many. With `class_weight` we say so:
-# a row of class 1 counts as four.
+# Nine of ten are right, and every third Chinstrap is missed. To the loss, a Chinstrap is a row like any other,
+# and there are four times as many of the others. Whoever looks for Chinstraps would rather look at a few birds
+# too many. With `class_weight` we say so: a row of class 1 counts as four.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -165,8 +167,9 @@ show("plain", plain)
 show("weighted", weighted)
 
 # %% [markdown]
-# Sixteen of the seventeen Chinstraps are found; nearly every second bird that it names is none. Neither model is the better one:
-# only who pays for the mistakes can choose. (The loss of the rows to stop by has no weights, as in Keras.)
+# Sixteen of the seventeen Chinstraps are found; nearly every second bird that it names is none. Neither model is
+# the better one: only who pays for the mistakes can choose. (The loss of the rows to stop by has no weights, as
+# in Keras.)
 #
 # ## Out of the house (7 min)
 #
@@ -182,8 +185,9 @@ served = load_model(folder)
 print((served.predict(dict(x_test)) == weighted.predict(dict(x_test))).all())
 
 # %% [markdown]
-# The loaded model takes the same dicts, of lists this time. The second bird differs from the first in its island. Of the third
-# neither depth nor sex is known, and its island stands in no vocabulary: the model makes of it what it can.
+# The loaded model takes the same dicts, of lists this time. The second bird differs from the first in its island.
+# Of the third neither depth nor sex is known, and its island stands in no vocabulary: the model makes of it what
+# it can.
 
 # %%
 birds = {
@@ -196,8 +200,9 @@ birds = {
 print(served.predict(birds)[:, 0].round(2))
 
 # %% [markdown]
-# What is left is a way in for others. In most houses that is HTTP: a question is a text in JSON, and so is the answer.
-# Python's own library has a server. Ours makes a dict of lists from a dict, and what the columns refuse becomes the answer to who asked.
+# What is left is a way in for others. In most houses that is HTTP: a question is a text in JSON, and so is the
+# answer. Python's own library has a server. Ours makes a dict of lists from a dict, and what the columns refuse
+# becomes the answer to who asked.
 
 # %%
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -248,8 +253,9 @@ server.shutdown()
 server.server_close()
 
 # %% [markdown]
-# From the file to an answer, in about seventy lines. They name columns and choose what a mistake costs. All else came from below:
-# level 4's columns and layers, level 5's loop, and beneath them a program that level 3 has compiled.
+# From the file to an answer, in about seventy lines. They name columns and choose what a mistake costs. All else
+# came from below: level 4's columns and layers, level 5's loop, and beneath them a program that level 3 has
+# compiled.
 #
 # ### Without a check
 #
