@@ -154,10 +154,10 @@ CONTENTS = {
         "fitting": "Model.parted Model.summary",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
-        "layers": "Layer.losses",
+        "layers": "Module.losses",
         "placing": "Operators.to",
         "saving": "Model.save",
-        "tensor_ops": "Operators.slice",
+        "tensor_ops": "Operators.__getitem__",
     },
     "op": {
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",

@@ -31,7 +31,7 @@ def _has_masks_outside(unit, graph):
 
 def _renamed(x):
     """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
-    return x.device.new(x.spec, lambda shape, dtype: x.data, Tensor)
+    return Tensor(x.spec, x.data, x if x.source is None else x.source)
 
 
 def _single(node):
@@ -114,7 +114,7 @@ class FusedReplay(Replay):
                     of = node.attrs["of"]
                     tensors[node] = args[of] if node.op == "input" else of.newest()
             for node in self.made:
-                tensors[node] = node.spec.device.new(node.spec, kind=Tensor)
+                tensors[node] = node.spec.device.new(node.spec, Tensor)
             arrays = self.fixed | {node: tensor.data for node, tensor in tensors.items()}
             for part in self.parts:
                 self.launch(part, arrays)

@@ -131,7 +131,7 @@ def _losses(layer):
     return [penalty() for part in layer.named(Layer).values() for penalty in vars(part).get("penalties", ())]
 
 
-METHODS["Layer.losses"] = property(_losses)
+METHODS["Module.losses"] = property(_losses)
 
 
 class Dense(layers.Dense):

@@ -137,7 +137,7 @@ def slice_of(x, index):
     return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 
 
-METHODS["Operators.slice"] = slice_of
+METHODS["Operators.__getitem__"] = slice_of
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):

@@ -5,7 +5,7 @@
 import numpy as np
 
 from levels.hardware import check_finite, flag
-from levels.low_level import GradientTape, Tensor, constant, function
+from levels.low_level import Added, GradientTape, Tensor, constant, function
 from levels.mid_level import Dataset, Layer, Loss, at_least, positive, wider
 
 from .loops import Training, run_training
@@ -74,6 +74,8 @@ def _finite(data):
 
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+
+    begin, export, parted, save, summary = Added(), Added(), Added(), Added(), Added()
 
     def batches(self, *given):
         """See `batches_of`."""

@@ -16,11 +16,11 @@ from .replay import Replay
 from .row_program import FORMS, NoProgram, RowProgram, Turns, check_fits, home_of, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Variable, apply, as_tensor, constant, tensor
+    DOOR, DTYPES, METHODS, RUN, Added, Operators, Run, Tensor, Variable, apply, as_tensor, constant, tensor
 )
 
 __all__ = [
-    "BACK_ENDS", "DOOR", "DTYPES", "FORMS", "GUARDS", "METHODS", "PASSES", "RUN", "VJPS", "Extended", "Function",
+    "BACK_ENDS", "DOOR", "DTYPES", "FORMS", "GUARDS", "METHODS", "PASSES", "RUN", "VJPS", "Added", "Function",
     "GradientTape", "Graph", "Module", "Node", "NoProgram", "Operators", "Replay", "RowProgram", "Run", "Symbol",
     "Tensor", "Trace", "Turns", "Variable", "apply", "as_tensor", "check_fits", "clip", "constant", "dce", "dnn",
     "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression", "log", "matmul",

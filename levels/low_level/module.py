@@ -5,7 +5,7 @@
 import copy
 import math
 
-from .tensors import Extended, Variable, as_tensor
+from .tensors import Added, Variable, as_tensor
 
 
 def _parts(value):
@@ -15,8 +15,10 @@ def _parts(value):
     return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
 
 
-class Module(Extended):
+class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
+
+    losses = Added()
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""

@@ -242,20 +242,20 @@ class RowProgram:
             block[self.place[name]] = number
         with self.turns:
             for place, variable, written in self.variables:
-                block[place] = home_of(variable, written)
+                block[place] = variable.home or home_of(variable, written)
             self.program.run(block)
         return outs
 
     def run(self, args):
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
-        return self.launch(args, [x.spec.device.new(x.spec, kind=Tensor) for x in self.graph.outputs], {})
+        return self.launch(args, [x.spec.device.new(x.spec, Tensor) for x in self.graph.outputs], {})
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         specs = [x.spec.device.spec((len(batches),), x.spec.dtype) for x in self.graph.outputs]
         rows = args[self.inputs[0][1]].spec.shape[0]
         sizes = {"rows": rows, "steps": len(batches), "batches": batches.ctypes.data}
-        return self.launch(args, [spec.device.new(spec, kind=Tensor) for spec in specs], sizes)
+        return self.launch(args, [spec.device.new(spec, Tensor) for spec in specs], sizes)
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"

@@ -13,7 +13,7 @@ from levels import more
 from levels.hardware import PLACE, Buffer, flag, pool, unmasked
 from levels.kernels import planned
 
-METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
+METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 
 
 def _sides(op):
@@ -21,23 +21,23 @@ def _sides(op):
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-class Extended:
-    """Looks up in METHODS what a class of ours lacks."""
+class Added:
+    """A method that `levels_more` adds to METHODS. (`__getattr__` slows all look-ups.)"""
 
-    __slots__ = ()
+    def __set_name__(self, kind, name):
+        self.key, self.name = f"{kind.__name__}.{name}", name
 
-    def __getattr__(self, name):
-        for kind in type(self).__mro__ if not name.startswith("_") else ():
-            key = f"{kind.__name__}.{name}"
-            if key in METHODS or more("method", key):
-                return METHODS[key].__get__(self)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+    def __get__(self, x, kind):
+        if self.key not in METHODS and not more("method", self.key):
+            raise AttributeError(f"{kind.__name__!r} has no attribute {self.name!r}")
+        return METHODS[self.key].__get__(x, kind)
 
 
-class Operators(Extended):
+class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    __getitem__, backward, to = Added(), Added(), Added()
     __add__, __radd__ = _sides("add")
     __sub__, __rsub__ = _sides("subtract")
     __mul__, __rmul__ = _sides("multiply")
@@ -60,9 +60,6 @@ class Operators(Extended):
 
     def __ne__(self, other):
         return True if other is None else apply("not_equal", self, other)
-
-    def __getitem__(self, index):
-        return self.slice(index)
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
@@ -101,12 +98,14 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        y = plan.spec.device.new(plan.spec, kind=Tensor)
+        y = plan.spec.device.new(plan.spec, Tensor)
         plan.launches += 1
-        given = [x.data for x in inputs]
-        if plan.numbers:  # such as a rate
-            given += map(attrs.get, plan.numbers)
-        plan.run(y.data, *given)
+        if plan.numbers or len(inputs) > 2:  # numbers: such as a rate
+            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
+        elif len(inputs) == 2:  # two and one, the commonest, are quicker spelled out
+            plan.run(y.data, inputs[0].data, inputs[1].data)
+        else:
+            plan.run(y.data, inputs[0].data)
         return y
 
     def read(self, variable):
@@ -167,7 +166,7 @@ tensor = constant  # PyTorch's name
 
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
-    if like is not None and type(value) in (float, int, bool):
+    if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
@@ -175,11 +174,14 @@ def as_tensor(value, like=None):
 
 
 def _as_tensors(values):
-    """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
+    """All of these as tensors; Python numbers take the dtype of the first tensor or variable."""
     for like in values:
         if isinstance(like, Operators):
-            return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
-    return [*map(as_tensor, values)]
+            break
+    tensors = []
+    for x in values:  # (a comprehension would take half as long again)
+        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
+    return tensors
 
 
 @functools.lru_cache(maxsize=1024, typed=True)

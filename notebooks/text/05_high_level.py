@@ -553,7 +553,7 @@ print(batches_of(doubled, task.x, task.x, batch_size=10))
 # %% tags=["hide-input"]
 #| export models
 from levels.hardware import check_finite
-from levels.low_level import Tensor
+from levels.low_level import Added, Tensor
 
 
 def _finite(data):
@@ -578,6 +578,8 @@ from levels.mid_level import at_least, positive
 
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+
+    begin, export, parted, save, summary = Added(), Added(), Added(), Added(), Added()
 
     def batches(self, *given):
         """See `batches_of`."""
