@@ -301,7 +301,7 @@ class Plan:
 # %% [markdown]
 # Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, which is told the result's shape and
 # dtype, the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called.
-# (Some loops see an array in another shape, one of the `views`, and some take `numbers`, too.)
+# (Some loops see an array in another shape, one of the `views`, and some take `numbers`.)
 
 # %%
 #| export registry
@@ -589,7 +589,7 @@ KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; 
 print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 
 # %% [markdown]
-# `x1`, which has one letter, has become a row. Inside the loops comes the line that calls the scalar function:
+# `x1`, with one letter, has become a row. Inside comes the line that calls the scalar function:
 
 
 # %%
@@ -609,7 +609,7 @@ def loop_source(name, owners, numbers=(), around=nest):
 
 
 # %% [markdown]
-# A sum of a matrix and a row, and a sum of two matrices (whose two axes became one):
+# A matrix and a row, and two matrices (whose two axes became one):
 
 # %%
 for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
