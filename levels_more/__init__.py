@@ -182,7 +182,7 @@ CONTENTS = {
             "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
             "Variable.assign_sub"
         ),
-        "tensor_ops": "Operators.item Operators.slice",
+        "tensor_ops": "Operators.__getitem__ Operators.item",
     },
     "op": {
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",

@@ -118,10 +118,6 @@ class RealGpu(Gpu):
         super().__init__(name, real_cuda().current_context().get_memory_info().total)
         self.empty = real_cuda().device_array
 
-    def new(self, spec, make=None, kind=Buffer):
-        """A new buffer in the GPU's own memory."""
-        return super().new(spec, self.empty, kind)
-
     def write(self, data, array):
         """Numbers of the host into a buffer's memory."""
         data.copy_to_device(np.asarray(array, data.dtype, order="C"))

@@ -234,7 +234,7 @@ def slice_of(x, index):
     return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 
 
-METHODS["Operators.slice"] = slice_of
+METHODS["Operators.__getitem__"] = slice_of
 
 
 def boolean_mask(x, mask):

@@ -26,8 +26,8 @@ def merged_axes(shape, shapes):
 def nest(places, letters):
     """The lines around the one that computes an element: a loop for each index."""
     row = [name for name, index in places.items() if "," not in index]  # seen as one long row, or as its one number
-    lines = [f"{name} = {name}.ravel()" + "[0]" * (not places[name]) for name in row]
-    return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
+    lines = [f"{name} = {name}.flat" + "[0]" * (not places[name]) for name in row]
+    return lines + ["    " * n + f"for {i} in range(len(out0{'[0]' * n})):" for n, i in enumerate(letters)]
 
 
 KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array

@@ -4,7 +4,6 @@
 
 import difflib
 import functools
-import operator
 import reprlib
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -68,7 +67,9 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
 
             arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
             loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
-        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+        if views == shapes or len(shapes) == 2 and not numbers:  # the commonest
+            return loop if views == shapes else lambda out, x: loop(seen(out, views[0]), seen(x, views[1]))
+        return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
@@ -113,14 +114,11 @@ def same_dtype(op, *inputs, kinds="f"):
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
-    try:
-        # two inputs are the commonest; spelled out, their key takes half the time
+    try:  # two inputs are the commonest; spelled out, their key takes half the time
         key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
-            if op in _NUMBERS:
-                [*map(float, attrs.values())]  # raises for what is no number
-            given = () if op in _NUMBERS else attrs.values()
-            key += (*attrs, *given, *map(type, given))  # for 0, 0.0 and False are equal
+            for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
+                key += (name, type(float(value))) if op in _NUMBERS else (name, value, type(value))
             hash(key)
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
@@ -136,7 +134,6 @@ def planned(op, reads, attrs):
 
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
-_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
@@ -148,10 +145,13 @@ def launch(op, out, *inputs, **attrs):
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
+    elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
         raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
-    found.run(out.data, *map(_data_of, reads), *(map(attrs.get, found.numbers) if attrs else ()))
+    if len(reads) == 2 and not attrs:  # the commonest; spelled out it is quicker
+        found.run(out.data, reads[0].data, reads[1].data)
+    else:
+        found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
     return out
 
 

@@ -16,7 +16,7 @@ from .replay import Replay
 from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
+    DOOR, DTYPES, METHODS, RUN, Added, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
     renamed, tensor
 )
 

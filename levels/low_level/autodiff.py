@@ -68,7 +68,7 @@ def unbroadcast(dx, shape):
     return dx
 
 
-def _spread_back(dy, y, x, axis=None, keepdims=False, count=1.0):
+def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:
         shape = list(x.spec.shape)
@@ -93,22 +93,21 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (
-    lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / (y.spec.nbytes or 1)),
-)
+VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
 def walk_back(records, target, sources):
     """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
-    needed = set(sources)  # these, and all that was computed from them
-    for _, inputs, _, y in records:
-        if not needed.isdisjoint(inputs):
-            needed.add(y)
+    needed, useful = set(sources), []  # these and what was made from them; its records
+    for record in records:
+        if not needed.isdisjoint(record[1]):
+            needed.add(record[3])
+            useful.append(record)
     one = as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
-    for op, inputs, attrs, y in reversed(records):
-        if y not in gradients or needed.isdisjoint(inputs):
+    for op, inputs, attrs, y in reversed(useful):
+        if y not in gradients:
             continue
         if op not in VJPS and not more("rule", op):
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")

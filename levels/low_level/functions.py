@@ -3,6 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
+import operator
 import reprlib
 import threading
 import warnings
@@ -95,13 +96,12 @@ class _Programs:
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
-        if self.version != KERNELS.version or any([stale() for stale in self.stale]):
+        if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
         if found is None:
             with self.lock:
-                found = self.programs.get((key, over)) or self.compile(args, over)
-                self.programs[key, over] = found
+                found = self.programs[key, over] = self.programs.get((key, over)) or self.compile(args, over)
         return found
 
     def traced(self, signature, over):

@@ -24,7 +24,7 @@ class Symbol(Tensor):
 
     def __init__(self, trace, node):
         super().__init__(node.spec, None)
-        self.trace, self.node = trace, node
+        self.trace, self.node, self.source = trace, node, node  # no memory of its own
 
     @property
     def data(self):
@@ -35,9 +35,6 @@ class Symbol(Tensor):
     @data.setter
     def data(self, nothing):
         """It has no memory."""
-
-    def __del__(self):
-        """It has no memory to give back."""
 
     def __repr__(self):
         return f"Symbol({self.spec})"

@@ -5,7 +5,9 @@
 import copy
 import math
 
-from .tensors import Extended, Variable, as_tensor
+from levels import more
+
+from .tensors import METHODS, Variable, as_tensor
 
 
 def _parts(value):
@@ -15,10 +17,17 @@ def _parts(value):
     return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
 
 
-class Module(Extended):
+class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
     apart = False  # whether what holds this one does not own its variables
+
+    def __getattr__(self, name):
+        for kind in type(self).__mro__ if not name.startswith("_") else ():
+            key = f"{kind.__name__}.{name}"
+            if key in METHODS or more("method", key):
+                return METHODS[key].__get__(self)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""

@@ -59,8 +59,8 @@ def reduce_mean(x, axis=None, keepdims=False):
 
 def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
-    if isinstance(axis, tuple):
-        return tuple(map(_whole, axis))
-    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer, type(None))):
+    if axis is None or isinstance(axis, tuple):
+        return axis and tuple(map(_whole, axis))
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return axis if axis is None else int(axis)
+    return int(axis)

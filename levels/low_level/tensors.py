@@ -14,7 +14,7 @@ from levels import more
 from levels.hardware import PLACE, Buffer, flag, pool, unmasked
 from levels.kernels import planned
 
-METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
+METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 
 
 def _sides(op):
@@ -43,23 +43,23 @@ def _in_place(variable, value):
     raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
 
 
-class Extended:
-    """Looks up in METHODS what a class of ours lacks."""
+class Added:
+    """A method of a tensor or a variable that `levels_more` adds to METHODS. (`__getattr__` would slow all look-ups.)"""
 
-    __slots__ = ()
+    def __set_name__(self, kind, name):
+        self.key, self.name = f"{kind.__name__}.{name}", name
 
-    def __getattr__(self, name):
-        for kind in type(self).__mro__ if not name.startswith("_") else ():
-            key = f"{kind.__name__}.{name}"
-            if key in METHODS or more("method", key):
-                return METHODS[key].__get__(self)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+    def __get__(self, x, kind):
+        if self.key not in METHODS and not more("method", self.key):
+            raise AttributeError(f"{kind.__name__!r} has no attribute {self.name!r}")
+        return METHODS[self.key].__get__(x, kind)
 
 
-class Operators(Extended):
+class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    __getitem__, backward, item, to = Added(), Added(), Added(), Added()
     __add__, __radd__ = _sides("add")
     __sub__, __rsub__ = _sides("subtract")
     __mul__, __rmul__ = _sides("multiply")
@@ -78,9 +78,6 @@ class Operators(Extended):
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __getitem__(self, index):
-        return self.slice(index)
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
@@ -108,12 +105,14 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        y = plan.spec.device.new(plan.spec, kind=Tensor)
+        y = plan.spec.device.new(plan.spec, Tensor)
         plan.launches += 1
-        given = [x.data for x in inputs]
-        if plan.numbers:  # such as a rate
-            given += map(attrs.get, plan.numbers)
-        plan.run(y.data, *given)
+        if plan.numbers or len(inputs) > 2:  # numbers: such as a rate
+            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
+        elif len(inputs) == 2:  # two and one, the commonest, are quicker spelled out
+            plan.run(y.data, inputs[0].data, inputs[1].data)
+        else:
+            plan.run(y.data, inputs[0].data)
         return y
 
     def read(self, variable):
@@ -174,7 +173,7 @@ tensor = constant  # PyTorch's name
 
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
-    if like is not None and type(value) in (float, int, bool):
+    if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
@@ -182,11 +181,14 @@ def as_tensor(value, like=None):
 
 
 def _as_tensors(values):
-    """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
+    """All of these as tensors; Python numbers take the dtype of the first tensor or variable."""
     for like in values:
         if isinstance(like, Operators):
-            return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
-    return [*map(as_tensor, values)]
+            break
+    tensors = []
+    for x in values:  # (a comprehension would take half as long again)
+        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
+    return tensors
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
@@ -257,6 +259,7 @@ class Variable(_Held):
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
+    assign_add, assign_sub = Added(), Added()
 
     def numpy(self):
         """A copy of its numbers."""

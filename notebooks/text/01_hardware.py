@@ -529,7 +529,7 @@ class Buffer:
     dtype = property(lambda self: self.spec.dtype)
 
     def __del__(self):
-        if self.data is not None and self.source is None:
+        if self.source is None and self.data is not None:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
@@ -571,7 +571,7 @@ class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
     read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    reshape = staticmethod(np.ndarray.reshape)  # the same memory, seen in another shape
+    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # new memory; the same in another shape
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]
@@ -586,11 +586,11 @@ class Device:
             raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
-    def new(self, spec, make=np.empty, kind=Buffer):
-        """A new buffer of a Spec of this device, in memory that `make` gives. Raises MemoryError when less is free."""
+    def new(self, spec, kind=Buffer):
+        """A new buffer of a Spec of this device. Raises MemoryError when less is free."""
         if self.memory is not None and spec.nbytes > self.memory - self.used:
             raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
-        data = make(spec.shape, spec.dtype)
+        data = self.empty(spec.shape, spec.dtype)
         self.used += spec.nbytes
         return kind(spec, data)
 
@@ -601,7 +601,7 @@ class Device:
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = self.new(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key), kind=kind)
+        buffer = self.new(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key), kind)
         self.write(buffer.data, array)
         return buffer
 

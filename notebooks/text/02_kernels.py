@@ -301,7 +301,7 @@ class Plan:
 # %% [markdown]
 # Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, which is told the result's shape and
 # dtype, the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called.
-# (Some loops see an array in another shape, one of the `views`, and some take `numbers`, too.)
+# (Some loops see an array in another shape, one of the `views`, and some take `numbers`.)
 
 # %%
 #| export registry
@@ -327,7 +327,9 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
 
             arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
             loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
-        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+        if views == shapes or len(shapes) == 2 and not numbers:  # the commonest
+            return loop if views == shapes else lambda out, x: loop(seen(out, views[0]), seen(x, views[1]))
+        return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
@@ -406,14 +408,11 @@ def same_dtype(op, *inputs, kinds="f"):
 #| export registry
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
-    try:
-        # two inputs are the commonest; spelled out, their key takes half the time
+    try:  # two inputs are the commonest; spelled out, their key takes half the time
         key = (op, reads[0].spec, reads[1].spec) if len(reads) == 2 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
-            if op in _NUMBERS:
-                [*map(float, attrs.values())]  # raises for what is no number
-            given = () if op in _NUMBERS else attrs.values()
-            key += (*attrs, *given, *map(type, given))  # for 0, 0.0 and False are equal
+            for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
+                key += (name, type(float(value))) if op in _NUMBERS else (name, value, type(value))
             hash(key)
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
@@ -453,11 +452,8 @@ def planned(op, reads, attrs):
 
 # %%
 #| export registry
-import operator
-
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
-_data_of = operator.attrgetter("data")  # quicker than a loop of ours
 
 
 def launch(op, out, *inputs, **attrs):
@@ -469,10 +465,13 @@ def launch(op, out, *inputs, **attrs):
     found = planned(op, reads, attrs)
     if out is None:
         out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or id(out) in map(id, inputs):  # (a freed one has its own Spec)
+    elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
         raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
-    found.run(out.data, *map(_data_of, reads), *(map(attrs.get, found.numbers) if attrs else ()))
+    if len(reads) == 2 and not attrs:  # the commonest; spelled out it is quicker
+        found.run(out.data, reads[0].data, reads[1].data)
+    else:
+        found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
     return out
 
 
@@ -572,7 +571,7 @@ for other in ((1, 4), (10, 4)):
 # by the inner letter only. With a matrix it is one axis of 40.
 #
 # The loop itself is text: Python that writes Python. An input is indexed by the letters of the axes it owns. With one letter it
-# is seen as one long row (`ravel`), which compilers like best; with none it is one number (`[0]`).
+# is seen as one long row (`flat`), which compilers like best; with none it is one number (`[0]`).
 
 
 # %%
@@ -580,8 +579,8 @@ for other in ((1, 4), (10, 4)):
 def nest(places, letters):
     """The lines around the one that computes an element: a loop for each index."""
     row = [name for name, index in places.items() if "," not in index]  # seen as one long row, or as its one number
-    lines = [f"{name} = {name}.ravel()" + "[0]" * (not places[name]) for name in row]
-    return lines + ["    " * n + f"for {letter} in range(out0.shape[{n}]):" for n, letter in enumerate(letters)]
+    lines = [f"{name} = {name}.flat" + "[0]" * (not places[name]) for name in row]
+    return lines + ["    " * n + f"for {i} in range(len(out0{'[0]' * n})):" for n, i in enumerate(letters)]
 
 
 KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
@@ -590,8 +589,7 @@ KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; 
 print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 
 # %% [markdown]
-# The loops are there, and `x1`, which has one letter, has become a row. Inside them comes the line that calls the scalar
-# function:
+# `x1`, with one letter, has become a row. Inside comes the line that calls the scalar function:
 
 
 # %%
@@ -611,7 +609,7 @@ def loop_source(name, owners, numbers=(), around=nest):
 
 
 # %% [markdown]
-# A sum of a matrix and a row, and a sum of two matrices (whose two axes became one):
+# A matrix and a row, and two matrices (whose two axes became one):
 
 # %%
 for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):

@@ -125,7 +125,7 @@ from levels import more
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool, unmasked
 from levels.kernels import ELEMENTWISE, KERNELS, planned
 
-METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
+METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 
 
 def _sides(op):
@@ -154,23 +154,23 @@ def _in_place(variable, value):
     raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
 
 
-class Extended:
-    """Looks up in METHODS what a class of ours lacks."""
+class Added:
+    """A method of a tensor or a variable that `levels_more` adds to METHODS. (`__getattr__` would slow all look-ups.)"""
 
-    __slots__ = ()
+    def __set_name__(self, kind, name):
+        self.key, self.name = f"{kind.__name__}.{name}", name
 
-    def __getattr__(self, name):
-        for kind in type(self).__mro__ if not name.startswith("_") else ():
-            key = f"{kind.__name__}.{name}"
-            if key in METHODS or more("method", key):
-                return METHODS[key].__get__(self)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+    def __get__(self, x, kind):
+        if self.key not in METHODS and not more("method", self.key):
+            raise AttributeError(f"{kind.__name__!r} has no attribute {self.name!r}")
+        return METHODS[self.key].__get__(x, kind)
 
 
-class Operators(Extended):
+class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    __getitem__, backward, item, to = Added(), Added(), Added(), Added()
     __add__, __radd__ = _sides("add")
     __sub__, __rsub__ = _sides("subtract")
     __mul__, __rmul__ = _sides("multiply")
@@ -189,9 +189,6 @@ class Operators(Extended):
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __getitem__(self, index):
-        return self.slice(index)
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
@@ -228,12 +225,14 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        y = plan.spec.device.new(plan.spec, kind=Tensor)
+        y = plan.spec.device.new(plan.spec, Tensor)
         plan.launches += 1
-        given = [x.data for x in inputs]
-        if plan.numbers:  # such as a rate
-            given += map(attrs.get, plan.numbers)
-        plan.run(y.data, *given)
+        if plan.numbers or len(inputs) > 2:  # numbers: such as a rate
+            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
+        elif len(inputs) == 2:  # two and one, the commonest, are quicker spelled out
+            plan.run(y.data, inputs[0].data, inputs[1].data)
+        else:
+            plan.run(y.data, inputs[0].data)
         return y
 
     def read(self, variable):
@@ -309,7 +308,7 @@ tensor = constant  # PyTorch's name
 
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
-    if like is not None and type(value) in (float, int, bool):
+    if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
@@ -317,11 +316,14 @@ def as_tensor(value, like=None):
 
 
 def _as_tensors(values):
-    """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
+    """All of these as tensors; Python numbers take the dtype of the first tensor or variable."""
     for like in values:
         if isinstance(like, Operators):
-            return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
-    return [*map(as_tensor, values)]
+            break
+    tensors = []
+    for x in values:  # (a comprehension would take half as long again)
+        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
+    return tensors
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
@@ -399,6 +401,7 @@ class Variable(_Held):
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
     __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
+    assign_add, assign_sub = Added(), Added()
 
     def numpy(self):
         """A copy of its numbers."""
@@ -491,11 +494,11 @@ def reduce_mean(x, axis=None, keepdims=False):
 
 def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
-    if isinstance(axis, tuple):
-        return tuple(map(_whole, axis))
-    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer, type(None))):
+    if axis is None or isinstance(axis, tuple):
+        return axis and tuple(map(_whole, axis))
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return axis if axis is None else int(axis)
+    return int(axis)
 
 
 # %%
@@ -762,7 +765,7 @@ def unbroadcast(dx, shape):
 
 # %% tags=["hide-input"]
 #| export autodiff
-def _spread_back(dy, y, x, axis=None, keepdims=False, count=1.0):
+def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:
         shape = list(x.spec.shape)
@@ -789,9 +792,7 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (
-    lambda dy, y, x, **how: _spread_back(dy, y, x, **how, count=x.spec.nbytes / (y.spec.nbytes or 1)),
-)
+VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
@@ -804,14 +805,15 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 #| export autodiff
 def walk_back(records, target, sources):
     """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
-    needed = set(sources)  # these, and all that was computed from them
-    for _, inputs, _, y in records:
-        if not needed.isdisjoint(inputs):
-            needed.add(y)
+    needed, useful = set(sources), []  # these and what was made from them; its records
+    for record in records:
+        if not needed.isdisjoint(record[1]):
+            needed.add(record[3])
+            useful.append(record)
     one = as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
-    for op, inputs, attrs, y in reversed(records):
-        if y not in gradients or needed.isdisjoint(inputs):
+    for op, inputs, attrs, y in reversed(useful):
+        if y not in gradients:
             continue
         if op not in VJPS and not more("rule", op):
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
@@ -925,10 +927,17 @@ def _parts(value):
     return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
 
 
-class Module(Extended):
+class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
 
     apart = False  # whether what holds this one does not own its variables
+
+    def __getattr__(self, name):
+        for kind in type(self).__mro__ if not name.startswith("_") else ():
+            key = f"{kind.__name__}.{name}"
+            if key in METHODS or more("method", key):
+                return METHODS[key].__get__(self)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
@@ -1090,7 +1099,7 @@ class Symbol(Tensor):
 
     def __init__(self, trace, node):
         super().__init__(node.spec, None)
-        self.trace, self.node = trace, node
+        self.trace, self.node, self.source = trace, node, node  # no memory of its own
 
     @property
     def data(self):
@@ -1101,9 +1110,6 @@ class Symbol(Tensor):
     @data.setter
     def data(self, nothing):
         """It has no memory."""
-
-    def __del__(self):
-        """It has no memory to give back."""
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -1749,13 +1755,12 @@ class _Programs:
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
-        if self.version != KERNELS.version or any([stale() for stale in self.stale]):
+        if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
         if found is None:
             with self.lock:
-                found = self.programs.get((key, over)) or self.compile(args, over)
-                self.programs[key, over] = found
+                found = self.programs[key, over] = self.programs.get((key, over)) or self.compile(args, over)
         return found
 
     def traced(self, signature, over):
