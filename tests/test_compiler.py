@@ -1199,6 +1199,17 @@ def test_no_rows_at_all(back_end):
         step.over(X[:0], [[0]])
 
 
+def test_a_variable_takes_new_values_that_have_rows(back_end):
+    v = Variable(np.zeros(X.shape))
+
+    @function
+    def step(x):
+        v.assign(x * 2.0)
+        return reduce_sum(x)
+
+    assert float(step(X)) == float(reduce_sum(constant(X))) and v.numpy().tolist() == (X * 2.0).tolist()
+
+
 def test_over_of_a_result_for_each_row_needs_batches_of_one_row(back_end):
     w = constant(np.array([[1.0], [-2.0]]))
     rows = function(lambda x: (x @ w, reduce_sum(x)))
