@@ -238,15 +238,6 @@ def widened(own):
     return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
 
 
-def _seen(x):
-    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these."""
-    parts = [*x.values()] if isinstance(x, dict) else x
-    if isinstance(parts, list) and parts and isinstance(parts[0], Operators):
-        return x, [part.spec.shape for part in parts], [part.spec for part in parts]
-    x = as_tensor(x)
-    return x, x.spec.shape, [x.spec]
-
-
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -288,6 +279,20 @@ class _Part(Made, Module):
         return [v for v in super().trainable_variables if v not in still]
 
 
+def _seen(layer, x):
+    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these.
+
+    Raises NotImplementedError, without `levels_more`, for a layer that wants to know whether it is trained.
+    """
+    if layer.hears and wider(Layer) is Layer:
+        raise NotImplementedError(f"{layer.name}: call(…, training) is heard by levels_more, which is not there")
+    parts = [*x.values()] if isinstance(x, dict) else x
+    if isinstance(parts, list) and parts and isinstance(parts[0], Operators):
+        return x, [part.spec.shape for part in parts], [part.spec for part in parts]
+    x = as_tensor(x)
+    return x, x.spec.shape, [x.spec]
+
+
 # %% [markdown]
 # Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a
 # variable of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
@@ -321,10 +326,8 @@ class Layer(_Part):
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
     def run(self, x, training=None):
-        """The same, always here. No layer of the core does another thing in a training: NotImplementedError for one."""
-        if self.hears and wider(Layer) is Layer:
-            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
-        x, shape, specs = _seen(x)
+        """The same, always here. No layer of the core does another thing in a training."""
+        x, shape, specs = _seen(self, x)
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
             self.build(shape)
