@@ -227,6 +227,7 @@ def test_pipelines_and_searches():
         (lambda: DNNRegressor().fit(MASS.x, MASS.x), "1d array"),
         (lambda: DNNClassifier().fit(SEX.x, NAMES, np.zeros(len(NAMES))), "weight.*zero"),
         (lambda: DNNRegressor().fit(SEX.x, SEX.x[:, 0], [1.0, 2.0]), "sample_weight"),
+        (lambda: DNNRegressor().fit(SEX.x, SEX.x[:, 0], np.inf), "sums to inf; expected finite weights"),
         (lambda: DNNRegressor().fit(SEX.x, SEX.x[:, 0], -np.ones(len(SEX.x))), "Negative"),
         (lambda: DNNRegressor(early_stopping=True, validation_fraction=1.5).fit(SEX.x, SEX.x[:, 0]), "test_size"),
         (lambda: DNNRegressor(n_iter_no_change=0).fit(SEX.x, SEX.x[:, 0]), "n_iter_no_change is 0"),

@@ -40,7 +40,7 @@ from levels_more.feature_columns import (
 )
 
 # %% [markdown]
-# ## What becomes of a column (25 min)
+# ## What becomes of a column (26 min)
 #
 # A species is a word. A model wants one matrix of numbers, and people collect tables of numbers, words and gaps. Who says what
 # becomes of each column? (The names are those of `tf.feature_column`, since [moved into
@@ -256,7 +256,7 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # In this split, three zeros and ones explain two fifths of what the measures left open. The island adds nothing to them: a
 # column is worth what it says beyond the others.
 #
-# ## More columns (11 min)
+# ## More columns (9 min)
 #
 # What becomes of gaps and of strangers, in one table. An id of -1 is a row of zeros, in an indicator and in an embedding.
 #
@@ -293,9 +293,6 @@ print(categorical_column_with_hash_bucket("island", 10).ids({"island": ["Biscoe"
 # %% [markdown]
 # A linear model adds what the island says to what the species says. A **cross** has a category for each pair, so a pair can
 # mean something of its own. Pairs are many, so they are hashed.
-
-# %%
-page.source(crossed_column)
 
 # %%
 cross = crossed_column(["island", deep], 20)
