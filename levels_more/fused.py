@@ -23,7 +23,7 @@ from .fused_loops import address, loop_program, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 
 
-def _program_of(unit, results):
+def _unit_program(unit, results):
     """The program of a unit, and whose memory its arrays are. Raises NoProgram where there is none."""
     if unit.loop is not None:
         return loop_program(unit.nodes, results)
@@ -133,7 +133,8 @@ class FusedProgram:
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
-        self.turns = Turns({*read, *graph.updates})
+        self.variables = {*read, *graph.updates}
+        self.turns = Turns(self.variables)
         self.programs, self.buffers = [], {}
         self.now = np.zeros(1, np.int64)  # the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
@@ -175,7 +176,7 @@ class FusedProgram:
     def steps(self):
         """The programs of the units."""
         for n, unit in enumerate(self.units):
-            program, taken = _program_of(unit, [node for node in unit.nodes if node in self.words])
+            program, taken = _unit_program(unit, [node for node in unit.nodes if node in self.words])
             self.programs.append((program, taken))
             yield program, [address(self.buffer(x, n).data) if type(x) is Spec else self.words[x] for x in taken]
 
@@ -196,7 +197,7 @@ class FusedProgram:
         given = sizes | {("input", k): address(args[k].data) for k in self.inputs}
         given |= {("out", k): address(out.data) for k, out in enumerate(outs)}
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
-            self.list.run(given | {_home(v): home_of(v, v in self.graph.updates) for v in self.turns.variables})
+            self.list.run(given | {_home(v): home_of(v, v in self.graph.updates) for v in self.variables})
         return outs
 
     def run(self, args):

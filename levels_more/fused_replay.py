@@ -13,7 +13,7 @@ Measured, a step on 32 rows with dropout, in µs:
 
 import ctypes
 
-from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor
+from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor, renamed
 
 from .fused import shared_buffers
 from .fused_loops import Unit, address, loop_program, units_of
@@ -27,11 +27,6 @@ def _has_masks_outside(unit, graph):
     )
     inputs = {x for node in unit.nodes for x in node.inputs} - inside
     return any(x.spec.dtype == bool for x in inputs | (read & inside))
-
-
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
-    return x.device.new(x.spec, lambda shape, dtype: x.data, Tensor)
 
 
 def _single(node):
@@ -121,7 +116,7 @@ class FusedReplay(Replay):
             tensors |= {node: node.attrs["of"] for node in self.graph.nodes if node.op == "constant"}
             for variable, node in self.graph.updates.items():
                 variable.replace(tensors[node])
-        return [_renamed(tensors[node]) for node in self.graph.outputs]
+        return [renamed(tensors[node]) for node in self.graph.outputs]
 
     def __repr__(self):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} launches", *map(repr, self.units)])

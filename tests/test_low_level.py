@@ -622,7 +622,7 @@ def test_a_tensor_is_a_key_by_who_it_is():
     x, y = constant([1.0]), constant([1.0])
     assert {x: 1, y: 2}[x] == 1 and x in {x} and y not in {x} and hash(x) == hash(x)
     assert x in [y], "`in` a list asks ==, and one equal number is true"
-    with pytest.raises(ValueError, match="not true or false"):
+    with pytest.raises(ValueError, match="not one number"):
         constant([1.0, 2.0]) in [constant([1.0, 2.0])]  # noqa: B015
 
 

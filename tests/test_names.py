@@ -482,3 +482,25 @@ def test_other_devices_do_the_same(name, kind):
         y = getattr(low_level, name)(constant(x))
     assert y.device.name == kind
     np.testing.assert_allclose(y.numpy(), MOVES[name][1](x.astype("f8")), 3e-6, 1e-7)
+
+
+def test_one_number_takes_a_form_and_several_are_told():
+    for x in (constant([1.25]), Variable(np.array(1.25))):
+        assert f"{x:.1f} {x:>7.2f}" == "1.2    1.25" and f"{x}" == repr(x) and x.item() == 1.25
+    assert f"{constant(np.array(7)):04d}" == "0007" and type(constant(7).item()) is int
+    assert f"{constant([1.0, 2.0])}" == repr(constant([1.0, 2.0]))
+    for ask in ("{:.2f}".format, bool, float, int):
+        for x in (np.ones(2), np.ones((0, 3))):
+            with pytest.raises(ValueError, match=r"a tensor of shape \(.*\) is not one number; take one of it"):
+                ask(constant(x))
+
+
+@pytest.mark.parametrize("operator", ["+=", "-=", "*=", "/="])
+def test_a_variable_is_not_replaced_by_a_tensor_in_silence(operator):
+    names = {"w": Variable([1.0, 2.0])}
+    with pytest.raises(TypeError, match=r"is no step of a variable; write w.assign_sub\(…\)"):
+        exec(f"w {operator} 1.0", names)
+    assert names["w"].numpy().tolist() == [1.0, 2.0]
+    names = {"w": constant([1.0, 2.0])}
+    exec(f"w {operator} 2.0", names)  # a tensor becomes another one, as a number does
+    assert (names["w"].numpy() == {"+": [3, 4], "-": [-1, 0], "*": [2, 4], "/": [0.5, 1]}[operator[0]]).all()

@@ -219,21 +219,19 @@ def device_and_bytes(known):
     if "part" in known:
         return known["part"].unit.nodes[0].spec.device, known["part"].nbytes
     program, sizes = known["self"], known["sizes"]
-    words = {name if isinstance(name, str) else name[-1]: size for name, size in sizes.items()}
-    return program.graph.nodes[0].spec.device, moved(program, words)
+    steps = sizes[0] if by_rows(program) else sizes["steps"]
+    return program.graph.nodes[0].spec.device, steps * moved(program)
 
 
-def moved(program, words):
-    """What a program by rows reads: the rows of each batch and their numbers, as in `compare`. The rest stays near.
+def moved(program):
+    """What a step of a program by rows reads: the rows of its batch and their numbers, as in `compare`. The rest stays near.
 
     A list of programs reads and writes what each of them does.
     """
     if not by_rows(program):
-        each = sum(x.spec.nbytes for _, taken in program.programs for x in taken if hasattr(x, "op"))
-        return words.get("steps", 1) * each
+        return sum(x.spec.nbytes for _, taken in program.programs for x in taken if hasattr(x, "op"))
     inputs = [x.spec for x, part in program.parts.items() if part == "row" and x.op == "input"]
-    numbers = 8 * inputs[0].shape[0] * ("batches" in words)
-    return words.get("steps", 1) * (sum(spec.nbytes for spec in inputs) + numbers)
+    return sum(spec.nbytes for spec in inputs) + 8 * inputs[0].shape[0]
 
 
 # The step.

@@ -13,10 +13,11 @@ from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
-from .row_program import FORMS, NoProgram, RowProgram, Turns, check_fits, home_of, row_parts
+from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Variable, apply, as_tensor, constant, tensor
+    DOOR, DTYPES, METHODS, RUN, Extended, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
+    renamed, tensor
 )
 
 __all__ = [
@@ -24,8 +25,8 @@ __all__ = [
     "GradientTape", "Graph", "Module", "Node", "NoProgram", "Operators", "Replay", "RowProgram", "Run", "Symbol",
     "Tensor", "Trace", "Turns", "Variable", "apply", "as_tensor", "check_fits", "clip", "constant", "dce", "dnn",
     "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression", "log", "matmul",
-    "needed_by", "reduce_mean", "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "tensor", "trace", "unbroadcast",
-    "walk_back"
+    "needed_by", "reduce_mean", "reduce_sum", "relu", "renamed", "row_parts", "sigmoid", "sqrt", "tensor", "trace",
+    "unbroadcast", "walk_back"
 ]
 
 __getattr__, __dir__ = plugged(__name__, __all__)  # what is missing here is looked up in levels_more

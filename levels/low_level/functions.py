@@ -75,11 +75,11 @@ def _row_numbers(batches, rows):
         parts = [np.zeros(0)]
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            expected = "expected whole numbers [steps, batch], the last batch perhaps shorter"
-            raise ValueError(f"over: batches are {reprlib.repr(batches)}; {expected}")
-        if part.min() < 0 or part.max() >= rows:
-            wrong = part.min() if part.min() < 0 else part.max()
-            raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
+            given = reprlib.repr(batches)
+            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
+        for row in (part.min(), part.max()):
+            if not 0 <= row < rows:
+                raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
     return [np.ascontiguousarray(part, np.int64) for part in parts]
 
 

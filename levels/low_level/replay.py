@@ -10,7 +10,7 @@ import numpy as np
 from levels.kernels import planned
 
 from .ops import gather
-from .tensors import RUN, Variable, _renamed, constant
+from .tensors import RUN, Variable, constant, renamed
 
 
 class Replay:
@@ -30,7 +30,7 @@ class Replay:
                 values[node] = RUN.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
-        return [_renamed(values[node]) for node in self.graph.outputs]
+        return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""

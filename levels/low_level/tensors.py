@@ -3,6 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import copyreg
+import ctypes
 import functools
 import itertools
 import threading
@@ -19,6 +20,27 @@ METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that cl
 def _sides(op):
     """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
+
+
+def _beside_none(op, answer):
+    """The method for `x == y`, which knows what to answer where y is None, as in `None in [x]`."""
+    return lambda x, other: answer if other is None else apply(op, x, other)
+
+
+def _one(kind):
+    """The method that makes this kind of thing of a tensor's one number, in the form `how`. (f"{x}" has none.)"""
+
+    def made(x, *how):
+        if how != ("",) and x.spec.nbytes != x.dtype.itemsize:
+            raise ValueError(f"a tensor of shape {x.shape} is not one number; take one of it, or use where")
+        return repr(x) if how == ("",) else kind(x.numpy().item(), *how)
+
+    return made
+
+
+def _in_place(variable, value):
+    """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
+    raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
 
 
 class Extended:
@@ -46,6 +68,8 @@ class Operators(Extended):
     __lt__, __gt__ = _sides("less")
     __le__, __ge__ = _sides("less_equal")
     _power, __rpow__ = _sides("power")
+    __eq__, __ne__ = _beside_none("equal", False), _beside_none("not_equal", True)
+    __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
@@ -54,12 +78,6 @@ class Operators(Extended):
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __eq__(self, other):
-        return False if other is None else apply("equal", self, other)  # for `None in [x]`
-
-    def __ne__(self, other):
-        return True if other is None else apply("not_equal", self, other)
 
     def __getitem__(self, index):
         return self.slice(index)
@@ -71,17 +89,6 @@ class Operators(Extended):
         if not self.shape:
             raise TypeError("a tensor of shape () has no length")
         return self.shape[0]
-
-    def __bool__(self):
-        if self.numpy().size != 1:
-            raise ValueError(f"a tensor of shape {self.shape} is not true or false; compare one number, or use where")
-        return bool(self.numpy().item())
-
-    def __float__(self):
-        return float(self.numpy().item())
-
-    def __int__(self):
-        return int(self.numpy().item())
 
     def __array__(self, dtype=None, copy=None):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
@@ -194,7 +201,7 @@ class _Held(Operators):
     """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
 
     def __init__(self, tensor):
-        self.spec, self.held, self.home = tensor.spec, _renamed(tensor), None
+        self.spec, self.held, self.home = tensor.spec, renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()
 
     shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
@@ -202,7 +209,7 @@ class _Held(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            self.held, self.home = _renamed(tensor), None
+            self.held, self.home = renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
@@ -213,6 +220,34 @@ class _Held(Operators):
         return held
 
 
+_bytes_of = (ctypes.c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
+
+
+def home_of(variable, to_write=True):
+    """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
+    if variable.home is None and not to_write:
+        return ctypes.addressof(_bytes_of(variable.held.data))
+    if variable.home is None:
+        private = variable.device.put(variable.held.data, Tensor)
+        variable.home, variable.held = ctypes.addressof(_bytes_of(private.data)), private
+    return variable.home
+
+
+class Turns:
+    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
+
+    def __init__(self, variables):
+        self.turns = [variable.turn for variable in sorted(variables, key=lambda variable: variable.born)]
+
+    def __enter__(self):
+        for turn in self.turns:
+            turn.acquire()
+
+    def __exit__(self, *_):
+        for turn in self.turns:
+            turn.release()
+
+
 class Variable(_Held):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
@@ -221,6 +256,7 @@ class Variable(_Held):
         self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
 
     def numpy(self):
         """A copy of its numbers."""
@@ -234,8 +270,8 @@ class Variable(_Held):
         DOOR.stands.assign(self, value)
 
 
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
+def renamed(x):
+    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 

@@ -39,9 +39,8 @@ checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
     answer="12, to the last digit",
-    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: "
-    "the slope stands beside ε. What rounds away is 6ε² = 6e-40 beside 8, and ε³ beside 12ε. A step along the line takes a "
-    "difference, and loses digits there.",
+    because="A complex number keeps its two parts apart. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: the slope stands beside ε. What "
+    "rounds away is 6ε² beside 8, and ε³ beside 12ε. A step along the line takes a difference, and loses digits there.",
 )
 
 # %%
@@ -115,6 +114,7 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
 import copyreg
+import ctypes
 import functools
 import itertools
 import threading
@@ -123,7 +123,7 @@ import numpy as np
 
 from levels import more
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool, unmasked
-from levels.kernels import planned
+from levels.kernels import ELEMENTWISE, KERNELS, planned
 
 METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that class
 
@@ -131,6 +131,27 @@ METHODS = {}  # "Operators.slice" -> a method that `levels_more` adds to that cl
 def _sides(op):
     """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
+
+
+def _beside_none(op, answer):
+    """The method for `x == y`, which knows what to answer where y is None, as in `None in [x]`."""
+    return lambda x, other: answer if other is None else apply(op, x, other)
+
+
+def _one(kind):
+    """The method that makes this kind of thing of a tensor's one number, in the form `how`. (f"{x}" has none.)"""
+
+    def made(x, *how):
+        if how != ("",) and x.spec.nbytes != x.dtype.itemsize:
+            raise ValueError(f"a tensor of shape {x.shape} is not one number; take one of it, or use where")
+        return repr(x) if how == ("",) else kind(x.numpy().item(), *how)
+
+    return made
+
+
+def _in_place(variable, value):
+    """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
+    raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
 
 
 class Extended:
@@ -158,6 +179,8 @@ class Operators(Extended):
     __lt__, __gt__ = _sides("less")
     __le__, __ge__ = _sides("less_equal")
     _power, __rpow__ = _sides("power")
+    __eq__, __ne__ = _beside_none("equal", False), _beside_none("not_equal", True)
+    __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
@@ -166,12 +189,6 @@ class Operators(Extended):
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __eq__(self, other):
-        return False if other is None else apply("equal", self, other)  # for `None in [x]`
-
-    def __ne__(self, other):
-        return True if other is None else apply("not_equal", self, other)
 
     def __getitem__(self, index):
         return self.slice(index)
@@ -183,17 +200,6 @@ class Operators(Extended):
         if not self.shape:
             raise TypeError("a tensor of shape () has no length")
         return self.shape[0]
-
-    def __bool__(self):
-        if self.numpy().size != 1:
-            raise ValueError(f"a tensor of shape {self.shape} is not true or false; compare one number, or use where")
-        return bool(self.numpy().item())
-
-    def __float__(self):
-        return float(self.numpy().item())
-
-    def __int__(self):
-        return int(self.numpy().item())
 
     def __array__(self, dtype=None, copy=None):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
@@ -211,8 +217,8 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# The guest who runs gets an op, its **plan**, which knows the kernel and the shape of the result, and tensors. Variables, which
-# come in the next section, pass the door, too.
+# The guest who runs gets an op, its **plan**, which knows the kernel and the shape of the result, and tensors. (`plan.numbers`
+# names attributes such as a rate; `plan.launches` counts.) Variables, which come in the next section, pass the door, too.
 
 
 # %%
@@ -240,8 +246,8 @@ class Run:
 
 
 # %% [markdown]
-# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), then whoever stands there does the op.
-# (Each thread has a door of its own.)
+# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), level 2's `planned` looks up the plan,
+# and whoever stands there does the op. (Each thread has a door of its own.)
 
 
 # %%
@@ -330,7 +336,7 @@ class _Held(Operators):
     """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
 
     def __init__(self, tensor):
-        self.spec, self.held, self.home = tensor.spec, _renamed(tensor), None
+        self.spec, self.held, self.home = tensor.spec, renamed(tensor), None
         self.born, self.turn = next(_BIRTHS), threading.Lock()
 
     shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
@@ -338,7 +344,7 @@ class _Held(Operators):
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
         with self.turn:
-            self.held, self.home = _renamed(tensor), None
+            self.held, self.home = renamed(tensor), None
 
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
@@ -347,6 +353,34 @@ class _Held(Operators):
             with self.turn:
                 held, self.home = self.held, None
         return held
+
+
+_bytes_of = (ctypes.c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
+
+
+def home_of(variable, to_write=True):
+    """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
+    if variable.home is None and not to_write:
+        return ctypes.addressof(_bytes_of(variable.held.data))
+    if variable.home is None:
+        private = variable.device.put(variable.held.data, Tensor)
+        variable.home, variable.held = ctypes.addressof(_bytes_of(private.data)), private
+    return variable.home
+
+
+class Turns:
+    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
+
+    def __init__(self, variables):
+        self.turns = [variable.turn for variable in sorted(variables, key=lambda variable: variable.born)]
+
+    def __enter__(self):
+        for turn in self.turns:
+            turn.acquire()
+
+    def __exit__(self, *_):
+        for turn in self.turns:
+            turn.release()
 
 
 # %% [markdown]
@@ -364,6 +398,7 @@ class Variable(_Held):
         self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
 
     def numpy(self):
         """A copy of its numbers."""
@@ -379,8 +414,8 @@ class Variable(_Held):
 
 # %% tags=["hide-input"]
 #| export tensors
-def _renamed(x):
-    """The same numbers as another tensor: a tape knows a tensor by who it is, so what has two names is two of them."""
+def renamed(x):
+    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
@@ -720,8 +755,9 @@ def unbroadcast(dx, shape):
 
 # %% [markdown]
 # The rules that are left: the reverse of a sum is to spread (`_spread_back`, folded), so that every number gets the `dy` that
-# it went into, for a mean divided by the count. Of a product `X·W` it is `dX = dy·Wᵀ` (`_matmul_back_x`, folded) and `dW =
-# Xᵀ·dy` (`_matmul_back_w`). Of `relu` and its like it is a kernel of level 2.
+# it went into, for a mean divided by the count. In a product `X·W`, `x[i, k]` meets all of `w[k, :]`, so its share is the
+# `dot` of `dy[i, :]` and `w[k, :]`: `dX = dy·Wᵀ` (`_matmul_back_x`, folded), and so `dW = Xᵀ·dy` (`_matmul_back_w`). Of `relu`
+# and its like it is a kernel of level 2.
 
 
 # %% tags=["hide-input"]
@@ -760,7 +796,8 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
 # Now the walk that we keep. It is the loop from above with three cares: what no source leads to is passed over, a gradient of
-# another shape is added up first, and a missing rule or source is said in words.
+# another shape is added up first, and a missing rule or source is said in words. (`more` asks `levels_more` for rows that the
+# core has not.)
 
 
 # %%
@@ -941,7 +978,7 @@ class Module(Extended):
 # %%
 task = tasks.linear()
 line = Module()
-line.w, line.b = map(Variable, task.weights, "wb")
+line.w, line.b = Variable(task.weights[0], "w"), Variable(task.weights[1], "b")
 w, b = line.variables
 
 # %% [markdown]
@@ -1264,7 +1301,7 @@ dce(before)
 # ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list.
-# The plans are found once. (The lock is for threads, `over` for later: many steps. `_renamed` gives each result a name of its
+# The plans are found once. (The lock is for threads, `over` for later: many steps. `renamed` gives each result a name of its
 # own, for a variable may name it, too.)
 
 
@@ -1290,7 +1327,7 @@ class Replay:
                 values[node] = RUN.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
-        return [_renamed(values[node]) for node in self.graph.outputs]
+        return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -1334,15 +1371,15 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 # %% [markdown]
 # The same losses. But each op is still a launch.
 #
-# ## The program by rows (8 min)
+# ## The program by rows (7 min)
 #
 # A row of the batch goes its own way: no row asks another one. Then the rows are added up, and then the variables change. A map
 # over rows, sums over rows, an update: that is the shape of the program that you wrote by hand in notebook 01. Let the same
 # assembler write it.
 #
 # Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**. What grows has rows.
-# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (Folded: `_with_one_more`,
-# which asks a plan, and `NoProgram`, the error for what does not split.)
+# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (Folded: `row_parts`, which
+# asks, and `NoProgram`, the error for what does not split.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1353,19 +1390,19 @@ class NoProgram(Exception):
     """Says why a graph is no program of some kind."""
 
 
-def _with_one_more(node, inputs, batch, by_row):
-    """The Spec that a node has in a batch with one row more, given those of its inputs."""
-    shape, larger = node.spec.shape, node.spec
-    if shape[:1] == (batch,):
-        larger = node.spec.device.spec((batch + 1, *shape[1:]), node.spec.dtype)
+def _with_one_more(node, inputs, batch):
+    """The Spec that a node has in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
+    spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
-        return larger if node.op == "input" else node.spec
-    attrs = node.attrs | ({"shape": larger.shape} if by_row and "shape" in node.attrs else {})
-    return planned(node.op, inputs, attrs).spec
+        return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
+    if attrs.get("shape", ())[:1] == (batch,) and inputs != [x.spec for x in node.inputs]:
+        attrs = attrs | {"shape": grown}
+    larger = planned(node.op, inputs, attrs).spec
+    if larger is not spec and larger.shape != grown:
+        raise NoProgram(f"{node!r} grows by more than a row")
+    return larger
 
 
-# %%
-#| export row_program
 def row_parts(graph, batch):
     """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
 
@@ -1374,11 +1411,13 @@ def row_parts(graph, batch):
     parts, specs = {}, {}
     for node in graph.nodes:
         read = {parts[x] for x in node.inputs}
-        specs[node] = _with_one_more(node, [specs[x] for x in node.inputs], batch, "row" in read)
-        grows, late = specs[node] is not node.spec, not read.isdisjoint(("sum", "after"))
-        parts[node] = "row" if grows else "sum" if "row" in read else "after" if late else "before"
-        if "row" in read and late or grows and specs[node].shape != (batch + 1, *node.spec.shape[1:]):
+        specs[node] = _with_one_more(node, [specs[x] for x in node.inputs], batch)
+        if "row" in read and not read.isdisjoint(("sum", "after")):
             raise NoProgram(f"{node!r} needs more than a row at a time")
+        if specs[node] is not node.spec:
+            parts[node] = "row"
+        else:
+            parts[node] = "sum" if "row" in read else "before" if read <= {"before"} else "after"
     return parts
 
 
@@ -1393,15 +1432,66 @@ graph_drawing(dce(graph), ["rows", "target"], parts)
 # blue, too). Green adds them up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. Orange are the
 # variables.
 #
-# For one row, each number is a register. An op writes instructions on them: an elementwise op what its kernel says, since a
-# kernel is written once for floats and for registers alike; a product its `dot`s. (Folded: `_each`, a function of every number;
-# `_form_of`, an op's values, from the table `FORMS`; loads and stores.)
+# Now one row. A kernel is written once, for floats and for registers alike. So an op of one row takes lists of numbers, of
+# either kind, and gives a list:
+
+# %%
+from levels.hardware import dot
+from levels.kernels import KERNELS
+
+
+def row_op(op, *lists):
+    if op == "matmul":  # by a single column
+        return [dot(*lists)]
+    return [KERNELS[op, "cpu"](*numbers) for numbers in zip(*lists)]
+
+
+row_op("add", row_op("matmul", [3.0, 1.0], [2.0, 0.5]), [1.0])
+
+# %% [markdown]
+# Give it registers, and it writes instructions. The rest is the replay, in a loop over rows: leaves are loaded, ops with rows
+# computed, and what adds rows up is a sum of the assembler's. Here is the loss of the line, forwards:
+
+
+# %%
+def by_rows(graph, parts, batch):
+    a, known = Assembler("line", "f8"), {}
+    total, mean = a.sum(), a.array("mean", 1)
+    with a.loop(batch) as r:
+        for node in graph.nodes:
+            if not node.inputs:
+                array = a.array(_leaf_name(node), *node.spec.shape)
+                rows = [r] if parts[node] == "row" else range(array.shape[0])
+                known[node] = [a.load(array, i, k) for i in rows for k in range(array.shape[1])]
+            elif parts[node] == "row":
+                known[node] = row_op(node.op, *[known[x] for x in node.inputs])
+            else:  # a sum
+                total += known[node.inputs[0]][0]
+    a.store(total.total() / float(batch), mean, 0)
+    return a.assemble()
+
+
+# %%
+def squared_error(rows, target):
+    error = rows @ w + b - target
+    return reduce_mean(error * error)
+
+
+line.set_weights(task.weights)
+forward, mean = trace(squared_error, signature)[0], cpu.alloc((1,), "f8")
+by_rows(forward, row_parts(forward, 10), 10)(x0=rows, x1=target, w=w.value, b=b.value, mean=mean)
+print("the first loss:", mean.numpy()[0] == losses[0])
+
+# %% [markdown]
+# What does it lack? It knows one sum, one column, and no update. The one that we keep does the same for arrays of registers, in
+# all four parts: what comes before, the rows in a loop (in float32 `a.lanes` at a time), the sums, what comes after. Around it
+# is a loop over steps, which loads the numbers of its rows, as in notebook 01. (Folded: `FORMS`, what an op is in registers;
+# what does not fit; the writer, `_write`; and `RowProgram`, which is called. It overwrites variables at **home**, in memory
+# that no tensor shares.)
+
 
 # %% tags=["hide-input"]
 #| export row_program
-from levels.kernels import ELEMENTWISE, KERNELS
-
-
 def _each(function, *arrays):
     """The function of every number of these arrays of values, broadcast."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
@@ -1417,41 +1507,29 @@ def _products(node, shape, x, w):
     return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
 
 
-def _form_of(op):
-    """The function of FORMS for an op. Raises NoProgram where there is none."""
-    if op in ELEMENTWISE:
-        return _elementwise
-    if op not in FORMS and not more("form", op):
-        raise NoProgram(f"{op} has no form for single numbers")
-    return FORMS[op]
-
-
-# %% tags=["hide-input"]
-#| export row_program
 FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda node, sums: _each(
-        lambda total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes), sums
-    ),
+    "end reduce_mean": lambda node, total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes),
 }
+
+
+def _form_of(op):
+    """The function of FORMS for an op. Raises NoProgram where there is none."""
+    if op not in ELEMENTWISE and op not in FORMS and not more("form", op):
+        raise NoProgram(f"{op} has no form for single numbers")
+    return _elementwise if op in ELEMENTWISE else FORMS[op]
+
 
 # %% tags=["hide-input"]
 #| export row_program
-import ctypes
-import operator
-from contextlib import nullcontext
-
-_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
-
-
 def check_fits(graph):
     """Raise NoProgram for what no program can hold: several dtypes, empty arrays, other devices, a reader's own kernels."""
-    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)}
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
-    if len(dtypes) != 1 or dtypes.isdisjoint(REAL) or any(node.spec.dtype == bool for node in edges):
+    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
+    if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
         raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
     for node in graph.nodes:
         kind = node.spec.device.kind
@@ -1460,175 +1538,100 @@ def check_fits(graph):
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
-def _check_rows(graph, parts, over):
-    """Raise NoProgram for more than is worth writing out row by row, and for what has rows and would be kept."""
-    work = sum(math.prod(node.spec.shape[parts[node] == "row" :]) for node in graph.nodes)
-    kept = [*graph.updates.values(), *(graph.outputs if over else ())]
-    if "row" not in parts.values() or work > _LARGEST_ROW or any(parts[node] == "row" for node in kept):
-        raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
-
-
-class _Writer:
-    """The arrays of a program, and how their numbers are loaded, computed, and stored."""
-
-    def __init__(self, graph, batch, over):
-        check_fits(graph)
-        self.graph, self.parts, self.batch = graph, row_parts(graph, batch), batch
-        _check_rows(graph, self.parts, over)
-        leaves = [x for x in graph.nodes if x.op in ("input", "variable")]
-        self.a = a = Assembler("steps" if over else "step", leaves[0].spec.dtype)
-        self.rows = "rows" if over else batch
-        self.arrays = {x.attrs["of"]: a.array(f"{x.op}{k}", *self.shape(x)) for k, x in enumerate(leaves)}
-        for k, (variable, node) in enumerate(graph.updates.items()):
-            self.arrays[variable] = self.arrays.get(variable) or a.array(f"new{k}", *self.shape(node))
-        self.outs = [a.array(f"out{k}", *(["steps"] if over else self.shape(x))) for k, x in enumerate(graph.outputs)]
-        if over:
-            self.batches = a.array("batches", "steps", batch, rows_of="rows")
-
-    def shape(self, node):
-        """The shape of the array in which a node's numbers lie."""
-        return (self.rows, *node.spec.shape[1:]) if self.parts[node] == "row" else node.spec.shape or (1,)
-
-    def compute(self, part, known, row=None):
-        """Add the values of the nodes of one part to what is known. Of what has rows they are those of one row."""
-        for node in self.graph.nodes:
-            if self.parts[node] == part:
-                shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
-                if node.inputs:
-                    known[node] = _form_of(node.op)(node, shape, *[known[x] for x in node.inputs])
-                elif node.op == "constant":
-                    known[node] = node.attrs["of"].numpy().astype(object)
-                else:
-                    known[node] = self.load(self.arrays[node.attrs["of"]], shape, row)
-
-    def load(self, array, shape, row):
-        """The numbers of an array, or of one row of it."""
-        values = np.empty(shape, object)
-        for index in np.ndindex(shape):
-            values[index] = self.a.load(array, *_place(index, row))
-        return values
-
-    def store(self, values, array, row=None):
-        """Store these numbers, as those of a row if there is one."""
-        for index in np.ndindex(values.shape):
-            self.a.store(values[index], array, *_place(index, row))
-
-
-def _place(index, row):
-    return index or (0,) if row is None else (row, *index[1:])
-
-
-# %% [markdown]
-# With these the writer goes through the parts in order:
-
-
-# %%
-#| export row_program
-def _write_step(writer, step=None):
-    """Write what one step does; `step` is its number where a program does many."""
-    a, parts, known = writer.a, writer.parts, {}
-    writer.compute("before", known)
-    sums = {x: _each(lambda _: a.sum(), np.empty(x.spec.shape)) for x in parts if parts[x] == "sum"}
-    results = list(zip(writer.graph.outputs, writer.outs))
-    with a.loop(writer.batch, a.lanes) as r:
-        writer.compute("row", known, r if step is None else a.load(writer.batches, step, r))
-        for x, total in sums.items():
-            for term in _form_of(f"sum {x.op}")(x, x.spec.shape, *[known[y] for y in x.inputs]):
-                _each(operator.iadd, total, term)
-        for x, array in results:
-            if parts[x] == "row":
-                writer.store(known[x], array, r)
-    for x, total in sums.items():
-        end = FORMS.get(f"end {x.op}", lambda node, totals: totals)
-        known[x] = end(x, _each(lambda one: one.total(), total))
-    writer.compute("after", known)
-    for x, array in results:
-        if parts[x] != "row":
-            writer.store(known[x] if step is None else known[x].reshape(1), array, step)
-    for variable, x in writer.graph.updates.items():
-        writer.store(known[x], writer.arrays[variable])
-
-
-# %% [markdown]
-# Many steps are the same with a loop around, and row numbers that are loaded first. The program overwrites the weights, as
-# notebook 01's did, so they get a **home**: memory that no tensor shares. (Folded: homes, and `RowProgram`, which is called.)
+_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
 
 # %% tags=["hide-input"]
 #| export row_program
-_byte = (ctypes.c_char * 0).from_buffer
+import operator
 
 
-def _address(array):
-    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
-    return ctypes.addressof(_byte(array))
+def _write(graph, parts, batch):
+    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, and these."""
+    shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
+    known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
+    owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
+    a = Assembler("steps", next(iter(owned.values())).spec.dtype)
+    batches = a.array("batches", "steps", batch, rows_of="rows")
+    outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
+
+    def place(x, index, row):
+        return (row, *index[1:]) if parts[x] == "row" else index or (0,)
+
+    sizes = {of: place(x, shape[x] or (1,), "rows") for of, x in owned.items()}
+    arrays = {of: a.array(f"array{k}", *size) for k, (of, size) in enumerate(sizes.items())}
+
+    def compute(part, row=None):
+        for x in graph.nodes:
+            if parts[x] == part and x.inputs:
+                known[x] = _form_of(x.op)(x, shape[x], *[known[y] for y in x.inputs])
+            elif parts[x] == part and x not in known:
+                numbers = [a.load(arrays[x.attrs["of"]], *place(x, index, row)) for index in np.ndindex(shape[x])]
+                known[x] = np.array(numbers, object).reshape(shape[x])
+
+    def keep(nodes, places, *step, row=None):
+        for x, array in zip(nodes, places):
+            if (parts[x] == "row") == (row is not None):
+                for index, value in np.ndenumerate(known[x]):
+                    a.store(value, array, *step, *place(x, index, row))
+
+    with a.loop("steps") as step:
+        compute("before")
+        totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
+        with a.loop(batch, a.lanes) as r:
+            compute("row", a.load(batches, step, r))
+            for x, total in totals.items():
+                for term in _form_of(f"sum {x.op}")(x, shape[x], *[known[y] for y in x.inputs]):
+                    _each(operator.iadd, total, term)
+            keep(graph.outputs, outs, step, row=r)
+        for x, total in totals.items():
+            end = FORMS.get(f"end {x.op}", lambda node, total: total)
+            known[x] = _each(lambda one, x=x, end=end: end(x, one.total()), total)
+        compute("after")
+        keep(graph.outputs, outs, step)
+        keep(graph.updates.values(), map(arrays.get, graph.updates))
+    return a.assemble(), list(arrays)
 
 
-def home_of(variable, to_write=True):
-    """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
-    if variable.home is None and not to_write:
-        return _address(variable.held.data)
-    if variable.home is None:
-        private = variable.device.put(variable.held.data, Tensor)
-        variable.home, variable.held = _address(private.data), private
-    return variable.home
-
-
-class Turns:
-    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
-
-    def __init__(self, variables):
-        self.variables = sorted(variables, key=lambda variable: variable.born)
-
-    def __enter__(self):
-        for variable in self.variables:
-            variable.turn.acquire()
-
-    def __exit__(self, *_):
-        for variable in self.variables:
-            variable.turn.release()
-
-
+# %% tags=["hide-input"]
+#| export row_program
 class RowProgram:
-    """A graph as one program by rows: `run` does one step, `over` any number of them. Any threads may call it."""
+    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
+
+    Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
+    """
 
     def __init__(self, graph, batch, over=False):
-        writer = _Writer(graph, batch, over)
-        with writer.a.loop("steps") if over else nullcontext() as step:
-            _write_step(writer, step)
-        self.graph, self.parts, self.program = graph, writer.parts, writer.a.assemble()
-        self.place = {name: k for k, name in enumerate(self.program.words)}  # in a call's block
-        self.block = ctypes.c_int64 * len(self.place)
-        places = {of: self.place[array.name] for of, array in writer.arrays.items()}
-        self.variables = [(place, of, of in graph.updates) for of, place in places.items() if isinstance(of, Variable)]
-        self.inputs = [(place, k) for k, place in places.items() if not isinstance(k, Variable)]
-        self.outs = [self.place[array.name] for array in writer.outs]
-        self.turns = Turns(variable for _, variable, _ in self.variables)
+        check_fits(graph)
+        self.graph, self.parts = graph, row_parts(graph, batch)
+        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
+        if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
+            raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
+        self.program, owners = _write(graph, self.parts, batch)
+        self.block = ctypes.c_int64 * len(self.program.words)
+        self.inputs = [of for of in owners if type(of) is int]
+        self.variables = owners[len(self.inputs) :]
+        self.turns = Turns(self.variables)
+        self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
+        self.once = 1, batch, self.every.ctypes.data
 
-    def launch(self, args, outs, sizes):
+    def launch(self, args, specs, sizes):
         """Fill in a block of words, of this call alone, and run. Variables are read, and overwritten, at home."""
-        block = self.block()
-        for place, k in self.inputs:
-            block[place] = _address(args[k].data)
-        for place, out in zip(self.outs, outs):
-            block[place] = _address(out.data)
-        for name, number in sizes.items():
-            block[self.place[name]] = number
+        outs, block = [spec.device.new(spec, kind=Tensor) for spec in specs], self.block()
+        given = [ctypes.addressof(_bytes_of(x.data)) for x in [*outs, *map(args.__getitem__, self.inputs)]]
         with self.turns:
-            for place, variable, written in self.variables:
-                block[place] = home_of(variable, written)
+            homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
+            block[:] = [*sizes, *given, *homes]
             self.program.run(block)
         return outs
 
     def run(self, args):
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
-        return self.launch(args, [x.spec.device.new(x.spec, kind=Tensor) for x in self.graph.outputs], {})
+        return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
-        specs = [x.spec.device.spec((len(batches),), x.spec.dtype) for x in self.graph.outputs]
-        rows = args[self.inputs[0][1]].spec.shape[0]
-        sizes = {"rows": rows, "steps": len(batches), "batches": batches.ctypes.data}
-        return self.launch(args, [spec.device.new(spec, kind=Tensor) for spec in specs], sizes)
+        specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
+        return self.launch(args, specs, (len(batches), len(args[0]), batches.ctypes.data))
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"
@@ -1726,11 +1729,11 @@ def _row_numbers(batches, rows):
         parts = [np.zeros(0)]
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            expected = "expected whole numbers [steps, batch], the last batch perhaps shorter"
-            raise ValueError(f"over: batches are {reprlib.repr(batches)}; {expected}")
-        if part.min() < 0 or part.max() >= rows:
-            wrong = part.min() if part.min() < 0 else part.max()
-            raise IndexError(f"over: batches hold row {wrong}; there are {rows} rows")
+            given = reprlib.repr(batches)
+            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
+        for row in (part.min(), part.max()):
+            if not 0 <= row < rows:
+                raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
     return [np.ascontiguousarray(part, np.int64) for part in parts]
 
 
@@ -1977,7 +1980,8 @@ print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's 
 #
 # ### The level below | here
 #
-# The net, on the level beneath and here, with its lines, launches and bytes a step. Nobody derived a gradient here:
+# The net, on the level beneath and here, with its lines, launches and bytes a step. Nobody derived a gradient here. (What the
+# prediction lacks: eager, the Python of door, tape and walk; compiled, sums in order, each of which waits for the one before.)
 
 # %%
 compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
@@ -2104,6 +2108,8 @@ exercises.check("03-5", in_order)
 #   Does it meet a nudge? Where would it not?
 #
 # ## Build
+#
+# Both tasks run 4,000 steps, here and in a fresh process.
 
 # %%
 build.level("03_low_level", linear_regression, dnn_classifier)

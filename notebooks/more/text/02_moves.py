@@ -30,7 +30,7 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 # `scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)`. They enter the table when a launch first asks for one. One is longer:
 
 # %%
-page.source(ops.tanh)
+page.source(ops.small_tanh, ops.tanh)
 
 # %% [markdown]
 # tanh is the scalar function of three regions: two flat ends, and the middle.

@@ -21,19 +21,23 @@ figures.you_are_here(3)
 from levels.low_level import (
     VJPS,
     GradientTape,
+    absolute,
     apply,
     arg_max,
     cast,
     concat,
     constant,
-    log_softmax,
+    cos,
+    erf,
+    function,
     maximum,
     minimum,
+    nn,
     one_hot,
     reduce_max,
     reduce_min,
     reshape,
-    softmax,
+    sin,
     sqrt,
     tanh,
     transpose,
@@ -55,7 +59,7 @@ from levels.low_level import (
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
-# ## Functions (9 min)
+# ## Functions (12 min)
 #
 # Each is a call at the door, with what it needs in the right form:
 
@@ -87,17 +91,39 @@ checks.predict(
 print(constant(np.zeros((4, 3, 2)))[..., None, 0].shape)
 
 # %% [markdown]
+# A **mask** chooses, too, by what the numbers are. It needs no op of its own, and no rule: it is a `gather` of the rows where it
+# is true.
+
+# %%
+page.source(tensor_ops.boolean_mask)
+
+# %%
+x = constant([3.0, -1.0, 2.0, -5.0])
+with GradientTape() as tape:
+    y = x[x > 0.0] ** 2
+print(y.numpy(), tape.gradient(y, x).numpy())
+
+# %% [markdown]
+# How many numbers that gives is known only when the numbers are. A function is traced without them, so it says what to do:
+
+# %%
+try:
+    function(lambda x: x[x > 0.0])(x)
+except TypeError as error:
+    print(error)
+
+# %% [markdown]
 # ## Their rules (4 min)
 #
 # Most are one line. Where a number passes unchanged, its gradient does; where something was chosen, the other gets nothing:
 
 # %%
 tests = np.array([[1.0, 5.0], [5.0, 2.0]]), np.array([[5.0, 1.0], [5.0, 3.0]])
-for function in (maximum, minimum):
+for choose in (maximum, minimum):
     inputs = [*map(constant, tests)]
     with GradientTape() as tape:
-        y = function(*inputs)
-    print(function.__name__, *(g.numpy().tolist() for g in tape.gradient(y, inputs)))
+        y = choose(*inputs)
+    print(choose.__name__, *(g.numpy().tolist() for g in tape.gradient(y, inputs)))
 
 # %% [markdown]
 # Where both are equal, the first one gets it all. A largest number of several is another case: those that are it share the gradient.
@@ -124,7 +150,9 @@ with GradientTape() as tape:
 print(*(g.numpy() for g in tape.gradient(y, [a, b])))
 
 # %% [markdown]
-# ## All of them meet a nudge (7 min)
+# **A good place to stop.** Tensors are joined, cut and chosen, and you have seen the rules behind it. *Are these rules right?*
+#
+# ## All of them meet a nudge (8 min)
 
 
 # %%
@@ -157,14 +185,26 @@ b, m, n = draw.uniform(0.5, 2, (3, 2)), a > 1.2, constant(np.array([2, 0, 2]))
 cases = {
     "sqrt": (sqrt, a),
     "tanh": (tanh, row),
+    "absolute": (lambda x: absolute(x) * x, row),
+    "sin": (sin, row),
+    "cos": (cos, row),
+    "erf": (erf, row),
+    "elu": (lambda x: nn.elu(x, 1.5), row),
     "power": (lambda x, y: x**y, a, b),
     "maximum": (maximum, a, row),
     "minimum": (minimum, a, row),
     "where": (lambda x, y: where(m, x, y), a, b),
+}
+
+# %% [markdown]
+# And those that move numbers, or take several together:
+
+# %%
+cases |= {
     "reduce_max": (lambda x: reduce_max(x, axis=1) * reduce_max(x), a),
     "reduce_min": (lambda x: reduce_min(x, axis=0, keepdims=True) * x, a),
-    "softmax": (lambda x: softmax(x) * b, a),
-    "log_softmax": (lambda x: log_softmax(x) * b, a),
+    "softmax": (lambda x: nn.softmax(x) * b, a),
+    "log_softmax": (lambda x: nn.log_softmax(x) * b, a),
     "transpose": (lambda x: transpose(x) * transpose(b), a),
     "reshape": (lambda x: reshape(x, (2, -1)) * reshape(b, (2, 3)), a),
     "concat": (lambda x, y: concat([x, y, x]) * concat([y, y, x]), a, b),

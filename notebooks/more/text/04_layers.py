@@ -45,7 +45,7 @@ for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal")
 # %% [markdown]
 # Cut off, 0.05 has a standard deviation of 0.044; Glorot's and He's allow for that.
 #
-# ## Penalties (3 min)
+# ## Penalties (2 min)
 #
 # A penalty for large weights: a loss that looks at a variable. Give one to a layer as its `kernel_regularizer`.
 
