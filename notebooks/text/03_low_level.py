@@ -269,7 +269,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (3 min)
+# ## Numbers come in, variables stay (4 min)
 #
 # The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype
 # of the tensor beside it. Folded is `_Held`, too: what a variable needs for threads, and for the programs at the end.

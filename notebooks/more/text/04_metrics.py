@@ -35,7 +35,7 @@ from levels_more.metrics import (
 )
 
 # %% [markdown]
-# ## How good is it? (13 min)
+# ## How good is it? (14 min)
 #
 # A loss is made for its gradient. People ask another thing: how many are right? That is the **accuracy**. Nothing could be
 # trained on it, for it does not change when a weight changes a little, and so its gradient is 0.

@@ -221,7 +221,7 @@ print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, ki
 #
 # **A good place to stop.** Momentum and Adam are quick in a long valley, and scaling makes the valley round.
 #
-# ## More optimizers, schedules, clipping (8 min)
+# ## More optimizers, schedules, clipping (9 min)
 #
 # RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the mean
 # of the gradient and without the correction. AdamW ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)) also lets

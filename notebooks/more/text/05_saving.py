@@ -161,7 +161,7 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
     print(value, *checksum({"b": np.array(value)})[:8], "…")
 
 # %% [markdown]
-# ## Written aside, then put in place (11 min)
+# ## Written aside, then put in place (12 min)
 #
 # The disk may be full, the program may be stopped, and another may save or read here at this moment. Whoever looks
 # should find a whole model, that of an hour ago or the new one. Every system can do one thing in a single step: give a
@@ -219,7 +219,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## Taken from a stranger (13 min)
+# ## Taken from a stranger (14 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and runs no
 # code that it finds there.)
