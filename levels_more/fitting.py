@@ -80,7 +80,7 @@ class Training(loops.Training):
         first, *others = as_list(loss) or [""]  # a name that nobody has
         super().__init__(optimizer, first)
         self.losses += [made("loss", LOSSES, each) for each in others]
-        self.metrics = [made("metric", METRICS, each) for each in as_list(metrics or [])]
+        self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
         self.row_weights, self.rows_weighed = (
@@ -340,7 +340,8 @@ def fit_model(
         held = given_batches(model, validation_data, None, None, *others)
     first = at_least(0, "initial_epoch", initial_epoch)
     epochs = max(0, at_least(0, "epochs", epochs) - first)
-    return run_training(model, data, epochs, 1 if verbose == "auto" else verbose, callbacks or (), held, first)
+    verbose, callbacks = 1 if verbose == "auto" else verbose, () if callbacks is None else callbacks
+    return run_training(model, data, epochs, verbose, callbacks, held, first)
 
 
 def evaluate_model(model, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
