@@ -513,17 +513,17 @@ call("Sequential of", lambda layer: F.Sequential([F.Input((3,)), layer]), layer=
 call("Input", F.Input, shape=right((3,), "empty"), dtype=DTYPE)
 call("Model", F.Model, inputs=right(INPUT), outputs=right(OUTPUT))
 call("build", lambda **given: F.Sequential([M.Dense(1)]).build(**given), shape=right((None, 3), "objects"), dtype=DTYPE)
-call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), metrics=made(lambda: [M.BinaryAccuracy()], "empty"))
-call("compile by name", compiled, optimizer=right("sgd"), loss=right("mse"), metrics=right("accuracy", "empty"))
-call("fit", fit, x=XS, y=YS, batch_size=COUNT, verbose=right(0, "True negative zero large huge"), callbacks=made(lambda: [F.TerminateOnNaN()], "empty"),
+call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), metrics=made(lambda: [M.BinaryAccuracy()], "None empty"))
+call("compile by name", compiled, optimizer=right("sgd"), loss=right("mse"), metrics=right("accuracy", "None empty"))
+call("fit", fit, x=XS, y=YS + "axis", batch_size=COUNT + "None", verbose=right(0, "True negative zero large huge"), callbacks=made(lambda: [F.TerminateOnNaN()], "None empty"),
      validation_split=right(0.25, "zero"), shuffle=FLAG, seed=SEED)
 call("fit, validated", fit, validation_data=made(lambda: (np.ones((2, 3), "f4"), np.ones((2, 1), "f4")), "None"))
 call("fit so long", stopped, epochs=right(1, "zero large huge"))
 call("fit on", lambda data: trained().fit(data, verbose=0),
      data=made(lambda: M.Dataset.from_tensor_slices((np.ones((4, 3), "f4"), np.ones((4, 1), "f4"))).batch(2)))
-call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS, batch_size=COUNT)
-call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows", batch_size=COUNT)
-call("call a model", lambda x: trained()(x), x=XS + "nans no_rows")
+call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS + "axis", batch_size=COUNT)
+call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows bool float64 int16 int64", batch_size=COUNT)
+call("call a model", lambda x: trained()(x), x=XS + "nans no_rows bool int64")
 call("save", lambda path: trained().save(path), path=right("model", "text"))
 call("load_model", F.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
 call("export", lambda path: trained().export(path), path=right("model.onnx"))
