@@ -82,7 +82,7 @@ class Training(loops.Training):
         first, *others = as_list(loss) or [""]  # a name that nobody has
         super().__init__(optimizer, first)
         self.losses += [made("loss", LOSSES, each) for each in others]
-        self.metrics = [made("metric", METRICS, each) for each in as_list(metrics or [])]
+        self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
         self.loss_weights = loss_weights
         for weight in loss_weights or ():
             positive("compile: one of the loss_weights", weight, zero=True)
@@ -368,7 +368,7 @@ def fit_model(
         held = given_batches(model, validation_data, None, None, *others)
     first = at_least(0, "initial_epoch", initial_epoch)
     epochs = max(0, at_least(0, "epochs", epochs) - first)
-    return run_training(model, data, epochs, verbose, callbacks or (), held, first)
+    return run_training(model, data, epochs, verbose, () if callbacks is None else callbacks, held, first)
 
 
 def evaluate_model(model, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):

@@ -558,7 +558,7 @@ call("Sequential of", lambda layer: F.Sequential([F.Input((3,)), layer]), layer=
 call("Input", F.Input, shape=right((3,), "empty"), dtype=DTYPE, name=right("a", "None text"))
 call("Model", F.Model, inputs=right(INPUT), outputs=right(OUTPUT))
 call("build", lambda **given: F.Sequential([M.Dense(1)]).build(**given), input_shape=right((None, 3), "objects"), dtype=DTYPE)
-call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), metrics=made(lambda: [M.BinaryAccuracy()], "empty"))
+call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), metrics=made(lambda: [M.BinaryAccuracy()], "None empty"))
 call("loss_weights", lambda loss_weights: F.Model(INPUT, OUTPUT).compile(loss_weights=loss_weights), loss_weights=made(lambda: [2.0], "None"))
 call("get_layer", lambda name: F.Sequential([M.Dense(1, name="a")]).get_layer(name), name=right("a"))
 call("get_layer by number", lambda index: F.Sequential([M.Dense(1)]).get_layer(index=index), index=right(0, "zero"))
@@ -572,16 +572,16 @@ call("test_on_batch", lambda **given: trained().test_on_batch(**given), x=XS, y=
 call("predict_on_batch", lambda x: trained().predict_on_batch(x), x=XS + "nans no_rows bool float64 int16 int64")
 call("LambdaCallback", lambda told: fit(callbacks=[F.LambdaCallback(on_epoch_end=told)]), 
      told=right(lambda epoch, logs: None, "None")._replace(skips={"class", "function"}))
-call("compile by name", compiled, optimizer=right("sgd"), loss=right("mse"), metrics=right("accuracy", "empty"))
-call("fit", fit, x=XS, y=YS, batch_size=COUNT, verbose=right(0, "True negative zero large huge"), callbacks=made(lambda: [F.TerminateOnNaN()], "empty"),
+call("compile by name", compiled, optimizer=right("sgd"), loss=right("mse"), metrics=right("accuracy", "None empty"))
+call("fit", fit, x=XS, y=YS + "axis", batch_size=COUNT + "None", verbose=right(0, "True negative zero large huge"), callbacks=made(lambda: [F.TerminateOnNaN()], "None empty"),
      validation_split=right(0.25, "zero"), shuffle=FLAG, seed=SEED)
 call("fit, validated", fit, validation_data=made(lambda: (np.ones((2, 3), "f4"), np.ones((2, 1), "f4")), "None"))
 call("fit so long", stopped, epochs=right(1, "zero large huge"))
 call("fit on", lambda data: trained().fit(data, verbose=0),
      data=made(lambda: M.Dataset.from_tensor_slices((np.ones((4, 3), "f4"), np.ones((4, 1), "f4"))).batch(2)))
-call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS, batch_size=COUNT)
-call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows", batch_size=COUNT)
-call("call a model", lambda x: trained()(x), x=XS + "nans no_rows")
+call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS + "axis", batch_size=COUNT)
+call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows bool float64 int16 int64", batch_size=COUNT)
+call("call a model", lambda x: trained()(x), x=XS + "nans no_rows bool int64")
 call("save", lambda path: trained().save(path), path=right("model", "text"))
 call("load_model", F.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
 call("export", lambda path: trained().export(path), path=right("model.onnx"))
