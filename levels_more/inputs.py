@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from levels import high_level
 from levels.hardware import check_finite
-from levels.high_level import dtype_for
 from levels.low_level import Operators, as_tensor, constant, reshape
 from levels.mid_level import Dataset, Layer, Loss, at_least, positive
 from levels_more.checks import expect
@@ -79,6 +79,12 @@ def arrays_of(x):
     several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
     arrays = [plain(a) if of_pandas(a) else a for a in (x if several else [x])]
     return [a if isinstance(a, np.ndarray) else constant(a).numpy() for a in arrays]
+
+
+def dtype_for(model, x):
+    """As in the core; a model that was called knows its dtype without a look at all its parts."""
+    known = (spec.dtype for spec in vars(model).get("input_specs") or () if spec.dtype.kind == "f")
+    return next(known, None) or high_level.dtype_for(model, x)
 
 
 def inputs_of(model, x):
@@ -195,7 +201,7 @@ def checked(model, rows, packing):
     in_rows(rows)  # as many in each
     losses = (model.training.losses * len(y))[: len(y)]
     asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], packing)]))) if any(asked) else y
+    given = as_list(first_answers(model, [a.numpy()[:32] for a in x], packing)) if any(asked) else y
     for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
         if isinstance(loss, Loss) and not loss.classes:
             loss.check(target, target)
@@ -204,15 +210,24 @@ def checked(model, rows, packing):
     return rows
 
 
+def first_answers(model, rows, packing):
+    """What the model gives for these rows. In its first training op by op: a program for so few is not worth its making."""
+    if model.training.programs:
+        return next(answers(model, [(rows, packing)]))
+    return model(packing.x([*map(constant, rows)]))
+
+
 def answers(model, batches):
     """What the model gives for one batch, (arrays side by side, their Packing), after the other: by a program that is kept."""
+    kept, program, before = vars(model).get("predictor"), None, None
     for rows, packing in batches:
-        packing = packing._replace(targets=0, weights=0)
-        kept = vars(model).get("predictor")
-        if kept is None or kept.packing != packing:
-            kept = model.predictor = Kept(model, lambda *rows, packing=packing: model(packing.x(rows)))
-            kept.packing = packing
-        yield kept.current()(*rows)
+        if program is None or packing != before:
+            form = packing._replace(targets=0, weights=0)
+            if kept is None or kept.packing != form:
+                kept = model.predictor = Kept(model, lambda *rows, form=form: model(form.x(rows)))
+                kept.packing = form
+            program, before = kept.current(), packing  # it looks for changes once
+        yield program(*rows)
 
 
 def is_data(x):
