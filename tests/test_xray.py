@@ -101,7 +101,9 @@ def test_a_step_goes_from_fit_down_to_the_device(line):
 @pytest.mark.parametrize("make, rows", [(line_model, TEN), (net_model, HUNDRED)])
 def test_launches_and_bytes_are_those_that_level_2_counts(make, rows):
     model = make()
-    data = batches_for(model, Dataset.from_batches(*rows, [range(len(rows[0]))]))  # checked here: what counts is the step
+    data = batches_for(
+        model, Dataset.from_batches(*rows, [range(len(rows[0]))])
+    )  # checked here: what counts is the step
 
     def step():
         with eager():
