@@ -889,9 +889,7 @@ def _parts(value):
 
 
 class Module(Extended):
-    """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
-
-    apart = False  # whether what holds this one does not own its variables
+    """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them, but what is `apart`."""
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
@@ -905,8 +903,7 @@ class Module(Extended):
                 raise ValueError(f"two parts have the name {path[:50]!r}")
             if isinstance(value, kind):
                 found[path] = value
-            parts = reversed(_parts(value).items())
-            parts = [(name, part) for name, part in parts if not getattr(type(part), "apart", False)]
+            parts = [(k, part) for k, part in reversed(_parts(value).items()) if not hasattr(type(part), "apart")]
             waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in parts]
         return found
 

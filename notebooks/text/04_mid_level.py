@@ -269,7 +269,14 @@ class _Part(Made, Module):
     """What may stay as it is while a model is trained, and may want to know whether it is trained."""
 
     changes = True  # see `trainable`
-    hears = property(lambda self: _takes_training(getattr(type(self), "call", len)), doc="Is it call(x, training)?")
+
+    @property
+    def hears(self):
+        """Is it call(x, training)? Raises NotImplementedError for one, where there is no `levels_more`."""
+        hears = _takes_training(getattr(type(self), "call", len))
+        if hears and wider(Layer) is Layer:
+            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
+        return hears
 
     @property
     def trainable(self):
@@ -321,9 +328,7 @@ class Layer(_Part):
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
     def run(self, x, training=None):
-        """The same, always here. No layer of the core does another thing in a training: NotImplementedError for one."""
-        if self.hears and wider(Layer) is Layer:
-            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
+        """The same, always here. No layer of the core does another thing in a training."""
         x, shape, specs = _seen(x)
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
