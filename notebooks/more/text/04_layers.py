@@ -89,7 +89,7 @@ print(dropout(ones, training=True).numpy(), dropout(ones, training=True).numpy()
 # In training some numbers are 0 and the others are doubled, so that the mean stays about 1. The second call drops others.
 # Outside of training nothing happens.
 #
-# ## A layer that standardises (4 min)
+# ## A layer that standardises (5 min)
 #
 # **Batch normalization** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) standardises inside the net. In
 # training it takes mean and variance from the batch, and keeps a fading mean of both for later. So it has two pairs of

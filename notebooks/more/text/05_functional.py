@@ -23,7 +23,7 @@ from levels_more.functional import Call, Functional, Input, Placeholder, in_orde
 task = tasks.linear()
 
 # %% [markdown]
-# ## Three ways to a model (12 min)
+# ## Three ways to a model (13 min)
 #
 # A row of layers is not enough for a model with two inputs, or with a path around a layer. Say what flows where, with
 # something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call down, as level
