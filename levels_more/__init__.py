@@ -124,7 +124,7 @@ CONTENTS = {
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
             "NumericColumn bucket_of bucketized_column categorical_column_with_hash_bucket "
             "categorical_column_with_identity categorical_column_with_vocabulary_list crossed_column "
-            "embedding_column fingerprint indicator_column is_missing numeric_column recipe row_by_row values_of"
+            "embedding_column fingerprint indicator_column is_missing numeric_column own_tensors recipe row_by_row values_of"
         ),
         "layers": (
             "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "

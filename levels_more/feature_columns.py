@@ -54,9 +54,8 @@ class NumericColumn(FeatureColumn):
     def __init__(self, key, *, default_value=None, normalizer_fn=None):
         self.name = word("numeric_column: key", key)
         gap = np.nan if default_value is None else number("numeric_column: default_value", default_value)
-        self.default_value, self.normalizer_fn = gap, lambda values: values
-        if normalizer_fn is not None:
-            self.normalizer_fn = called("numeric_column: normalizer_fn", normalizer_fn)
+        normalize = (lambda values: values) if normalizer_fn is None else normalizer_fn
+        self.default_value, self.normalizer_fn = gap, called("numeric_column: normalizer_fn", normalize)
 
     def encode(self, features):
         """Numbers [batch, 1] from a dict. Raises TypeError for words, ValueError for NaN."""
@@ -88,7 +87,7 @@ class CategoricalColumn(Made):
 
 
 def recipe(function):
-    """Decorates a function that makes a column: the column remembers this call, as what is `Made` does, to be saved."""
+    """A function that makes columns, so that each remembers its call, as what is `Made` does, to be saved."""
 
     @functools.wraps(function)
     def make(*args, **options):
@@ -140,7 +139,6 @@ def bucket_of(value, count):
     return int.from_bytes(fingerprint(value), "little") % count
 
 
-@recipe
 def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
     """A category's id is its place in the list, else `default_value`, or by its hash one of `num_oov_buckets` ids
     behind it ("out of vocabulary"), -1 if missing: see `is_missing`. Raises ValueError for a list with a word twice."""
@@ -183,6 +181,15 @@ class IndicatorColumn(FeatureColumn):
 indicator_column = IndicatorColumn
 
 
+def own_tensors(layer, features):
+    """What `DenseFeatures` is called with, as tensors: its part of those that a model was given, or what it makes of a dict."""
+    if isinstance(features, Beside):
+        return features.of(layer)
+    if isinstance(features, Operators):  # of a single column
+        return [features]
+    return features if isinstance(features, (list, tuple)) else layer.encode(features)
+
+
 class DenseFeatures(Layer):
     """{name: values [batch]} -> [batch, width]: what the columns make of it, in the order given (TensorFlow sorts by name).
 
@@ -201,16 +208,12 @@ class DenseFeatures(Layer):
 
     def encode(self, features):
         """A tensor for each column, from a dict: numbers [batch, 1] or ids [batch]."""
-        arrays = [column.encode(features) for column in self.columns]
+        arrays = (column.encode(features) for column in self.columns)
         return [constant(array, self.dtype if array.dtype.kind == "f" else None) for array in arrays]
 
     def __call__(self, features, training=None):
-        """`features` is a dict or a DataFrame, or what `encode` made of one: a compiled step takes only tensors."""
-        if isinstance(features, Beside):
-            features = features.of(self)
-        elif isinstance(features, Operators):  # of a single column
-            features = [features]
-        return super().__call__(features if isinstance(features, (list, tuple)) else self.encode(features), training)
+        """`features` is a dict, or the list that `encode` made of one: a compiled step takes only tensors."""
+        return super().__call__(own_tensors(self, features), training)
 
     def build(self, shapes):
         for column in self.columns:
@@ -247,7 +250,6 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
 bucketized_column = BucketizedColumn
 
 
-@recipe
 def categorical_column_with_identity(key, num_buckets, *, default_value=None):
     """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error.
 
@@ -265,14 +267,12 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
     return row_by_row(key, n, range(n), unknown)
 
 
-@recipe
 def categorical_column_with_hash_bucket(key, hash_bucket_size):
     """The id is the bucket of the text's hash, or of the whole number's, the same on every machine."""
     n = at_least(1, f"column {key}: buckets", hash_bucket_size)
     return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
 
 
-@recipe
 def crossed_column(keys, hash_bucket_size):
     """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing.
 
@@ -285,8 +285,7 @@ def crossed_column(keys, hash_bucket_size):
     def ids(features):
         parts = [values_of(features, key) if isinstance(key, str) else key.ids(features) for key in keys]
         rows = zip(*(part.tolist() for part in parts), strict=True)
-        found = [-1 if any(map(is_missing, row)) else bucket_of(row, hash_bucket_size) for row in rows]
-        return np.array(found, np.int64)
+        return np.array([-1 if any(map(is_missing, x)) else bucket_of(x, hash_bucket_size) for x in rows], np.int64)
 
     return CategoricalColumn("_X_".join(getattr(key, "name", key) for key in keys), hash_bucket_size, ids)
 
@@ -308,3 +307,9 @@ class EmbeddingColumn(IndicatorColumn):
 
 
 embedding_column = EmbeddingColumn
+
+# each of these columns remembers how it was made
+categorical_column_with_vocabulary_list = recipe(categorical_column_with_vocabulary_list)
+categorical_column_with_identity = recipe(categorical_column_with_identity)
+categorical_column_with_hash_bucket = recipe(categorical_column_with_hash_bucket)
+crossed_column = recipe(crossed_column)

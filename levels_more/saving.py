@@ -34,8 +34,6 @@ def written(value, seen):
         return value
     if isinstance(value, (list, tuple)):
         return [written(x, seen) for x in value]
-    if isinstance(value, np.generic):
-        return written(value.item(), seen)
     if isinstance(value, Made):
         return written_part(value, seen)
     names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
@@ -186,6 +184,22 @@ def put(arrays, folder):
         (folder / old).unlink(missing_ok=True)
 
 
+def noted(model):
+    """What else a file has to say of a model: the names of its inputs, and the layers that are frozen."""
+    still = [path for path, part in model.named(Layer).items() if not part.trainable]
+    found = {"names": vars(model).get("input_names"), "still": still}
+    return {name: value for name, value in found.items() if value}
+
+
+def rebuild(model, config):
+    """Make the variables of a model by what was `noted` and by its inputs, and freeze the layers that were frozen."""
+    specs = [x.spec for x in config["inputs"]]
+    packing = Packing(len(specs), 0, 0, tuple(config.get("names", ())), readers_of(model))
+    dry_run(lambda x: model(packing.x(as_list(x))), specs)
+    for path, part in model.named(Layer).items():
+        part.changes = path not in config.get("still", ())
+
+
 def save(model, path):
     """Make a folder of that name. Its one file, weights.safetensors, holds the numbers, the optimizer's, and the text.
 
@@ -195,12 +209,8 @@ def save(model, path):
     file_name("save: path", path)
     seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
-    config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)}
-    if names := vars(model).get("input_names"):
-        config["names"] = names
+    config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)} | noted(model)
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
-    if still := [path for path, part in model.named(Layer).items() if not part.trainable]:
-        config["still"] = still
     if model.chosen is not None:
         config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
         if optimizer.owners is not None:  # it has been used
@@ -340,14 +350,10 @@ def load_model(path, custom_objects=None):
         model = config["model"]
         if config["format"] != "levels 1" or not isinstance(model, Model):
             raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
-        specs = [x.spec for x in config["inputs"]]
-        packing = Packing(len(specs), 0, 0, tuple(config.get("names", ())), readers_of(model))
-        dry_run(lambda x: model(packing.x(as_list(x))), specs)
+        rebuild(model, config)
         variables, model.chosen = model.named(Variable), config.get("training")
         for name, variable in variables.items():
             variable.trainable = name not in config["frozen"]
-        for path, part in model.named(Layer).items():
-            part.changes = path not in config.get("still", ())
         if "trained" in config:
             model.training.optimizer.build([variables[name] for name in config["trained"]])
     fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)

@@ -928,9 +928,7 @@ def _parts(value):
 
 
 class Module:
-    """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them."""
-
-    apart = False  # whether what holds this one does not own its variables
+    """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them, but what is `apart`."""
 
     def __getattr__(self, name):
         for kind in type(self).__mro__ if not name.startswith("_") else ():
@@ -951,8 +949,7 @@ class Module:
                 raise ValueError(f"two parts have the name {path[:50]!r}")
             if isinstance(value, kind):
                 found[path] = value
-            parts = reversed(_parts(value).items())
-            parts = [(name, part) for name, part in parts if not getattr(type(part), "apart", False)]
+            parts = [(k, part) for k, part in reversed(_parts(value).items()) if not hasattr(type(part), "apart")]
             waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in parts]
         return found
 

@@ -260,7 +260,14 @@ class _Part(Made, Module):
     """What may stay as it is while a model is trained, and may want to know whether it is trained."""
 
     changes = True  # see `trainable`
-    hears = property(lambda self: _takes_training(getattr(type(self), "call", len)), doc="Is it call(x, training)?")
+
+    @property
+    def hears(self):
+        """Is it call(x, training)? Raises NotImplementedError for one, where there is no `levels_more`."""
+        hears = _takes_training(getattr(type(self), "call", len))
+        if hears and wider(Layer) is Layer:
+            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
+        return hears
 
     @property
     def trainable(self):
@@ -279,13 +286,8 @@ class _Part(Made, Module):
         return [v for v in super().trainable_variables if v not in still]
 
 
-def _seen(layer, x):
-    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these.
-
-    Raises NotImplementedError, without `levels_more`, for a layer that wants to know whether it is trained.
-    """
-    if layer.hears and wider(Layer) is Layer:
-        raise NotImplementedError(f"{layer.name}: call(…, training) is heard by levels_more, which is not there")
+def _seen(x):
+    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these."""
     parts = [*x.values()] if isinstance(x, dict) else x
     if isinstance(parts, list) and parts and isinstance(parts[0], Operators):
         return x, [part.spec.shape for part in parts], [part.spec for part in parts]
@@ -327,7 +329,7 @@ class Layer(_Part):
 
     def run(self, x, training=None):
         """The same, always here. No layer of the core does another thing in a training."""
-        x, shape, specs = _seen(self, x)
+        x, shape, specs = _seen(x)
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
             self.build(shape)
