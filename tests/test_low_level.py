@@ -1352,3 +1352,10 @@ def test_deep_nesting_is_searched_or_refused():
 def test_a_list_of_tensors_keeps_their_dtype():
     x = constant([constant([1.0], "f8"), constant([2.0], "f8")])
     assert x.dtype == np.float64 and x.shape == (2, 1)
+
+
+def test_nothing_slows_the_look_up_of_a_tensors_attributes():
+    """A `__getattr__` would make each four times as slow, those that are found at once too; a step looks up hundreds."""
+    assert not any(hasattr(kind, "__getattr__") for kind in (low_level.Tensor, low_level.Variable, low_level.Symbol))
+    with pytest.raises(AttributeError, match="nonsense"):
+        constant(1.0).nonsense()
