@@ -1,6 +1,7 @@
 """An exercise can be opened alone: its cell runs in a new kernel, without the notebook before it, on the built levels."""
 
 import ast
+import builtins
 import importlib
 import os
 import sys
@@ -50,12 +51,13 @@ def public(level):
 
 
 def added(level):
-    """What levels_more adds to a level, nothing where the core stands alone."""
+    """What levels_more adds to a level, but for names of Python's own, such as `range`; nothing where the core stands alone."""
     if os.environ.get(build.CORE) or not (build.ROOT / "levels_more").exists():
         return []
     from levels_more import CONTENTS
 
-    return [name for names in CONTENTS.get(f"levels.{level}", {}).values() for name in names.split()]
+    names = [name for names in CONTENTS.get(f"levels.{level}", {}).values() for name in names.split()]
+    return [name for name in names if name not in vars(builtins)]
 
 
 def libraries(level):
