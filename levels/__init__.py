@@ -4,7 +4,6 @@ These levels are the core, and stand alone. `levels_more`, where it is there, ad
 to their fronts. It is asked for what is missing, so nothing waits for it before.
 """
 
-import importlib
 import importlib.util
 import os
 import sys

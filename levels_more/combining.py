@@ -31,7 +31,8 @@ class Arithmetic(Layer):
         super().__init__(**options)
         if word("Arithmetic: op", op) not in ARITHMETIC:
             raise ValueError(f"Arithmetic: op is {op!r}; there are {', '.join(ARITHMETIC)}")
-        self.op, self.number, self.left = op, None if number is None else beside(op, number), left
+        self.op, self.left = op, left
+        self.number = None if number is None else beside(op, number)
 
     def call(self, x):
         if self.number is None:

@@ -37,9 +37,10 @@ class Estimator(BaseEstimator):
 
     def __init__(self, hidden_units=(4, 8), learning_rate=0.01, epochs=400, batch_size=32, early_stopping=False,
                  validation_fraction=0.1, n_iter_no_change=10, random_state=None):  # fmt: skip
-        self.hidden_units, self.learning_rate, self.epochs = hidden_units, learning_rate, epochs
-        self.batch_size, self.early_stopping, self.validation_fraction = batch_size, early_stopping, validation_fraction
-        self.n_iter_no_change, self.random_state = n_iter_no_change, random_state
+        self.hidden_units, self.random_state = hidden_units, random_state
+        self.learning_rate, self.epochs, self.batch_size = learning_rate, epochs, batch_size
+        self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
+        self.n_iter_no_change = n_iter_no_change
 
     def net(self, start="zeros"):
         """A new model: relus, and at the end one linear unit, or one for each of several classes."""

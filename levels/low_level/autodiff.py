@@ -148,4 +148,4 @@ class GradientTape(_Tape):
             self.records = records if self.persistent else None
 
     def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard of")
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")

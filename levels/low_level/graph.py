@@ -99,9 +99,9 @@ def _leaf_name(node):
     return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
-def _results_of(result):
+def _results_of(given):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
-    results = list(result) if type(result) in (list, tuple) else [result] * (result is not None)
+    results = list(given) if type(given) in (list, tuple) else [given] * (given is not None)
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
             raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")

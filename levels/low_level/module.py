@@ -10,11 +10,11 @@ from levels import more
 from .tensors import METHODS, Variable, as_tensor
 
 
-def _parts(value):
+def _parts(x):
     """{name: part} of a module, a dict, a list or a tuple; of anything else none."""
-    if isinstance(value, (list, tuple)):
-        return dict(enumerate(value))
-    return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
+    if isinstance(x, (list, tuple)):
+        return dict(enumerate(x))
+    return vars(x) if isinstance(x, Module) else x if isinstance(x, dict) else {}
 
 
 class Module:
@@ -35,12 +35,10 @@ class Module:
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, kind) and path in found:
+            if isinstance(value, kind) and found.setdefault(path, value) is not value:
                 raise ValueError(f"two parts have the name {path[:50]!r}")
-            if isinstance(value, kind):
-                found[path] = value
             parts = [(k, part) for k, part in reversed(_parts(value).items()) if not hasattr(type(part), "apart")]
-            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in parts]
+            waiting += [(f"{path}.{k}" if path else str(k), part) for k, part in parts]
         return found
 
     variables = property(lambda self: list(self.named(Variable).values()))
@@ -59,10 +57,10 @@ class Module:
         named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
-        values = [as_tensor(value, variable) for variable, value in zip(named.values(), weights)]
-        for (name, variable), value in zip(named.items(), values):
-            if value.spec is not variable.spec:
-                raise ValueError(f"{name} is {variable.spec}, the weight {value.spec}; reshape it")
+        values = [as_tensor(w, variable) for variable, w in zip(named.values(), weights)]
+        for (name, v), value in zip(named.items(), values):
+            if value.spec is not v.spec:
+                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}; reshape it")
         for variable, value in zip(named.values(), values):
             variable.assign(value)
 

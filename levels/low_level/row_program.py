@@ -63,7 +63,7 @@ def _elementwise(node, shape, *inputs):
 
 def _products(node, shape, x, w):
     x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
-    return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
+    return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
 FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
@@ -71,7 +71,7 @@ FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> 
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda node, total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes),
+    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
 }
 
 
@@ -154,7 +154,7 @@ class RowProgram:
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
         self.graph, self.parts = graph, row_parts(graph, batch)
-        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
+        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
         self.program, owners = _write(graph, self.parts, batch)

@@ -88,9 +88,7 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-@functools.cache
-def _takes_training(call):
-    return "training" in inspect.signature(call).parameters
+_takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
 
 
 class _Part(Made, Module):

@@ -1557,7 +1557,8 @@ class Assembler(Scalar):
         return at, "apart"
 
     def load(self, array, *indices):
-        (address, how), kind, each = self._places(array, indices), self.wide(array.kind), "poison"
+        address, how = self._places(array, indices)
+        kind, each = self.wide(array.kind), "poison"
         if not how:
             one = self.write(f"load {array.kind}, ptr {address}")
             return Index(self, one, array.rows_of) if array.rows_of else Value(self, self.spread(array.kind, one))
@@ -1588,8 +1589,9 @@ class Assembler(Scalar):
             raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 inside of lanes")
         with super().loop(extent, lanes) as i:
             if lanes > 1:  # a counter past the end is masked, and 0: never kept
-                kind, each, end = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(lanes)), self.size(extent)
-                i.each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{each}>")
+                kind, end = self.wide("i64"), self.size(extent)
+                nth = ", ".join(f"i64 {lane}" for lane in range(lanes))
+                i.each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
                 self.mask = self.constant("i1", "true")  # all lanes: it costs nothing
                 if not end.isdigit() or int(end) % lanes:
                     self.mask = self.write(f"icmp slt {kind} {i.each}, {self.spread('i64', end)}")

@@ -864,7 +864,7 @@ class GradientTape(_Tape):
             self.records = records if self.persistent else None
 
     def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard of")
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")
 
 
 # %% [markdown]
@@ -920,11 +920,11 @@ import copy
 import math
 
 
-def _parts(value):
+def _parts(x):
     """{name: part} of a module, a dict, a list or a tuple; of anything else none."""
-    if isinstance(value, (list, tuple)):
-        return dict(enumerate(value))
-    return vars(value) if isinstance(value, Module) else value if isinstance(value, dict) else {}
+    if isinstance(x, (list, tuple)):
+        return dict(enumerate(x))
+    return vars(x) if isinstance(x, Module) else x if isinstance(x, dict) else {}
 
 
 class Module:
@@ -945,12 +945,10 @@ class Module:
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, kind) and path in found:
+            if isinstance(value, kind) and found.setdefault(path, value) is not value:
                 raise ValueError(f"two parts have the name {path[:50]!r}")
-            if isinstance(value, kind):
-                found[path] = value
             parts = [(k, part) for k, part in reversed(_parts(value).items()) if not hasattr(type(part), "apart")]
-            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in parts]
+            waiting += [(f"{path}.{k}" if path else str(k), part) for k, part in parts]
         return found
 
     variables = property(lambda self: list(self.named(Variable).values()))
@@ -969,10 +967,10 @@ class Module:
         named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
-        values = [as_tensor(value, variable) for variable, value in zip(named.values(), weights)]
-        for (name, variable), value in zip(named.items(), values):
-            if value.spec is not variable.spec:
-                raise ValueError(f"{name} is {variable.spec}, the weight {value.spec}; reshape it")
+        values = [as_tensor(w, variable) for variable, w in zip(named.values(), weights)]
+        for (name, v), value in zip(named.items(), values):
+            if value.spec is not v.spec:
+                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}; reshape it")
         for variable, value in zip(named.values(), values):
             variable.assign(value)
 
@@ -1187,9 +1185,9 @@ def _leaf_name(node):
     return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
 
 
-def _results_of(result):
+def _results_of(given):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
-    results = list(result) if type(result) in (list, tuple) else [result] * (result is not None)
+    results = list(given) if type(given) in (list, tuple) else [given] * (given is not None)
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
             raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
@@ -1507,7 +1505,7 @@ def _elementwise(node, shape, *inputs):
 
 def _products(node, shape, x, w):
     x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
-    return np.array([dot(row, column) for row in x for column in w.T], object).reshape(shape)
+    return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
 FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
@@ -1515,7 +1513,7 @@ FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> 
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda node, total: total / (node.inputs[0].spec.nbytes / node.spec.nbytes),
+    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
 }
 
 
@@ -1606,7 +1604,7 @@ class RowProgram:
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
         self.graph, self.parts = graph, row_parts(graph, batch)
-        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
+        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
         self.program, owners = _write(graph, self.parts, batch)

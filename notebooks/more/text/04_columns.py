@@ -40,7 +40,7 @@ from levels_more.feature_columns import (
 )
 
 # %% [markdown]
-# ## What becomes of a column (26 min)
+# ## What becomes of a column (25 min)
 #
 # A species is a word. A model wants one matrix of numbers, and people collect tables of numbers, words and gaps. Who says what
 # becomes of each column? (The names are those of `tf.feature_column`, since [moved into

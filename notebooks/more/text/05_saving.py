@@ -161,7 +161,7 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
     print(value, *checksum({"b": np.array(value)})[:8], "…")
 
 # %% [markdown]
-# ## Written aside, then put in place (12 min)
+# ## Written aside, then put in place (11 min)
 #
 # The disk may be full, the program may be stopped, and another may save or read here at this moment. Whoever looks
 # should find a whole model, that of an hour ago or the new one. Every system can do one thing in a single step: give a
@@ -171,9 +171,8 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
 page.source(write_aside)
 
 # %% [markdown]
-# Whoever is killed cannot tidy up, so the next one who saves does. Should he sweep away what somebody slower is still
-# writing, that one writes it again. And nothing but a model is ever replaced: who types `save("Documents")` keeps the
-# documents. (This is `put`, in a folded cell.)
+# Whoever is killed cannot tidy up, so the next one who saves does. And nothing but a model is
+# ever replaced: who types `save("Documents")` keeps the documents. This is `put`:
 
 # %%
 page.source(put)
@@ -198,7 +197,7 @@ except FileExistsError as error:
 
 # %% [markdown]
 # A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers
-# of each variable. That is how training can go on later. `frozen` names the variables that are not trained, and
+# of each variable. `frozen` names the variables that are not trained, and
 # `trained` those that the optimizer has memories of.
 
 # %%
@@ -219,7 +218,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## Taken from a stranger (14 min)
+# ## Taken from a stranger (13 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and runs no
 # code that it finds there.)
