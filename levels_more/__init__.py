@@ -57,7 +57,7 @@ CONTENTS = {
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {
-        "by_batch": "ALL on_batch predict_on_batch test_on_batch to_categorical train_on_batch",
+        "by_batch": "on_batch predict_on_batch test_on_batch to_categorical train_on_batch",
         "callbacks": (
             "CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
             "TerminateOnNaN graph_of"
@@ -111,6 +111,7 @@ CONTENTS = {
         "placing": "device moved",
         "tensor_ops": (
             "abs absolute arg_max arg_min argmax argmin boolean_mask cast cat concat cos elu equal erf gelu log_softmax "
+            "logical_and logical_not logical_or "
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
             "square swish tanh transpose where"
         ),
@@ -182,7 +183,9 @@ CONTENTS = {
             "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
             "Variable.assign_sub"
         ),
-        "tensor_ops": "Operators.__getitem__ Operators.item",
+        "tensor_ops": (
+            "Operators.__abs__ Operators.__and__ Operators.__getitem__ Operators.__invert__ Operators.__or__ Operators.item"
+        ),
     },
     "op": {
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",

@@ -7,14 +7,15 @@ import numpy as np
 from levels.hardware import flag
 from levels.low_level import METHODS, function
 from levels.mid_level import at_least
-from levels_more.inputs import alone, arrays_of, given_batches
+from levels_more.fitting import alone, given_batches
+from levels_more.inputs import arrays_of
 
-ALL = 2**31  # more rows than any batch has
+_ALL = 2**31  # more rows than any batch has
 
 
 def on_batch(model, step, x, y, return_dict):
     """One step on all rows x [rows, …], y: the loss, a float; with metrics a list, the loss first; or {name: number}."""
-    logs = model.training.one_pass(function(step), given_batches(model, x, y, None, ALL, None))
+    logs = model.training.one_pass(function(step), given_batches(model, x, y, None, _ALL, None))
     return logs if flag("return_dict", return_dict) else alone([*logs.values()])
 
 
@@ -33,7 +34,7 @@ def test_on_batch(model, x, y=None, return_dict=False):
 
 def predict_on_batch(model, x):
     """What the model gives for all these rows at once, a NumPy array."""
-    return model.predict(x, ALL)
+    return model.predict(x, _ALL)
 
 
 def to_categorical(x, num_classes=None):

@@ -258,7 +258,26 @@ def item(x):
     return x.numpy().item()
 
 
+def logical_and(x, y):
+    """Whether both of each two bools are true, which broadcast. Raises TypeError for others."""
+    return where(_bools("logical_and: x", x), _bools("logical_and: y", y), False)
+
+
+def logical_or(x, y):
+    """Whether one of each two bools is true, or both; they broadcast. Raises TypeError for others."""
+    return where(_bools("logical_or: x", x), True, _bools("logical_or: y", y))
+
+
+def logical_not(x):
+    """Whether each bool is false. Raises TypeError for others."""
+    return _bools("logical_not: x", x) == False  # noqa: E712
+
+
 METHODS["Operators.item"] = item
+METHODS["Operators.__abs__"] = absolute
+METHODS["Operators.__and__"] = logical_and
+METHODS["Operators.__or__"] = logical_or
+METHODS["Operators.__invert__"] = logical_not
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):

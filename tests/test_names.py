@@ -297,6 +297,24 @@ def test_a_mask_chooses_as_in_numpy(shape, data):
     assert (slope == np.where(mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), 2 * x, 0)).all()
 
 
+def test_masks_are_joined_as_in_numpy():
+    x = np.array([[-1.0, 0.5, 2.0, np.nan]])
+    y = np.array([[0.0], [1.0]])
+    tensor, other = constant(x), constant(y)
+    for joined, wanted in (
+        ((tensor > 0.0) & (tensor < other), (x > 0) & (x < y)),
+        ((tensor < 0.0) | (other > 0.5), (x < 0) | (y > 0.5)),
+        (~(tensor > 0.0), ~(x > 0)),
+    ):
+        assert joined.dtype == bool and np.array_equal(joined.numpy(), wanted)
+    between = function(lambda t: low_level.cast((t > 0.0) & ~(t > 1.0), "float64"))
+    assert np.array_equal(between(tensor).numpy(), ((x > 0) & ~(x > 1)).astype(float))
+    assert np.array_equal(abs(tensor[:, :3]).numpy(), abs(x[:, :3]))
+    for wrong in (lambda: tensor & tensor, lambda: (tensor > 0.0) | 1.0, lambda: ~tensor):
+        with pytest.raises(TypeError, match="expected bools"):
+            wrong()
+
+
 def test_a_mask_of_comparisons_and_argmin_by_both_names():
     x = constant(np.array([[3.0, -1.0], [np.nan, 2.0]]))
     assert x[x > 0.0].numpy().tolist() == [3.0, 2.0] and low_level.equal(x, x).numpy().tolist() == [[1, 1], [0, 1]]
