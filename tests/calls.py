@@ -397,7 +397,7 @@ def layer(kind, x, takes="", **options):
 
 
 BLOCK = array(2, 3, takes="shape float64 nans no_rows")
-layer(M.Dense, BLOCK, units=COUNT - "large huge", activation=ACTIVATION, use_bias=FLAG, kernel_initializer=START,
+layer(M.Dense, BLOCK + "bool int64", units=COUNT - "large huge", activation=ACTIVATION, use_bias=FLAG, kernel_initializer=START,
       bias_initializer=START, kernel_regularizer=PENALTY, name=NAME, dtype=DTYPE + "None")
 layer(M.Activation, X, activation=right("relu", "function"))
 layer(M.Flatten, X, "int64 bool True")
@@ -409,10 +409,10 @@ layer(M.Concatenate, made(lambda: [ONES, ONES]), axis=right(0, "zero"))
 for kind in (M.Add, M.Average, M.Maximum, M.Minimum, M.Multiply, M.Subtract):
     layer(kind, made(lambda: [ONES, ONES]))
 layer(M.Arithmetic, X, op=right("add"), number=right(1.0, NUMBERS + " None nans")._replace(skips={"huge"}))
-call("add_variable", lambda **options: M.Metric().add_variable(**options), shape=SPACE, initializer=START, dtype=DTYPE)
+call("add_variable", lambda **options: M.Metric().add_variable(**options), shape=SPACE + "zero", initializer=START, dtype=DTYPE)
 BUILT = M.Dense(2)
 BUILT(ONES)
-call("a built Dense", lambda x: BUILT(x), x=array(2, 3, takes="nans no_rows"))
+call("a built Dense", lambda x: BUILT(x), x=array(2, 3, takes="nans no_rows bool int64"))
 call("training of a layer", lambda flag: BUILT(ONES, training=flag), flag=FLAG + "None")
 for kind in (M.L1, M.L2):
     call(kind.__name__, kind, **{kind.__name__.lower(): RATE})

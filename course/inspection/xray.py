@@ -157,7 +157,7 @@ class Listener:
         event = Row("kernel", row.code)
         event.name, event.device, event.bytes = f"{row.name} on {device.name}", device, nbytes
         event.begin, event.end = row.silence
-        row.rows.append(event)
+        row.rows = sorted([*row.rows, event], key=lambda each: each.begin)
 
     def timed(self, op, plan):
         """The same plan, with a clock around the kernel's program. Nobody listens while it runs."""

@@ -172,7 +172,7 @@ page.source(write_aside)
 
 # %% [markdown]
 # Whoever is killed cannot tidy up, so the next one who saves does. And nothing but a model is
-# ever replaced: who types `save("Documents")` keeps the documents. This is `put`:
+# replaced: who types `save("Documents")` keeps the documents. This is `put`:
 
 # %%
 page.source(put)
