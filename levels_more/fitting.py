@@ -9,10 +9,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from levels import more
 from levels.hardware import flag
 from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import METHODS, as_tensor, function, reduce_mean
-from levels.mid_level import LOSSES, METRICS, WIDER, Layer, Loss, at_least, known, positive
+from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
 from levels_more.inputs import (
     Packing,
@@ -38,8 +39,15 @@ from levels_more.retracing import Kept
 PIECE_SECONDS = 0.05  # that a call with several steps takes
 
 
+def spelled(what, table, name):
+    """The row of a table that Keras' name of a class stands for, such as "auc" for "AUC"; any other name as it is."""
+    words = (name, metrics.snake_case(name), name.lower()) if isinstance(name, str) else ()
+    return next((word for word in words if word in table or more(what, word)), name)
+
+
 def made(what, table, name):
     """A new object of the class with this name in a table. An object of your own stays as it is."""
+    name = spelled(what, table, name)
     if what == "metric" and callable(name) and not isinstance(name, type) and not hasattr(name, "update_state"):
         return metrics.MeanLoss(name) if isinstance(name, Loss) else metrics.Calculated(name)
     found = known(what, table, name)
@@ -80,7 +88,7 @@ class Training(loops.Training):
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         first, *others = as_list(loss) or [""]  # a name that nobody has
-        super().__init__(optimizer, first)
+        super().__init__(spelled("optimizer", OPTIMIZERS, optimizer), spelled("loss", LOSSES, first))
         self.losses += [made("loss", LOSSES, each) for each in others]
         self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
         self.loss_weights = loss_weights

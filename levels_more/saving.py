@@ -237,7 +237,7 @@ def save_weights(model, filepath):
 
 
 def load_weights(model, filepath):
-    """Give all variables the numbers that `save_weights` wrote.
+    """Give all variables the numbers that `save_weights` wrote, floats in the dtype that the model computes in.
 
     Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not built.
     """
@@ -248,6 +248,8 @@ def load_weights(model, filepath):
         arrays = safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
         if checksum(arrays).tobytes() != arrays.pop(SUM, np.empty(0)).tobytes():
             raise ValueError("its checksum is not that of what it holds")
+    kinds = {name: v.dtype for name, v in model.named(Variable).items() if v.dtype.kind == "f"}
+    arrays = {name: a.astype(kinds.get(name, a.dtype)) if a.dtype.kind == "f" else a for name, a in arrays.items()}
     fill(model, arrays, file)
 
 

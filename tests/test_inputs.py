@@ -740,6 +740,33 @@ def test_weights_in_a_file(tmp_path):
         other.load_weights(tmp_path / "none.safetensors")
 
 
+def test_weights_of_float64_go_into_a_model_of_float32(tmp_path):
+    large, small = (Sequential([Dense(3, "relu"), Dense(1)]) for _ in range(2))
+    large.build((None, X.shape[1]), "float64"), small.build((None, X.shape[1]), "float32")
+    large.save_weights(tmp_path / "large.weights.h5")
+    small.load_weights(tmp_path / "large.weights.h5")
+    for wide, narrow in zip(large.get_weights(), small.get_weights(), strict=True):
+        assert narrow.dtype == np.float32 and np.array_equal(wide.astype(np.float32), narrow)
+
+
+@pytest.mark.parametrize(
+    "optimizer, loss, metric",
+    [
+        ("Adam", "BinaryCrossentropy", "AUC"),
+        ("SGD", "MeanSquaredError", "Precision"),
+        ("AdamW", "Huber", "BinaryAccuracy"),
+    ],
+)
+def test_names_of_classes_are_words_too(optimizer, loss, metric):
+    model = Sequential([Dense(1, "sigmoid")])
+    model.compile(optimizer, loss, metrics=[metric])
+    training = model.training
+    assert type(training.optimizer).__name__ == optimizer and type(training.losses[0]).__name__ == loss
+    assert [type(each).__name__ for each in training.metrics] == [metric]
+    with pytest.raises(ValueError, match="no optimizer is called 'Adma'"):
+        model.compile("Adma", loss)
+
+
 def test_optimizers_and_metrics_are_no_part_of_a_module():
     class Net(Module):
         def __init__(self):
