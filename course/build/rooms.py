@@ -36,7 +36,7 @@ to their fronts. It is asked for what is missing, so nothing waits for it before
 import importlib.util
 import os
 import sys
-import types
+from inspect import ismodule
 
 
 def more(what, name):
@@ -51,8 +51,7 @@ def more(what, name):
 
 def plugged(front):
     """A module's `__getattr__` and `__dir__` (PEP 562), and its `__all__`: what it lacks is looked up in `levels_more`."""
-    own = [(name, value) for name, value in vars(sys.modules[front]).items() if not name.startswith("_")]
-    names = sorted(name for name, value in own if not isinstance(value, types.ModuleType) and value is not plugged)
+    names = sorted(n for n, x in vars(sys.modules[front]).items() if n[0] != "_" and n != "plugged" and not ismodule(x))
 
     def find(name):
         module = None if name.startswith("_") else more(front, name)
