@@ -58,7 +58,7 @@ EXACT = {  # on any numbers, also where a program may fuse a product with a sum
     "minimum": lambda s, a, b: minimum(a, b),
     "where": lambda s, mask, a, b: where(mask, a, b),
     "masked": lambda s, a, b: where(a > b, a, b),
-    "cast": lambda s, mask, a: cast(mask, a.dtype),
+    "cast": lambda s, mask, a: cast(mask, a.dtype) if mask.dtype == bool or a.dtype.kind == "f" else a,
     "reduce_sum": lambda s, a: reduce_sum(a, AXES[int(s * 4)], s * 40 % 10 < 5),
     "reduce_max": lambda s, a: reduce_max(a, AXES[int(s * 4)], s * 40 % 10 < 5),
     "reduce_min": lambda s, a: reduce_min(a, AXES[int(s * 4)], s * 40 % 10 < 5),
