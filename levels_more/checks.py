@@ -79,3 +79,12 @@ def number(name, value, least=-np.inf):
         value,
         "a number" + f" from {least:g} on" * (least > -np.inf),
     )
+
+
+def axis_of(name, axis, axes):
+    """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is no such axis."""
+    whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+    expect(whole, f"{name}: axis", axis, "a whole number")
+    if not -axes <= axis < axes:
+        raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
+    return int(axis) % axes
