@@ -115,8 +115,13 @@ CONTENTS = {
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
             "square swish tanh transpose where"
         ),
+        "tensor_math": (
+            "argsort broadcast_to clip_by_norm cumsum eye fill floor floordiv is_nan leaky_relu linspace mod norm reduce_logsumexp "
+            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile unstack"
+        ),
     },
     "levels.low_level.nn": {
+        "tensor_math": "leaky_relu softplus",
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
@@ -183,6 +188,7 @@ CONTENTS = {
             "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
             "Variable.assign_sub"
         ),
+        "tensor_math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
         "tensor_ops": (
             "Operators.__abs__ Operators.__and__ Operators.__getitem__ Operators.__invert__ Operators.__or__ Operators.item"
         ),
