@@ -1,12 +1,31 @@
 """Functions of tensors that are made of others: rounded, repeated, in order, summed up on the way, spread, cut short."""
 
+import functools
 import math
+import operator
 
 import numpy as np
 
 from levels.low_level import (
-    METHODS, Operators, Tensor, as_tensor, concat, constant, exp, gather, log, maximum, reduce_max, reduce_mean,
-    reduce_sum, reshape, sqrt, squeeze, take, transpose, where,
+    METHODS,
+    Operators,
+    Tensor,
+    as_tensor,
+    concat,
+    constant,
+    exp,
+    gather,
+    log,
+    maximum,
+    reduce_max,
+    reduce_mean,
+    reduce_sum,
+    reshape,
+    sqrt,
+    squeeze,
+    take,
+    transpose,
+    where,
 )  # fmt: skip
 from levels_more.checks import dtype_of, expect, number, sizes
 
@@ -202,3 +221,6 @@ def is_nan(x):
     return as_tensor(x) != as_tensor(x)
 
 
+def global_norm(values):
+    """The root of the sum of the squares of all numbers of these tensors [a list]."""
+    return sqrt(functools.reduce(operator.add, [reduce_sum(x * x) for x in map(as_tensor, values)]))
