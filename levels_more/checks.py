@@ -1,5 +1,6 @@
 """What an argument has to be is said at the door where it is given: a sentence for each kind, for all of `levels_more`."""
 
+import inspect
 import operator
 import os
 import reprlib
@@ -88,3 +89,12 @@ def axis_of(name, axis, axes):
     if not -axes <= axis < axes:
         raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
     return int(axis) % axes
+
+
+def takes(method, given):
+    """Whether a function can be called with so many arguments."""
+    try:
+        inspect.signature(method).bind(*range(given))
+    except (TypeError, ValueError):  # it cannot, or Python does not know
+        return False
+    return True

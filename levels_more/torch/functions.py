@@ -74,7 +74,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
             "bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
     **_rows("float double long int bool", lambda name: lambda x: _to(x, KINDS[name])),
     "cat": low.concat, "sort": low.ranked, "topk": low.top_k, "amax": low.reduce_max, "amin": low.reduce_min,
-    "matmul": low.dot, "diag": low.diagonal, "masked_select": low.boolean_mask, "neg": operator.neg,
+    "matmul": low.dot, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
     "clamp": _clamp, "to": _to, "type": lambda x, dtype: _to(x, dtype), "contiguous": lambda x: x,
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
