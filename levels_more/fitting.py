@@ -96,10 +96,8 @@ class Training(loops.Training):
             positive("compile: one of the loss_weights", weight, zero=True)
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
-        self.row_weights, self.rows_weighed = (
-            [],
-            False,
-        )  # of the rows of the batch that is traced; whether a loss has heard of them
+        self.row_weights = []  # of the rows of the batch that is traced
+        self.rows_weighed = False  # whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
     def __getstate__(self):
