@@ -67,6 +67,7 @@ CONTENTS = {
         "exporting": "ONNX OnnxWriter export onnx_graph",
         "fitting": "",
         "inputs": "",
+        "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
         "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
         "machines_spread": "shares spread",
