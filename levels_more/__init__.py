@@ -64,10 +64,11 @@ CONTENTS = {
         ),
         "checks": "",
         "estimators": "DNNClassifier DNNRegressor Estimator LinearRegressor",
-        "exporting": "ONNX OnnxWriter export onnx_graph",
+        "exporting": "ONNX OnnxWriter export onnx_graph onnx_model",
         "fitting": "",
         "inputs": "",
         "functional": "Call Functional Input Placeholder",
+        "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
