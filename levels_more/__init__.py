@@ -66,6 +66,7 @@ CONTENTS = {
         "estimators": "DNNClassifier DNNRegressor Estimator LinearRegressor",
         "exporting": "ONNX OnnxWriter export onnx_graph onnx_model",
         "fitting": "",
+        "hub": "from_pretrained push_to_hub save_pretrained",
         "inputs": "",
         "functional": "Call Functional Input Placeholder",
         "pages": "export_page",
@@ -170,6 +171,7 @@ CONTENTS = {
         "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
+        "hub": "Model.push_to_hub Model.save_pretrained",
         "layers": (
             "Layer.add_loss Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
             "Layer.trainable_weights Layer.weights"
