@@ -65,14 +65,16 @@ CONTENTS = {
         ),
         "checks": "",
         "estimators": "DNNClassifier DNNRegressor Estimator LinearRegressor",
-        "exporting": "ONNX OnnxWriter export onnx_graph",
+        "exporting": "ONNX OnnxWriter export onnx_graph onnx_model",
         "fitting": "",
+        "hub": "from_pretrained push_to_hub save_pretrained",
         "inputs": "",
         "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
         "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
         "machines_spread": "shares spread",
         "machines_stages": "Alone Bucket Staged messages_of stages_of",
+        "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
@@ -182,6 +184,7 @@ CONTENTS = {
         "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
+        "hub": "Model.push_to_hub Model.save_pretrained",
         "layers": (
             "Layer.add_loss Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
             "Layer.trainable_weights Layer.weights"
