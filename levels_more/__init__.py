@@ -79,7 +79,7 @@ CONTENTS = {
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
         ),
-        "saving": "load_model load_weights save save_weights",
+        "saving": "Checkpoint load_model load_weights save save_weights",
     },
     "levels.kernels": {
         "gpu_kernels": (
@@ -124,8 +124,8 @@ CONTENTS = {
             "square swish tanh transpose where"
         ),
         "tensor_math": (
-            "argsort broadcast_to clip_by_norm cumsum eye fill floor floordiv global_norm is_nan leaky_relu linspace mod norm reduce_logsumexp "
-            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile unstack"
+            "argsort broadcast_to ceil clip_by_norm confusion_matrix cumsum diag eye fill floor floordiv gather_nd global_norm is_nan leaky_relu linspace mod norm reduce_logsumexp "
+            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile top_k unstack"
         ),
     },
     "levels.low_level.nn": {
@@ -150,10 +150,10 @@ CONTENTS = {
             "weighted"
         ),
         "metrics": (
-            "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "METRICS AUC Accuracy AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
             "R2Score Recall RootMeanSquaredError SparseCategoricalAccuracy ratio snake_case"
         ),
-        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay RMSprop shortened",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop shortened",
         "pipeline": (
             "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
@@ -173,7 +173,7 @@ CONTENTS = {
         "losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
     },
     "levels.mid_level.optimizers": {
-        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay RMSprop",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop",
     },
     "loss": {
         "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
