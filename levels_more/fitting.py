@@ -1,6 +1,5 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
-import inspect
 import math
 import signal
 import threading
@@ -15,6 +14,7 @@ from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import METHODS, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
+from levels_more.checks import takes
 from levels_more.inputs import (
     Packing,
     alone,
@@ -205,6 +205,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         try:
             return loops.run_training(model, data, epochs, [*held, told, training.watch], verbose == 2)
         finally:
+            model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
             training.watch = None
 
 
@@ -217,15 +218,6 @@ class HeldOut(Callback):
     def on_epoch_end(self, epoch, logs):
         tried = self.model.training.one_pass(self.step, self.data)
         logs.update({f"val_{name}": value for name, value in tried.items()})
-
-
-def takes(method, given):
-    """Whether a function can be called with so many arguments."""
-    try:
-        inspect.signature(method).bind(*range(given))
-    except (TypeError, ValueError):  # it cannot, or Python does not know
-        return False
-    return True
 
 
 class Told(Callback):
