@@ -73,7 +73,7 @@ CONTENTS = {
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
         ),
-        "saving": "load_model load_weights save save_weights",
+        "saving": "Checkpoint load_model load_weights save save_weights",
     },
     "levels.kernels": {
         "gpu_kernels": (
@@ -117,8 +117,8 @@ CONTENTS = {
             "square swish tanh transpose where"
         ),
         "tensor_math": (
-            "argsort broadcast_to clip_by_norm cumsum eye fill floor floordiv global_norm is_nan leaky_relu linspace mod norm reduce_logsumexp "
-            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile unstack"
+            "argsort broadcast_to ceil clip_by_norm confusion_matrix cumsum diag eye fill floor floordiv gather_nd global_norm is_nan leaky_relu linspace mod norm reduce_logsumexp "
+            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile top_k unstack"
         ),
     },
     "levels.low_level.nn": {
@@ -143,7 +143,7 @@ CONTENTS = {
             "weighted"
         ),
         "metrics": (
-            "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "METRICS AUC Accuracy AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
             "R2Score Recall RootMeanSquaredError SparseCategoricalAccuracy ratio snake_case"
         ),
         "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay RMSprop shortened",

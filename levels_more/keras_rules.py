@@ -12,9 +12,11 @@ from levels.low_level import Operators, Variable, as_tensor, cast, constant, red
 from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
 from levels_more import functional, layers, losses, optimizers, saving
 from levels_more.checks import dtype_of
-from levels_more.fitting import spelled
+from levels_more.fitting import made, spelled
+from levels_more.inputs import as_list
 from levels_more.nested import numbers
 from levels_more.parts import get_config
+from levels_more.watching import Assigned
 
 FLOAT = ["float32"]  # what layers compute in that do not say it
 
@@ -45,10 +47,31 @@ class Layer(mid_level.Layer):
 
     def __call__(self, inputs, training=None):
         """What `call` gives for inputs [batch, …]."""
-        return super().__call__(_fitting(inputs, self.dtype), training)
+        self.penalties = [penalty for penalty in vars(self).get("penalties", ()) if not hasattr(penalty, "of_call")]
+        return super().__call__(_fitting(inputs, self.dtype or FLOAT[0]), training)
 
     def build(self, input_shape):
         super().build(tuple(input_shape))
+
+    def add_weight(self, shape=(), initializer=None, dtype=None, trainable=True, regularizer=None, name=None):
+        """A new variable of this shape, in the layer's dtype, with a penalty where a regularizer is given."""
+        found = super().add_weight(tuple(shape), initializer or "glorot_uniform", trainable)
+        found = Assigned(found.newest(), trainable, name, dtype)
+        if regularizer is not None:
+            self.penalties = [*vars(self).get("penalties", ()), lambda: regularizer(found)]
+        return found
+
+    def add_loss(self, loss):
+        """Add a number to what is minimised, until the layer is called again."""
+        kept = lambda: loss  # noqa: E731
+        kept.of_call = True
+        self.penalties.append(kept)
+
+    def set_weights(self, weights):
+        """Give all variables these arrays, in their dtypes. Raises ValueError where one of them does not fit."""
+        given = [*weights]
+        dtypes = [v.dtype for v in self.variables] if len(given) == len(self.variables) else [None] * len(given)
+        super().set_weights([np.asarray(w, dtype) for w, dtype in zip(given, dtypes, strict=True)])
 
     def get_config(self):
         """{name: the argument that it was made with}"""
@@ -66,7 +89,7 @@ class Dense(Layer, layers.Dense):
     def build(self, input_shape):
         super().build(input_shape)
         if self.use_bias:
-            self.bias = self.add_weight((self.units,), self.initializers[1])
+            self.bias = self.add_weight((self.units,), self.initializers[1], name="bias")
 
 
 class Dropout(Layer, layers.Dropout):
@@ -98,6 +121,7 @@ class Model(Layer, high_level.Model):
     ):
         """Choose how to train, by names or objects. The last two change nothing here."""
         weights = {} if loss_weights is None else {"loss_weights": loss_weights}
+        metrics = [_called(metric) for metric in as_list(() if metrics is None else metrics)]
         super().compile(KERAS.get(spelled("optimizer", OPTIMIZERS, optimizer), optimizer), loss, metrics, **weights)
 
     @property
@@ -110,6 +134,14 @@ class Model(Layer, high_level.Model):
         self.own = value
 
     metrics_names = property(lambda self: self.training.names)
+
+
+def _called(metric):
+    """A metric that was asked for by name has that name."""
+    if isinstance(metric, str):
+        name, metric = metric, made("metric", mid_level.METRICS, metric)
+        metric.name = name
+    return metric
 
 
 class Functional(Model, functional.Functional):
@@ -240,13 +272,13 @@ _PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization ReLU Rescaling Resha
 _LOSSES = (
     "BinaryCrossentropy CategoricalCrossentropy Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
 )
-_METRICS = "AUC BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
+_METRICS = "AUC Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
 _METRICS += "SparseCategoricalAccuracy MeanLoss"
 LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
 LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
-LOSSES = of_keras(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
-METRICS = of_keras(Metric, *(getattr(mid_level, name) for name in _METRICS.split()))
-OPTIMIZERS_OF_KERAS = {"Adam": Adam} | of_keras(Adam, optimizers.AdamW)
+LOSSES = {"Loss": Loss} | of_keras(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
+METRICS = {"Metric": Metric} | of_keras(Metric, *(getattr(mid_level, name) for name in _METRICS.split()))
+OPTIMIZERS_OF_KERAS = {"Optimizer": Optimizer, "Adam": Adam} | of_keras(Adam, optimizers.AdamW)
 OPTIMIZERS_OF_KERAS |= of_keras(Optimizer, optimizers.SGD, optimizers.RMSprop, optimizers.Adagrad)
 KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as `compile` is told them
 for kinds in (LAYERS, LOSSES, METRICS, OPTIMIZERS_OF_KERAS):

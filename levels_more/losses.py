@@ -49,12 +49,12 @@ class Reduced(Loss):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
     def each(self, y_true, y_pred, sample_weight=None):
-        """A number for each sample [batch]: the mean over the last axis of y_true and y_pred, where they have one."""
+        """A number for each sample [batch]: the mean over the last axis of y_true and y_pred."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         each = self.call(y_true if self.classes else cast(y_true, y_pred.dtype), y_pred)
-        each = reduce_mean(each, -1) if len(each.spec.shape) > 1 else each
+        each = reduce_mean(each, -1) if each.spec.shape and each.spec.shape == y_pred.spec.shape else each
         return each if sample_weight is None else weighted(self, each, sample_weight)
 
     def __call__(self, y_true, y_pred, sample_weight=None):

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 from levels import low_level
-from levels.low_level import DOOR, RUN, Operators, Tensor, Trace, Variable, as_tensor, constant
+from levels.low_level import DOOR, RUN, Operators, Tensor, Trace, Variable, constant, stack
 
 
 def known_now(what):
@@ -17,11 +17,24 @@ def known_now(what):
         raise TypeError(f"{what}: while a function is traced, no numbers are known; do it outside of fit's functions")
 
 
-def numbers(x):
-    """A tensor of tensors or arrays as they are, of whole numbers as int64."""
-    if isinstance(x, Operators):
-        return as_tensor(x)
-    return as_tensor(x.astype(np.int64) if np.asarray(x).dtype.kind in "iu" and hasattr(x, "astype") else x)
+def whole(dtype):
+    """A dtype, or its name, as NumPy's: int64 for all whole numbers, which have kernels in no other. None stays."""
+    found = None if dtype is None else np.dtype(dtype)
+    return np.dtype(np.int64) if found is not None and found.kind in "iu" else found
+
+
+def numbers(x, dtype=None):
+    """A tensor of tensors, arrays or numbers; of whole numbers it is int64, of Python's floats float32.
+
+    Raises TypeError for text, and for a dtype that would lose digits.
+    """
+    if isinstance(x, (list, tuple)) and any(isinstance(each, Operators) for each in x):
+        x = stack([*x])
+    if isinstance(x, str):
+        raise TypeError(f"{x!r:.60} is text; tensors hold numbers, and text stays Python's")
+    if hasattr(x, "dtype") and not isinstance(x, Operators) and x.dtype.kind in "iu":
+        x = np.asarray(x, np.int64)
+    return constant(x, whole(dtype))
 
 
 def each_leaf(x, function):
@@ -85,6 +98,8 @@ class Function(low_level.Function):
 
         self.python = flat
 
+    python_function = property(lambda self: self.whole, doc="The function itself, not traced.")
+
     def compile(self, args, over):
         program, _ = super().compile(args, over)
         return program, self.form
@@ -122,11 +137,11 @@ class TensorSpec:
     """A shape, in which None is any size, and a dtype."""
 
     def __init__(self, shape=None, dtype="float32", name=None):
-        self.shape, self.dtype, self.name = None if shape is None else tuple(shape), np.dtype(dtype), name
+        self.shape, self.dtype, self.name = None if shape is None else tuple(shape), whole(dtype), name
 
     def checked(self, name, x):
         """x as a tensor. Raises TypeError where it is of another shape or dtype."""
-        x = numbers(x) if hasattr(x, "dtype") else constant(x, self.dtype)
+        x = numbers(x, None if hasattr(x, "dtype") else self.dtype)
         wanted = x.shape if self.shape is None else self.shape
         if (
             len(wanted) != len(x.shape)

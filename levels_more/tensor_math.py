@@ -41,6 +41,11 @@ def floor(x):
     return _by_numpy(np.floor, x)
 
 
+def ceil(x):
+    """The whole number above each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
+    return _by_numpy(np.ceil, x)
+
+
 def rounded(x):
     """The whole number nearest to each number of a tensor x, half to even. Its slope is 0. Not in a traced function."""
     return _by_numpy(np.round, x)
@@ -102,6 +107,36 @@ def _swapped(x, axis):
     order = [*range(len(x.shape))]
     order[axis], order[-1] = order[-1], order[axis]
     return transpose(x, order)
+
+
+def top_k(x, k=1):
+    """(values, places): the k largest numbers of a float or int tensor x along its last axis, the largest first."""
+    return sort(x, -1, True)[..., :k], argsort(x, -1, True)[..., :k]
+
+
+def gather_nd(x, indices):
+    """x at each place of `indices` [places, axes], whole numbers: a number, or the part that the other axes hold."""
+    x, places = as_tensor(x), np.asarray(indices)
+    axes = places.shape[-1]
+    rows = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), x.shape[:axes])
+    return gather(reshape(x, (math.prod(x.shape[:axes]), *x.shape[axes:])), rows)
+
+
+def diag(x):
+    """x[n] -> [n, n]: its numbers where both places are equal, else 0."""
+    x = as_tensor(x)
+    return reshape(x, (-1, 1)) * eye(x.shape[0], dtype=x.dtype)
+
+
+def confusion_matrix(labels, predictions, num_classes=None):
+    """How often each class [rows] was taken for each [columns], int64: of numbers of classes, as many in both.
+
+    Not in a traced function.
+    """
+    rows, columns = (np.asarray(x).ravel().astype(np.int64) for x in (labels, predictions))
+    classes = int(max(rows.max(), columns.max())) + 1 if num_classes is None else num_classes
+    counted = np.bincount(rows * classes + columns, minlength=classes * classes)
+    return constant(counted.reshape(classes, classes).astype(np.int64))
 
 
 def tile(x, multiples):

@@ -59,7 +59,7 @@ class TensorStream(Stream):
                 return _arrays(element)
             several = isinstance(kinds, (tuple, list))
             pairs = zip(element, kinds, strict=True) if several else [(element, kinds)]
-            made = tuple(numbers(constant(x, getattr(kind, "dtype", kind))).numpy() for x, kind in pairs)
+            made = tuple(numbers(x, getattr(kind, "dtype", kind)).numpy() for x, kind in pairs)
             return made if several else made[0]
 
         return super().from_generator(lambda: map(one, generator(*args)))
@@ -116,7 +116,7 @@ class TensorStream(Stream):
     def flat_map(self, function, stage="flat_map"):
         """The elements of each dataset that function(element) gives, one dataset behind the other."""
         given = lambda x: getattr(function(x), "numpy_elements", lambda: function(x))()  # noqa: E731
-        return self._of(stage, lambda: itertools.chain.from_iterable(map(given, self.make())), np.nan)
+        return self._of(stage, lambda: itertools.chain.from_iterable(map(given, self.numpy_elements())), np.nan)
 
     def window(self, size, shift=None, drop_remainder=False):
         """Datasets of `size` elements each, which begin `shift` elements apart."""
@@ -128,7 +128,9 @@ class TensorStream(Stream):
                 if len(part) == size or not drop_remainder:
                     yield type(self)("window", functools.partial(iter, part), len(part))
 
-        return self._of("window", make, np.nan)
+        found = self._of("window", make, np.nan)
+        found.numpy_elements = make  # its elements are datasets
+        return found
 
     def reduce(self, initial_state, reduce_func):
         """reduce_func(state, element) of each element in turn: the last state."""
@@ -154,7 +156,8 @@ class TensorStream(Stream):
 def _count(element):
     sizes = []
     each_array(lambda a: sizes.append(len(a)), element)
-    return expect(sizes[:1], "unbatch: an element", element, "rows")[0]
+    expect(sizes, "unbatch: an element", element, "rows")
+    return sizes[0]
 
 
 def _on_tensors(function, convert):

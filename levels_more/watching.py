@@ -1,10 +1,44 @@
-"""A tape that is told what to watch: gradients go to trainable variables, and to tensors that were named."""
+"""Variables and a tape by TensorFlow's rules: `assign` takes what can become a tensor, gradients go to what is watched."""
 
 import contextlib
 
 from levels import low_level
-from levels.low_level import Variable, as_tensor, hand_on, walk_back, zeros_like
-from levels_more.nested import each_leaf, leaves
+from levels.low_level import Operators, Variable, as_tensor, hand_on, walk_back, zeros_like
+from levels_more.nested import each_leaf, leaves, numbers
+
+
+class Assigned(Variable):
+    """A tensor that `assign` replaces; the variable is what `assign` gives back."""
+
+    def __init__(self, initial_value, trainable=True, name=None, dtype=None, shape=None):
+        value = initial_value() if callable(initial_value) else initial_value
+        super().__init__(numbers(value, dtype), name, trainable)
+
+    def assign(self, value, read_value=True):
+        """Name another tensor, of the same shape and dtype: lists and arrays of floats become it. Raises ValueError."""
+        super().assign(value if isinstance(value, Operators) else numbers(value, self.dtype))
+        return self
+
+    def assign_add(self, delta, read_value=True):
+        """Name the sum of both."""
+        return self.assign(self + (delta if isinstance(delta, Operators) else numbers(delta, self.dtype)))
+
+    def assign_sub(self, delta, read_value=True):
+        """Name the difference of both."""
+        return self.assign(self - (delta if isinstance(delta, Operators) else numbers(delta, self.dtype)))
+
+    def value(self):
+        """The tensor that it names."""
+        return as_tensor(self)
+
+    read_value = value
+
+    def numpy(self):
+        """A copy of its numbers."""
+        return as_tensor(self).numpy()
+
+    def __reduce__(self):
+        return Assigned, (self.numpy(), self.trainable, self.name)
 
 
 class WatchingTape(low_level.GradientTape):
@@ -47,8 +81,9 @@ class WatchingTape(low_level.GradientTape):
                 reached.add(y)
         given, found = [], {}
         each_leaf(sources, given.append)
+        reached.update(as_tensor(v) for v in given if isinstance(v, Variable) and v.trainable and self.all_variables)
         for source in given:
-            if isinstance(source, Variable) and self.variables.get(source, source.value) is not source.value:
+            if isinstance(source, Variable) and self.variables.get(source, as_tensor(source)) is not as_tensor(source):
                 raise ValueError("gradient: a source was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None
         try:

@@ -7,13 +7,16 @@ others for the same seed, and a function that cannot be traced runs op by op. A 
 import builtins
 import contextlib
 
+import numpy as np
+
 from levels import hardware, mid_level
 from levels import low_level as low
 from levels.low_level import Tensor  # noqa: F401
 from levels.mid_level import feature_columns
-from levels_more import nested, summaries
+from levels_more import nested, saving, summaries
 from levels_more.nested import function, known_now  # noqa: F401
 from levels_more.tensor_pipeline import TensorStream
+from levels_more.watching import Assigned as Variable  # noqa: F401
 from levels_more.watching import WatchingTape as GradientTape  # noqa: F401
 
 from . import keras
@@ -21,30 +24,7 @@ from .functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
 from .rooms import missing, room
 
 __version__ = "levels"
-TensorShape, newaxis, convert_to_tensor = tuple, None, constant
-
-
-class Variable(low.Variable):
-    """A tensor that `assign` replaces; the variable is what `assign` gives back."""
-
-    def __init__(self, initial_value, trainable=True, name=None, dtype=None, shape=None):
-        value = initial_value() if callable(initial_value) else initial_value
-        super().__init__(constant(value, dtype), name, trainable)
-
-    def assign(self, value, read_value=True):
-        super().assign(value if isinstance(value, low.Operators) else constant(value, self.dtype))
-        return self
-
-    def assign_add(self, delta, read_value=True):
-        """Name the sum."""
-        return self.assign(self + delta)
-
-    def assign_sub(self, delta, read_value=True):
-        """Name the difference."""
-        return self.assign(self - delta)
-
-    def __reduce__(self):
-        return Variable, (self.numpy(), self.trainable, self.name)
+TensorShape, newaxis, convert_to_tensor, name_scope = tuple, None, constant, contextlib.nullcontext
 
 
 class Module(low.Module):
@@ -90,15 +70,16 @@ def is_tensor(x):
     return isinstance(x, low.Operators)
 
 
-def _initial(name):
-    return lambda shape, *numbers, dtype="float32", seed=None, **options: getattr(low, name)(
-        tuple(shape), *numbers, dtype=dtype_of(dtype), **options
-    )
+def _drawn(name):
+    def draw(shape, *numbers, dtype="float32", seed=None, **options):
+        return getattr(low, name)(tuple(shape), *numbers, dtype=dtype_of(dtype), **options)
+
+    return draw
 
 
 def _truncated(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None):
-    values = mid_level.truncated_normal(tuple(shape), stddev)
-    return mean + FUNCTIONS["reshape"](constant(values, dtype), shape)
+    values = np.reshape(mid_level.truncated_normal(tuple(shape), stddev), tuple(shape))
+    return constant(mean + values, dtype)
 
 
 def _devices(device_type=None):
@@ -109,41 +90,46 @@ def _eagerly(run_eagerly):
     nested.EAGER[0] = run_eagerly
 
 
-def _text(inputs, separator=""):
-    return separator.join(inputs)
-
-
-def _formatted(template, inputs=(), **options):
+def _formatted(template, inputs=(), placeholder="{}"):
     known_now("tf.strings.format")
-    return template.format(*map(shown, inputs if isinstance(inputs, (list, tuple)) else [inputs]))
+    several = isinstance(inputs, (list, tuple))
+    return template.replace(placeholder, "{}").format(*map(shown, inputs if several else [inputs]))
 
 
-math = room("math", "`tf.math`: functions of tensors.", FUNCTIONS | NN)
-linalg = room(
-    "linalg", "`tf.linalg`: products and norms.", {name: FUNCTIONS[name] for name in ("eye", "matmul", "norm")}
+config = room("config", list_physical_devices=_devices, run_functions_eagerly=_eagerly)
+data = room("data", AUTOTUNE=-1, Dataset=TensorStream, experimental=room("data.experimental", AUTOTUNE=-1))
+errors = room("errors", InvalidArgumentError=(ValueError, TypeError, IndexError))  # for `except`: what levels raises
+feature_column = room("feature_column", vars(feature_columns))
+linalg = room("linalg", {name: FUNCTIONS[name] for name in ("diag", "eye", "matmul", "norm")})
+math = room("math", FUNCTIONS, NN)
+nn = room("nn", NN)
+random = room(
+    "random",
+    normal=_drawn("normal"),
+    set_seed=low.set_seed,
+    shuffle=lambda value, seed=None: low.shuffle(constant(value)),
+    truncated_normal=_truncated,
+    uniform=_drawn("uniform"),
 )
-nn = room("nn", "`tf.nn`: the functions of neural nets.", NN)
-random = room("random", "`tf.random`: other numbers than TensorFlow's for the same seed.", {
-    "normal": _initial("normal"), "uniform": _initial("uniform"), "truncated_normal": _truncated,
-    "shuffle": lambda value, seed=None: low.shuffle(constant(value)), "set_seed": low.set_seed})  # fmt: skip
-strings = room("strings", "`tf.strings`: Python's text.", {
-    "format": _formatted, "join": _text, "length": len, "as_string": lambda x: str(shown(x))})  # fmt: skip
-config = room("config", "`tf.config`.", {"list_physical_devices": _devices, "run_functions_eagerly": _eagerly})
-data = room("data", "`tf.data`.", {
-    "AUTOTUNE": -1, "Dataset": TensorStream, "experimental": room("data.experimental", "", {"AUTOTUNE": -1})})  # fmt: skip
-summary = room("summary", "`tf.summary`: numbers for TensorBoard.", {
-    "create_file_writer": summaries.FileWriter, "scalar": summaries.scalar, "histogram": summaries.histogram})  # fmt: skip
-errors = room(
-    "errors", "`tf.errors`: what levels raises.", {"InvalidArgumentError": (ValueError, TypeError, IndexError)}
+strings = room(
+    "strings",
+    as_string=lambda x: str(shown(x)),
+    format=_formatted,
+    join=lambda inputs, separator="": separator.join(inputs),
+    length=len,
 )
-feature_column = room("feature_column", "`tf.feature_column`.", vars(feature_columns))
-losses, metrics, optimizers, initializers = keras.losses, keras.metrics, keras.optimizers, keras.initializers
-for _name in ("constant", "ones", "random_normal", "random_uniform", "zeros"):
-    globals()[f"{_name}_initializer"] = getattr(initializers, _name)
+summary = room(
+    "summary", create_file_writer=summaries.FileWriter, scalar=summaries.scalar, histogram=summaries.histogram
+)
+train = room("train", Checkpoint=saving.Checkpoint)
+UnconnectedGradients = room("UnconnectedGradients", NONE="none", ZERO="zero")
+initializers, losses, metrics, optimizers = keras.initializers, keras.losses, keras.metrics, keras.optimizers
 
 
 def __getattr__(name):
     for table in (FUNCTIONS, DTYPES, NN):
         if name in table:
             return table[name]
+    if name.endswith("_initializer") and name.removesuffix("_initializer") in vars(initializers):
+        return getattr(initializers, name.removesuffix("_initializer"))
     raise missing(__name__, name)

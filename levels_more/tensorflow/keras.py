@@ -11,7 +11,7 @@ from levels_more.by_batch import to_categorical
 from levels_more.keras_rules import LAYERS, LOSSES, METRICS, Model, Sequential, rows_of
 
 from .functions import FUNCTIONS, NN, constant
-from .rooms import room
+from .rooms import missing, room
 
 REGISTERED = {}  # classes and functions of the reader's that load_model knows
 
@@ -59,38 +59,75 @@ def get(name):
     return mid_level.known("activation", mid_level.ACTIVATIONS, name or "linear")
 
 
-_initializers = {
-    name: _drawn(row) for row in ["constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "ones", "random_normal", "random_uniform", "truncated_normal", "zeros"] for name in (row, "".join(map(str.title, row.split("_"))))
-}  # fmt: skip
+_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform ones random_normal random_uniform truncated_normal zeros"
+_PLAIN = (
+    "abs argmax argmin cast equal exp expand_dims log matmul maximum minimum ones_like reduce_all reduce_any reduce_max "
+    "reduce_mean reduce_min reduce_prod reduce_std reduce_sum reshape round shape sign sqrt square squeeze stack transpose "
+    "where zeros_like"
+)
+_JOINING = "Add Average Concatenate Maximum Minimum Multiply Subtract"
+_HEARING = (
+    "Callback CSVLogger EarlyStopping History LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
+    "TensorBoard TerminateOnNaN"
+)
+_drawers = {name: _drawn(name) for name in _DRAWN.split()}
+_plain = {name.removeprefix("reduce_"): FUNCTIONS[name] for name in _PLAIN.split()}
 _rows = {more_metrics.snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
 _rows |= {"mse": _rows["mean_squared_error"], "mae": _rows["mean_absolute_error"]}
-_rates = _named(mid_level, "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay")
-_backend = {name.removeprefix("reduce_"): FUNCTIONS[name] for name in ["abs", "argmax", "argmin", "cast", "equal", "exp", "expand_dims", "log", "matmul", "maximum", "minimum", "ones_like", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reshape", "round", "shape", "sign", "sqrt", "square", "squeeze", "stack", "transpose", "where", "zeros_like"]}  # fmt: skip
 
-activations = room("keras.activations", "`tf.keras.activations`.", NN | {"linear": FUNCTIONS["identity"], "get": get})
-backend = room("keras.backend", "`tf.keras.backend`. There is nothing to clear: models share no state.", _backend | {
-    "clear_session": lambda: None, "set_floatx": keras_rules.set_floatx, "floatx": lambda: keras_rules.FLOAT[0],
-    "epsilon": lambda: 1e-7, "get_value": np.asarray, "clip": FUNCTIONS["clip_by_value"]})  # fmt: skip
-ops = room("keras.ops", "`keras.ops`: functions of tensors.", FUNCTIONS | NN | _backend | {"convert_to_tensor": constant})  # fmt: skip
-callbacks = room("keras.callbacks", "`tf.keras.callbacks`.", _named(high_level, (
-    "Callback CSVLogger EarlyStopping History LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
-    "TensorBoard TerminateOnNaN")))  # fmt: skip
-initializers = room("keras.initializers", "`tf.keras.initializers`.", _initializers)
-layers = room("keras.layers", "`tf.keras.layers`.", LAYERS | {"Input": Input, "InputLayer": _input_layer} | {
-    name.lower(): _layer(name) for name in ("Add", "Average", "Concatenate", "Maximum", "Minimum", "Multiply", "Subtract")})  # fmt: skip
-losses = room(
-    "keras.losses", "`tf.keras.losses`: classes, and functions that give a number for each sample.", LOSSES | _rows
+activations = room("keras.activations", NN, linear=FUNCTIONS["identity"], get=get)
+backend = room(
+    "keras.backend",
+    _plain,
+    clear_session=lambda: None,  # models share no state, so there is nothing to clear
+    clip=FUNCTIONS["clip_by_value"],
+    epsilon=lambda: 1e-7,
+    floatx=lambda: keras_rules.FLOAT[0],
+    get_value=np.asarray,
+    set_floatx=keras_rules.set_floatx,
 )
-metrics = room("keras.metrics", "`tf.keras.metrics`.", _rows | {
-    name: _metric(kind) for name, kind in LOSSES.items()} | METRICS | {"binary_accuracy": keras_rules.binary_accuracy})  # fmt: skip
-models = room("keras.models", "`tf.keras.models`.", {
-    "Model": Model, "Sequential": Sequential, "load_model": load_model, **_named(high_level, "clone_model model_from_json")})  # fmt: skip
-schedules = room("keras.optimizers.schedules", "`tf.keras.optimizers.schedules`: rates by the step.", _rates)
-optimizers = room(
-    "keras.optimizers", "`tf.keras.optimizers`.", keras_rules.OPTIMIZERS_OF_KERAS | {"schedules": schedules}
+ops = room("keras.ops", FUNCTIONS, NN, _plain, convert_to_tensor=constant)
+callbacks = room("keras.callbacks", _named(high_level, _HEARING))
+initializers = room(
+    "keras.initializers", _drawers, {name.title().replace("_", ""): drawer for name, drawer in _drawers.items()}
 )
-regularizers = room("keras.regularizers", "`tf.keras.regularizers`.", {
-    **_named(mid_level, "L1 L2 L1L2"), "l1": mid_level.L1, "l2": mid_level.L2, "l1_l2": mid_level.L1L2})  # fmt: skip
-utils = room("keras.utils", "`tf.keras.utils`.", {
-    "to_categorical": to_categorical, "set_random_seed": set_seed,
-    "register_keras_serializable": register_keras_serializable})  # fmt: skip
+layers = room(
+    "keras.layers",
+    LAYERS,
+    {name.lower(): _layer(name) for name in _JOINING.split()},
+    Input=Input,
+    InputLayer=_input_layer,
+)
+losses = room("keras.losses", LOSSES, _rows)
+metrics = room(
+    "keras.metrics",
+    {name: _metric(kind) for name, kind in LOSSES.items() if name != "Loss"},
+    METRICS,
+    _rows,
+    binary_accuracy=keras_rules.binary_accuracy,
+)
+models = room(
+    "keras.models",
+    _named(high_level, "clone_model model_from_json"),
+    Model=Model,
+    Sequential=Sequential,
+    load_model=load_model,
+)
+schedules = room(
+    "keras.optimizers.schedules",
+    _named(mid_level, "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay"),
+)
+optimizers = room("keras.optimizers", keras_rules.OPTIMIZERS_OF_KERAS, schedules=schedules)
+regularizers = room(
+    "keras.regularizers", _named(mid_level, "L1 L2 L1L2"), l1=mid_level.L1, l2=mid_level.L2, l1_l2=mid_level.L1L2
+)
+utils = room(
+    "keras.utils",
+    to_categorical=to_categorical,
+    set_random_seed=set_seed,
+    register_keras_serializable=register_keras_serializable,
+)
+
+
+def __getattr__(name):
+    raise missing(__name__, name)

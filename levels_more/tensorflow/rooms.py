@@ -4,7 +4,6 @@ import sys
 from types import ModuleType
 
 INSTEAD = {  # a name that is not here -> what to use
-    "Checkpoint": "model.save_weights(file) and model.load_weights(file)",
     "TensorArray": "a Python list, and tf.stack",
     "Tokenizer": "levels.mid_level.feature_columns, for words",
     "custom_gradient": "a row of levels.low_level.VJPS",
@@ -26,10 +25,11 @@ def missing(place, name):
     return AttributeError(f"{place} has no {name!r}; {cure}", name=name)
 
 
-def room(name, told, names):
-    """Make the module levels_more.tensorflow.NAME of these names, such as "keras.layers"; `told` is its docstring."""
-    module = ModuleType(f"{__package__}.{name}", told)
-    vars(module).update(names)
+def room(name, *tables, **names):
+    """Make the module levels_more.tensorflow.NAME, such as "keras.layers", of tables {name: thing} and of names."""
+    module = ModuleType(f"{__package__}.{name}", f"`tf.{name}`.")
+    for table in (*tables, names):
+        vars(module).update(table)
 
     def find(wanted):
         raise missing(module.__name__, wanted)
