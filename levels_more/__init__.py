@@ -146,7 +146,7 @@ CONTENTS = {
             "METRICS AUC Accuracy AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
             "R2Score Recall RootMeanSquaredError SparseCategoricalAccuracy ratio snake_case"
         ),
-        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay RMSprop shortened",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop shortened",
         "pipeline": (
             "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
@@ -166,7 +166,7 @@ CONTENTS = {
         "losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
     },
     "levels.mid_level.optimizers": {
-        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay RMSprop",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop",
     },
     "loss": {
         "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",

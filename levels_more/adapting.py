@@ -15,7 +15,8 @@ ACTIVATIONS.update(softplus=nn.softplus, leaky_relu=leaky_relu)
 class Normalization(Layer):
     """(x - mean) / √variance of each column: of the `mean` and `variance` given, or of what `adapt` sees.
 
-    `axis=None` takes one mean and one variance for all numbers. Until it has seen anything it changes nothing.
+    `axis=None` takes one mean and one variance for all numbers. Until it has seen anything it changes nothing. Raises
+    ValueError for another axis.
     """
 
     def __init__(self, axis=-1, mean=None, variance=None, **options):

@@ -107,6 +107,8 @@ class _State(Variable):
 class Model(Layer, high_level.Model):
     """A model of Keras: a subclass, which may have a `build` of its own, or Model(inputs, outputs)."""
 
+    means_by_batch = True  # a callback hears the mean loss of the epoch so far, not that of the step
+
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
         self.own, self.built = None, type(self).build is Model.build
@@ -122,7 +124,12 @@ class Model(Layer, high_level.Model):
         """Choose how to train, by names or objects. The last two change nothing here."""
         weights = {} if loss_weights is None else {"loss_weights": loss_weights}
         metrics = [_called(metric) for metric in as_list(() if metrics is None else metrics)]
-        super().compile(KERAS.get(spelled("optimizer", OPTIMIZERS, optimizer), optimizer), loss, metrics, **weights)
+        found = (
+            KERAS.get(spelled("optimizer", OPTIMIZERS, optimizer), optimizer)
+            if isinstance(optimizer, str)
+            else optimizer
+        )
+        super().compile(found() if isinstance(found, type) else found, loss, metrics, **weights)
 
     @property
     def optimizer(self):
@@ -144,8 +151,34 @@ def _called(metric):
     return metric
 
 
+def _columns(place, x):
+    """Numbers x [batch] as [batch, 1] where the place is for a column."""
+    one = isinstance(x, (Operators, np.ndarray)) and len(x.shape) == 1 and len(place.spec.shape) == 2
+    return reshape(numbers(x), (-1, 1)) if one else x
+
+
 class Functional(Model, functional.Functional):
-    """A graph of layers, from inputs to outputs."""
+    """A graph of layers, from inputs to outputs; with outputs in a dict, by the names of their layers, `predict` gives one.
+
+    Raises ValueError where the dict has other names.
+    """
+
+    def __init__(self, inputs, outputs, name=None):
+        self.output_names = sorted(outputs) if isinstance(outputs, dict) else None  # in Keras' order
+        places = [outputs[name] for name in self.output_names] if self.output_names else outputs
+        super().__init__([*inputs.values()] if isinstance(inputs, dict) else inputs, places, name)
+        if self.output_names not in (None, [place.layer.name for place in self.outputs]):
+            told = [place.layer.name for place in self.outputs]
+            raise ValueError(f"Model: outputs are called {self.output_names}, their layers {told}; give them one name")
+
+    def __call__(self, inputs, training=None):
+        """What the outputs are for inputs [batch, …]."""
+        return super().__call__(_columns(self.inputs[0], inputs), training)
+
+    def predict(self, x, batch_size=1024, verbose=0, steps=None):
+        """What the model gives for all rows x [rows, …]: an array, a list or a dict of them."""
+        found = super().predict(x, batch_size, verbose, steps)
+        return dict(zip(self.output_names, as_list(found), strict=True)) if self.output_names else found
 
 
 class Sequential(Model, high_level.Sequential):
@@ -153,6 +186,10 @@ class Sequential(Model, high_level.Sequential):
 
     def __init__(self, layers=None, **options):
         super().__init__(layers or (), **options)
+
+    def __call__(self, inputs, training=None):
+        """What the last layer gives for inputs [batch, …]."""
+        return super().__call__(_columns(self.place, inputs) if self.place else inputs, training)
 
     def add(self, layer):
         """One more layer at the end."""
@@ -201,6 +238,8 @@ class Metric(mid_level.Metric):
 
 class Optimizer(mid_level.Optimizer):
     """Changes variables by their gradients; where there is None, the variable stays."""
+
+    iterations = constant(0)  # until there are variables
 
     learning_rate = property(
         lambda self: self.rate if callable(self.rate) else constant(mid_level.Optimizer.learning_rate.fget(self)),

@@ -38,7 +38,7 @@ def numbers(x, dtype=None):
 
 
 def each_leaf(x, function):
-    """A list, a tuple or a dict with the function's results in the places of its leaves."""
+    """A list, a tuple or a dict of tensors with the function's results in the places of its leaves."""
     if isinstance(x, dict):
         return {name: each_leaf(each, function) for name, each in x.items()}
     if isinstance(x, (list, tuple)):
@@ -88,7 +88,8 @@ class Function(low_level.Function):
 
     def __init__(self, python, input_signature=None):
         super().__init__(python)
-        self.whole, self.signature, self.eager, self.form = python, input_signature, False, None
+        self.whole, self.signature = python, input_signature
+        self.eager, self.form = False, None
 
         def flat(form, *tensors):
             args, options = _together(form, iter(tensors))
@@ -137,7 +138,8 @@ class TensorSpec:
     """A shape, in which None is any size, and a dtype."""
 
     def __init__(self, shape=None, dtype="float32", name=None):
-        self.shape, self.dtype, self.name = None if shape is None else tuple(shape), whole(dtype), name
+        self.shape = None if shape is None else tuple(shape)
+        self.dtype, self.name = whole(dtype), name
 
     def checked(self, name, x):
         """x as a tensor. Raises TypeError where it is of another shape or dtype."""

@@ -26,8 +26,8 @@ class _Clipped(Optimizer):
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
         super().__init__(*args, **options)
-        self.name = name
-        self.clipnorm, self.global_clipnorm, self.clipvalue = clipnorm, global_clipnorm, clipvalue
+        self.name, self.clipvalue = name, clipvalue
+        self.clipnorm, self.global_clipnorm = clipnorm, global_clipnorm
         for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm), ("clipvalue", clipvalue)):
             if value is not None:
                 positive(f"{type(self).__name__}: {name}", value)
@@ -136,6 +136,21 @@ class InverseTimeDecay(Made):
         part = step / float(self.decay_steps)
         part = cast(cast(part, "int64"), part.dtype) if self.staircase else part
         return self.initial_learning_rate / (1.0 + self.decay_rate * part)
+
+
+class PolynomialDecay(Made):
+    """(initial - end)·(1 - t)^power + end, t = step / decay_steps, from `decay_steps` on 1"""
+
+    def __init__(self, initial_learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0):
+        self.initial_learning_rate = positive("PolynomialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("PolynomialDecay: decay_steps", decay_steps)
+        self.end_learning_rate = positive("PolynomialDecay: end_learning_rate", end_learning_rate, zero=True)
+        self.power = float(positive("PolynomialDecay: power", power))
+
+    def __call__(self, step):
+        left = 1.0 - minimum(step / float(self.decay_steps), 1.0)
+        bent = left if self.power == 1.0 else left**self.power
+        return (self.initial_learning_rate - self.end_learning_rate) * bent + self.end_learning_rate
 
 
 class CosineDecay(Made):

@@ -71,7 +71,7 @@ def floordiv(x, y):
 
 
 def mod(x, y):
-    """What is left of each x when y is taken away as often as it fits: x - floordiv(x, y)·y. Its slopes are 1 and that count.
+    """What is left of each number x when y is taken away as often as it fits: x - floordiv(x, y)·y. Its slopes are 1 and that count.
 
     Not in a traced function, as `floordiv`, which says what is raised.
     """

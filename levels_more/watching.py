@@ -68,8 +68,8 @@ class WatchingTape(low_level.GradientTape):
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients="none"):
         """d target / d source, for a source or for a list, a tuple or a dict of them; None where there is no way to it.
 
-        Several targets, or numbers, stand for their sum. Raises RuntimeError for a tape that was read,
-        NotImplementedError for output_gradients.
+        Several targets, or numbers, stand for their sum. Raises RuntimeError for a tape that was read, ValueError for a
+        source that was assigned meanwhile, NotImplementedError for output_gradients.
         """
         if self.records is None:
             raise RuntimeError("gradient: this tape was read; tf.GradientTape(persistent=True) can be read again")

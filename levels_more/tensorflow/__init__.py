@@ -24,7 +24,8 @@ from .functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
 from .rooms import missing, room
 
 __version__ = "levels"
-TensorShape, newaxis, convert_to_tensor, name_scope = tuple, None, constant, contextlib.nullcontext
+TensorShape, newaxis = tuple, None
+convert_to_tensor, name_scope = constant, contextlib.nullcontext
 
 
 class Module(low.Module):
@@ -100,7 +101,7 @@ config = room("config", list_physical_devices=_devices, run_functions_eagerly=_e
 data = room("data", AUTOTUNE=-1, Dataset=TensorStream, experimental=room("data.experimental", AUTOTUNE=-1))
 errors = room("errors", InvalidArgumentError=(ValueError, TypeError, IndexError))  # for `except`: what levels raises
 feature_column = room("feature_column", vars(feature_columns))
-linalg = room("linalg", {name: FUNCTIONS[name] for name in ("diag", "eye", "matmul", "norm")})
+linalg = room("linalg", {name: FUNCTIONS[name] for name in ("diag", "eye", "global_norm", "matmul", "norm")})
 math = room("math", FUNCTIONS, NN)
 nn = room("nn", NN)
 random = room(
@@ -123,7 +124,8 @@ summary = room(
 )
 train = room("train", Checkpoint=saving.Checkpoint)
 UnconnectedGradients = room("UnconnectedGradients", NONE="none", ZERO="zero")
-initializers, losses, metrics, optimizers = keras.initializers, keras.losses, keras.metrics, keras.optimizers
+initializers, losses = keras.initializers, keras.losses
+metrics, optimizers = keras.metrics, keras.optimizers
 
 
 def __getattr__(name):

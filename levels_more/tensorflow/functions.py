@@ -96,8 +96,8 @@ def _one_way(condition, true_fn, false_fn):
 
 
 def _range(start, limit=None, delta=1, dtype=None):
-    start, limit, delta = (x.item() if isinstance(x, Operators) else x for x in (start, limit, delta))
-    return low.range(start, limit, delta, dtype)
+    bounds = [x.item() if isinstance(x, Operators) else x for x in (start, limit, delta)]
+    return low.range(*bounds, dtype)
 
 
 def _timestamp():
@@ -113,7 +113,7 @@ _SAME = (
     "abs argsort broadcast_to ceil clip_by_norm concat confusion_matrix cos cumsum diag equal erf exp expand_dims floor gather_nd global_norm "
     "is_nan linspace log log_softmax logical_and logical_not logical_or maximum minimum norm ones_like reduce_all reduce_any "
     "reduce_logsumexp reduce_max reduce_min reduce_prod reduce_std reduce_sum reduce_variance repeat reshape sigmoid sign "
-    "sin softmax sort split sqrt square squeeze stack stop_gradient tanh tile top_k transpose unstack zeros_like"
+    "sin softmax sort split sqrt square squeeze stack stop_gradient tanh tile transpose unstack zeros_like"
 )
 _OPERATORS = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "truediv": "truediv", "pow": "pow",
               "floordiv": "floordiv", "mod": "mod", "floormod": "mod", "less": "lt", "less_equal": "le", "greater": "gt",
@@ -149,6 +149,7 @@ FUNCTIONS |= {
     "size": lambda x, out_type=None: constant(math.prod(low.as_tensor(x).shape)),
     "squared_difference": lambda x, y: low.square(x - y),
     "timestamp": _timestamp,
+    "top_k": lambda x, k=1, sorted=True: low.top_k(x, k),
     "where": _where,
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype_of(dtype)),
 }

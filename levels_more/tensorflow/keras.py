@@ -115,7 +115,7 @@ models = room(
 )
 schedules = room(
     "keras.optimizers.schedules",
-    _named(mid_level, "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay"),
+    _named(mid_level, "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay"),
 )
 optimizers = room("keras.optimizers", keras_rules.OPTIMIZERS_OF_KERAS, schedules=schedules)
 regularizers = room(
