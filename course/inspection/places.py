@@ -245,6 +245,7 @@ def where(name):
         )
         raise LookupError(f"where: nothing here is called {name!r}; {cure}")
     found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
+    found = [place for place in found if place.level != MORE or place.room in plugged()] or found
     found = sorted(
         found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level)
     )  # of two, the core's first
@@ -252,12 +253,18 @@ def where(name):
     return Found(name, found, kernels_of(ops, index), spelling)
 
 
+def plugged():
+    """The modules of `levels_more` that add to a level. (Others are the rules of one framework, for its spelling.)"""
+    contents = importlib.import_module(MORE).CONTENTS
+    return {module for rows in contents.values() for module in rows}
+
+
 def spelling_of(name):
     """The Place where `levels_more` spells a name as TensorFlow or PyTorch say it, or None where it cannot be called so."""
     if not (known := spelled.called(name)):
         return None
-    package, path = known
-    file, first, last = spelled.line_of(ROOT, package, path)
+    package = known[0]
+    file, first, last = spelled.line_of(ROOT, *known)
     if not first:  # it is handed on from a level
         return None
     notebook, room = spelled.NOTEBOOKS[package.split(".")[0]], file.relative_to(ROOT / MORE).with_suffix("").as_posix()

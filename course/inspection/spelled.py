@@ -2,7 +2,9 @@
 
 import ast
 import importlib
+import inspect
 import re
+from pathlib import Path
 
 PACKAGES = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "tensorflow.keras"}
 PACKAGES |= {
@@ -20,9 +22,9 @@ NOTEBOOKS = {
 
 
 def called(asked):
-    """(its package, the names behind that) of a name that can be called so here, such as "torch.nn.Linear"; else None.
+    """(its package, the names behind that, what they lead to) of a name that can be called so here; else None.
 
-    In a notebook that sees the core alone, none can.
+    As "torch.nn.Linear" can. In a notebook that sees the core alone, none can.
     """
     first, *names = asked.split(".")
     if first not in PACKAGES or not all(names) or not names:
@@ -34,7 +36,7 @@ def called(asked):
             thing = getattr(thing, name)
     except (ImportError, AttributeError):
         return None
-    return package, path
+    return package, path, thing
 
 
 def home(folder, names):
@@ -49,18 +51,37 @@ def home(folder, names):
     return folder / "__init__.py", names
 
 
-def line_of(root, package, path):
-    """(file, its first line, its last line) of what that package of `levels_more` calls so; 0 where no line names it."""
+def line_of(root, package, path, thing):
+    """(file, its first line, its last line) of what that package of `levels_more` calls so; 0 where no line names it.
+
+    That is where the text names it; else where the class or function is written; else where its room is filled.
+    """
     *around, name = path
     file, around = home(root / "levels_more", [package, *around])
     others = sorted(file.parent.glob("*.py")) + sorted((root / "levels_more" / package).rglob("*.py"))
+    files = dict.fromkeys([file, *others] if file.parent.name != "levels_more" else [file])
+    return named_in(files, around, name) or written(root, thing) or named_in([file], [], *around[-1:]) or (file, 0, 0)
+
+
+def named_in(files, around, name=None):
+    """(file, first line, last line) of the best place in these files that names it, inside of what `around` names; or None."""
     found = []  # (how good a place it is, file, lines)
-    for order, each in enumerate(dict.fromkeys([file, *others])):
+    for order, each in enumerate(files):
         for statement in ast.parse(each.read_text(encoding="utf-8")).body:
             inside = not around or around[-1] in bound(statement)
             for sort, first, last in places_in(statement, name):
                 found.append(((not inside, sort > 1, order, sort, first), each, first, last))
-    return min(found, default=(None, file, 0, 0))[1:]
+    return min(found)[1:] if found else None
+
+
+def written(root, thing):
+    """(file, first line, last line) of a class or function in `levels_more`, or None."""
+    try:
+        file, (lines, first) = inspect.getsourcefile(thing), inspect.getsourcelines(thing)
+    except (TypeError, OSError):
+        return None
+    file = Path(file).resolve()
+    return (file, first, first + len(lines) - 1) if root / "levels_more" in file.parents else None
 
 
 def bound(statement):
