@@ -25,11 +25,12 @@ PATIENT = "MPIR_CVAR_ENABLE_HEAVY_YIELD", "MPIR_CVAR_POLLS_BEFORE_YIELD"  # a ra
 
 
 class World(NamedTuple):
-    """This process is number `rank` of `size`. `comm` is MPI's communicator; None, where there is one process."""
+    """This process is number `rank` of `size`, and has so many `cores`. `comm` is MPI's; None, where there is one process."""
 
     rank: int
     size: int
     comm: object = None
+    cores: int = 1
 
 
 @functools.cache
@@ -50,8 +51,8 @@ def world():
         raise ImportError(f"this is one of several ranks, and mpi4py cannot be imported ({error}): {INSTALL}") from None
     import numba
 
-    numba.set_num_threads(max(1, min(numba.get_num_threads(), cores // here)))
-    found = World(MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, MPI.COMM_WORLD)
+    found = World(MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, MPI.COMM_WORLD, max(1, cores // here))
+    numba.set_num_threads(min(numba.get_num_threads(), found.cores))
     if found.size > 1:
         threading.Thread(target=_watch, args=(found.rank,), daemon=True).start()
         sys.excepthook = functools.partial(_end_all, sys.excepthook)
@@ -63,6 +64,7 @@ def _end_all(report, kind, error, traceback):
     report(kind, error, traceback)
     sys.stderr.write(f"rank {world().rank} has ended by this error, and with it all ranks\n")
     sys.stderr.flush()
+    time.sleep(0.5)  # mpiexec hands on what is written, but ends at once when it is told to
     world().comm.Abort(1)
 
 
@@ -114,16 +116,16 @@ def all_gather_kernel(out, x, rows):
 def all_reduce_kernel(out, x):
     """out = the sum of all ranks' x, number by number. In float64 it is added from rank 0 up; else as MPI likes."""
     comm = world().comm
-    if comm is None or x.dtype != np.float64:
+    if comm is None:
         out[...] = x
-        if comm is not None:
-            meet("all_reduce", comm.Allreduce, _in_place(), out)
-        return
-    every = np.empty((comm.size, *x.shape), x.dtype)
-    meet("all_reduce", comm.Allgather, x, every)
-    out[...] = 0.0
-    for part in every:
-        np.add(out, part, out=out)
+    elif x.dtype != np.float64:
+        meet("all_reduce", comm.Allreduce, x, out)
+    else:
+        every = np.empty((comm.size, *x.shape), x.dtype)
+        meet("all_reduce", comm.Allgather, x, every)
+        out[...] = 0.0
+        for part in every:
+            np.add(out, part, out=out)
 
 
 def broadcast_kernel(out, x, root):
@@ -131,11 +133,6 @@ def broadcast_kernel(out, x, root):
     out[...] = x
     if world().comm is not None:
         meet("broadcast", world().comm.Bcast, out, root)
-
-
-def _in_place():
-    """MPI's word for "the input lies where the result goes"."""
-    return sys.modules["mpi4py.MPI"].IN_PLACE
 
 
 def _plan_all_gather(op, function, x, rows=()):

@@ -70,6 +70,8 @@ class First(Callback):
     def tell(self, act, logs):
         """act() on rank 0, and then what it has changed on all."""
         model = self.model
+        if not self.listeners.callbacks:
+            return
 
         def told():
             before = [v.held for v in _state(model)]
