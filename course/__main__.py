@@ -143,6 +143,12 @@ def bench(arguments):
     return main(arguments)
 
 
+def serve(arguments):
+    from course.serving import main
+
+    return main(arguments)
+
+
 def wheelhouse(arguments):
     """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
     folder = os.path.abspath(parser("wheelhouse").parse_args(arguments).folder or os.path.join(ROOT, "wheelhouse"))
@@ -174,6 +180,7 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "build": (build, TEST),
     "run": (run, CORE),
     "bench": (bench, CORE),
+    "serve": (serve, CORE),
     "progress": (progress, CORE),
     "resume": (resume, CORE),
     "reset": (keeping("reset"), CORE),

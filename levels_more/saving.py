@@ -19,7 +19,7 @@ from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
 from levels.low_level import METHODS, Variable
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
-from levels_more import combining, feature_columns, layers, losses, metrics, optimizers
+from levels_more import adapting, combining, feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
 from levels_more.inputs import Packing, as_list, readers_of
@@ -45,7 +45,16 @@ def written(value, seen):
     return {"def": value.__name__}
 
 
-_PLACES = (layers, combining, losses, metrics, optimizers, feature_columns, mid_level)  # the core's own classes count
+_PLACES = (
+    layers,
+    adapting,
+    combining,
+    losses,
+    metrics,
+    optimizers,
+    feature_columns,
+    mid_level,
+)  # the core's own classes count
 CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
 CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
@@ -68,11 +77,12 @@ def written_part(part, seen):
     """
     made = made_again(part)
     kind = type(part) if isinstance(part, Model) else made.func
-    if CLASSES.get(kind.__name__, kind) is not kind:
+    name = f"keras.{kind.__name__}" if kind.__module__ == "levels_more.keras_rules" else kind.__name__
+    if CLASSES.get(name, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
         return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
-    seen[id(part)] = entry = {"class": kind.__name__}
+    seen[id(part)] = entry = {"class": name}
     if made.args:
         entry["arguments"] = written(made.args, seen)
     if made.keywords:

@@ -170,8 +170,8 @@ class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __getitem__ = (Added() for _ in range(5))
-    backward, item, to = Added(), Added(), Added()
+    __abs__, __and__, __or__, __invert__, __mod__, __floordiv__, __getitem__ = (Added() for _ in range(7))
+    backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = _sides("add")
     __sub__, __rsub__ = _sides("subtract")
     __mul__, __rmul__ = _sides("multiply")
