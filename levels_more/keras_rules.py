@@ -3,6 +3,7 @@
 A layer computes in float32 unless told otherwise, a bias is [units], what a metric gives is a tensor, Adam's ε is larger.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -15,7 +16,7 @@ from levels_more.checks import dtype_of
 from levels_more.fitting import made, spelled
 from levels_more.inputs import as_list
 from levels_more.metrics import snake_case
-from levels_more.nested import numbers
+from levels_more.nested import each_leaf, numbers
 from levels_more.parts import get_config
 from levels_more.watching import Assigned
 
@@ -37,6 +38,11 @@ def _fitting(x, dtype):
         return [_fitting(each, dtype) for each in x] if several else _fitting(constant(list(x)), dtype)
     x = numbers(x) if isinstance(x, np.ndarray) and x.dtype.kind in "iuf" else x
     return cast(x, dtype) if isinstance(x, Operators) and x.dtype.kind == "f" and x.dtype != dtype else x
+
+
+def Input(shape=None, batch_size=None, dtype=None, name=None, input_shape=None):
+    """A place for rows of that shape [sizes], in the dtype of layers unless one is said."""
+    return functional.Input(tuple(input_shape if shape is None else shape), dtype or FLOAT[0], name)
 
 
 class Layer(mid_level.Layer):
@@ -131,7 +137,8 @@ class Model(Layer, high_level.Model):
             if isinstance(optimizer, str)
             else optimizer
         )
-        super().compile(found() if isinstance(found, type) else found, loss, metrics, **weights)
+        losses = each_leaf(loss, _chosen)
+        super().compile(found() if isinstance(found, type) else found, losses, metrics, **weights)
 
     @property
     def optimizer(self):
@@ -143,6 +150,15 @@ class Model(Layer, high_level.Model):
         self.own = value
 
     metrics_names = property(lambda self: self.training.names)
+
+
+def _chosen(loss):
+    """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
+    if isinstance(loss, str):
+        return WORDS[loss.lower()]() if loss.lower() in WORDS else loss
+    if isinstance(loss, mid_level.Loss) or not callable(loss):
+        return loss
+    return functools.wraps(loss)(lambda y_true, y_pred: loss(*_alike(y_true, y_pred)))
 
 
 def _called(metric):
@@ -196,7 +212,7 @@ class Sequential(Model, high_level.Sequential):
     def add(self, layer):
         """One more layer at the end."""
         if not self.layers and getattr(layer, "input_size", None):
-            super().add(functional.Input(tuple(layer.input_size), FLOAT[0]))
+            super().add(Input(layer.input_size))
         super().add(layer)
 
 
@@ -352,6 +368,8 @@ KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as
 for kinds in (LAYERS, LOSSES, METRICS, OPTIMIZERS_OF_KERAS):
     saving.CLASSES.update({f"keras.{name}": kind for name, kind in kinds.items()})
 saving.CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
+WORDS = {snake_case(name): kind for name, kind in LOSSES.items()}  # as `compile` is told them
+WORDS |= {"mse": WORDS["mean_squared_error"], "mae": WORDS["mean_absolute_error"]}
 LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
 LOSSES |= {"mse": LOSSES["mean_squared_error"], "mae": LOSSES["mean_absolute_error"]}
 METRICS |= {name: metric_of(kind) for name, kind in LOSSES.items() if isinstance(kind, type) and kind is not Loss}

@@ -3,11 +3,10 @@
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.high_level import Input
 from levels.low_level import set_seed
 from levels_more import keras_rules as rules
 from levels_more.by_batch import to_categorical
-from levels_more.keras_rules import LAYERS, Model, Sequential  # noqa: F401
+from levels_more.keras_rules import LAYERS, Input, Model, Sequential  # noqa: F401
 
 from .functions import FUNCTIONS, NN, constant
 from .rooms import missing, room
@@ -20,10 +19,6 @@ def _named(place, names):
 def _layer(name):
     """A layer's class as a function of several inputs: concatenate([a, b])."""
     return lambda inputs, **options: LAYERS[name](**options)(inputs)
-
-
-def _input_layer(input_shape=None, shape=None, dtype="float32", name=None):
-    return Input(tuple(input_shape or shape), dtype, name)
 
 
 def _activation(name):
@@ -57,7 +52,7 @@ backend = room(
 )
 callbacks = room("keras.callbacks", _named(high_level, _HEARING))
 initializers = room("keras.initializers", rules.DRAWERS)
-layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=_input_layer)
+layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=Input)
 losses = room("keras.losses", rules.LOSSES)
 metrics = room("keras.metrics", rules.METRICS)
 models = room(
