@@ -10,6 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
+        "adapting": "leaky_relu softplus",
         "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
@@ -72,7 +73,7 @@ CONTENTS = {
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
         ),
-        "saving": "load_model load_weights save save_weights",
+        "saving": "Checkpoint load_model load_weights save save_weights",
     },
     "levels.kernels": {
         "gpu_kernels": (
@@ -115,11 +116,17 @@ CONTENTS = {
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
             "square swish tanh transpose where"
         ),
+        "tensor_math": (
+            "argsort broadcast_to ceil clip_by_norm confusion_matrix cumsum diag eye fill floor floordiv gather_nd global_norm is_nan leaky_relu linspace mod norm reduce_logsumexp "
+            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile top_k unstack"
+        ),
     },
     "levels.low_level.nn": {
+        "tensor_math": "leaky_relu softplus",
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
+        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
         "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
         "feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
@@ -128,18 +135,18 @@ CONTENTS = {
             "embedding_column fingerprint indicator_column is_missing numeric_column own_tensors recipe row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
             "REGULARIZERS TRAINING truncated_normal"
         ),
         "losses": (
-            "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy check_classes "
+            "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError Reduced SparseCategoricalCrossentropy check_classes "
             "weighted"
         ),
         "metrics": (
-            "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
-            "R2Score Recall SparseCategoricalAccuracy ratio snake_case"
+            "METRICS AUC Accuracy AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "R2Score Recall RootMeanSquaredError SparseCategoricalAccuracy ratio snake_case"
         ),
-        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop shortened",
         "pipeline": (
             "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
@@ -149,16 +156,17 @@ CONTENTS = {
         "pipeline": "DataLoader",
     },
     "levels.mid_level.layers": {
+        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
         "combining": "Add Average Maximum Minimum Multiply Subtract",
         "feature_columns": "DenseFeatures",
-        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
         "truncated_normal",
     },
     "levels.mid_level.losses": {
         "losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
     },
     "levels.mid_level.optimizers": {
-        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop",
     },
     "loss": {
         "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
@@ -174,7 +182,7 @@ CONTENTS = {
             "Layer.trainable_weights Layer.weights"
         ),
         "parts": (
-            "Layer.get_config Layer.input Layer.output Model.get_layer Model.to_json Sequential.inputs Sequential.outputs "
+            "Layer.get_config Layer.input Layer.output Model.get_layer Model.layers Model.to_json Sequential.inputs Sequential.outputs "
             "Sequential.pop"
         ),
         "placing": "Operators.to",
@@ -183,6 +191,7 @@ CONTENTS = {
             "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
             "Variable.assign_sub"
         ),
+        "tensor_math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
         "tensor_ops": (
             "Operators.__abs__ Operators.__and__ Operators.__getitem__ Operators.__invert__ Operators.__or__ Operators.item"
         ),
@@ -194,7 +203,7 @@ CONTENTS = {
         "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
     "optimizer": {
-        "optimizers": "adamw rmsprop",
+        "optimizers": "adagrad adamw rmsprop",
     },
     "pass": {
         "passes": "all",
@@ -212,7 +221,7 @@ CONTENTS = {
         "fitting": "Training evaluate fit predict prepared",
         "functional": "Model",
         "layers": "Dense Layer",
-        "losses": "BinaryCrossentropy Loss",
+        "losses": "BinaryCrossentropy Loss MeanSquaredError",
         "optimizers": "Adam SGD",
         "pipeline": "Dataset",
     },

@@ -1,6 +1,5 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
-import inspect
 import math
 import signal
 import threading
@@ -15,6 +14,7 @@ from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import METHODS, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
+from levels_more.checks import takes
 from levels_more.inputs import (
     Packing,
     alone,
@@ -179,7 +179,7 @@ class Training(loops.Training):
             sizes += rows
             if history is not None:
                 history.passes.append(piece)
-                watch.on_piece_end(piece)
+                watch.on_piece_end(piece, rows)
             if watch is not None:
                 watch.heed()
         if not sizes:
@@ -205,6 +205,8 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         try:
             return loops.run_training(model, data, epochs, [*held, told, training.watch], verbose == 2)
         finally:
+            model.history.params = {"epochs": first + epochs, "verbose": verbose}
+            model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
             training.watch = None
 
 
@@ -217,15 +219,6 @@ class HeldOut(Callback):
     def on_epoch_end(self, epoch, logs):
         tried = self.model.training.one_pass(self.step, self.data)
         logs.update({f"val_{name}": value for name, value in tried.items()})
-
-
-def takes(method, given):
-    """Whether a function can be called with so many arguments."""
-    try:
-        inspect.signature(method).bind(*range(given))
-    except (TypeError, ValueError):  # it cannot, or Python does not know
-        return False
-    return True
 
 
 class Told(Callback):
@@ -266,17 +259,22 @@ class Watch(Callback):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
     def on_epoch_begin(self, epoch):
-        self.step = 0
+        self.step = self.total = self.rows = 0
 
-    def on_piece_end(self, losses):
-        """After each call, with its losses [steps]. Where somebody wants to hear of each step, it was one.
+    def on_piece_end(self, losses, rows):
+        """After each call, with its losses [steps], and how many rows each had. Where somebody wants to hear of each, it was one.
 
-        Steps count from 0 in each epoch, as in Keras; the loss is that of the step. (Keras tells the mean of the epoch so far.)
+        Steps count from 0 in each epoch, as in Keras; the loss is that of the step, or, where the model says so, the mean of
+        the epoch so far, as Keras tells it. Metrics are those of the epoch so far.
         """
         self.bar.update(len(losses))
+        self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
         for callback in self.callbacks if self.each else ():
             if callback.on_train_batch_end:
-                callback.on_train_batch_end(self.step, {"loss": float(losses[0])})
+                mean = getattr(callback.model, "means_by_batch", False)
+                logs = {"loss": self.total / self.rows if mean else float(losses[0])}
+                logs |= {metric.name: float(metric.result()) for metric in callback.model.training.metrics}
+                callback.on_train_batch_end(self.step, logs)
         self.step += len(losses)
 
     def on_epoch_end(self, epoch, logs):
