@@ -143,6 +143,12 @@ def bench(arguments):
     return main(arguments)
 
 
+def serve(arguments):
+    from course.serving import main
+
+    return main(arguments)
+
+
 def programs(arguments):
     from course.programs import main
 
@@ -180,6 +186,7 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "build": (build, TEST),
     "run": (run, CORE),
     "bench": (bench, CORE),
+    "serve": (serve, CORE),
     "programs": (programs, CORE),
     "progress": (progress, CORE),
     "resume": (resume, CORE),
