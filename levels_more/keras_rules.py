@@ -14,10 +14,12 @@ from levels_more import functional, layers, losses, optimizers, saving
 from levels_more.checks import dtype_of
 from levels_more.fitting import made, spelled
 from levels_more.inputs import as_list
+from levels_more.metrics import snake_case
 from levels_more.nested import numbers
 from levels_more.parts import get_config
 from levels_more.watching import Assigned
 
+REGISTERED = {}  # classes and functions of the reader's that load_model knows
 FLOAT = ["float32"]  # what layers compute in that do not say it
 
 
@@ -299,6 +301,33 @@ def draw(name, shape, first=None, second=None, *, value=0.0, mean=0.0, stddev=0.
     return values
 
 
+def drawn_by(name):
+    """An initializer: called with Keras' arguments of it, it gives a function of a shape, whose numbers are a tensor."""
+
+    def make(*given, seed=None, **options):
+        def drawn(shape, dtype=None):
+            return numbers(np.reshape(draw(name, tuple(shape), *given, **options), tuple(shape)), dtype or FLOAT[0])
+
+        return drawn
+
+    return make
+
+
+def metric_of(kind):
+    """The metric of a loss: its mean over all samples."""
+    return lambda name=None, dtype=None, **options: METRICS["MeanLoss"](kind(**options), name)
+
+
+def register_keras_serializable(package="Custom", name=None):
+    """Decorates a class or a function of yours, which `load_model` then knows."""
+    return lambda kind: REGISTERED.setdefault(kind.__name__, kind)
+
+
+def load_model(filepath, custom_objects=None, compile=True):
+    """The model that `save` wrote."""
+    return saving.load_model(filepath, REGISTERED | (custom_objects or {}))
+
+
 def rows_of(kind):
     """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample."""
     return lambda y_true, y_pred, **options: kind(**options).each(*_alike(y_true, y_pred))
@@ -323,3 +352,12 @@ KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as
 for kinds in (LAYERS, LOSSES, METRICS, OPTIMIZERS_OF_KERAS):
     saving.CLASSES.update({f"keras.{name}": kind for name, kind in kinds.items()})
 saving.CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
+LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
+LOSSES |= {"mse": LOSSES["mean_squared_error"], "mae": LOSSES["mean_absolute_error"]}
+METRICS |= {name: metric_of(kind) for name, kind in LOSSES.items() if isinstance(kind, type) and kind is not Loss}
+METRICS |= {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)} | {
+    "binary_accuracy": binary_accuracy
+}
+_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform ones random_normal random_uniform truncated_normal zeros"
+DRAWERS = {name: drawn_by(name) for name in _DRAWN.split()}
+DRAWERS |= {name.title().replace("_", ""): drawer for name, drawer in DRAWERS.items()}
