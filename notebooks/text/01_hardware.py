@@ -2004,7 +2004,8 @@ compare.measure(task, reference.linear_regression, linear_regression, last=1000)
 compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeats=1)
 
 # %% [markdown]
-# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch:
+# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch, whose programs run on what you build
+# from notebook 03 on:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|

@@ -1411,7 +1411,7 @@ print(f"{launches:.0f} launches {total:.1f} µs, a whole step {own:.1f} µs of o
 #
 # ### The level below | here
 #
-# Both levels beside each other: what they count and take, and the same parts of a step. A click on a line opens what it calls.
+# Both levels beside each other, part by part. A click on a line opens what it calls.
 
 # %%
 compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1426,7 +1426,7 @@ compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last=50, r
 # %% [markdown]
 # Where level 1 opens eight helpers, level 2 opens two: loops over units have gone into the kernels.
 #
-# Who else has such a table?
+# Who else has such a table? (From notebook 03 on their programs run on yours.)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
