@@ -1,6 +1,5 @@
 """A model served by KServe, in its own environment: asked, asked wrongly, loaded, replaced and ended, over a real connection."""
 
-import contextlib
 import http.client
 import json
 import os
@@ -316,10 +315,9 @@ def test_300_bad_requests_and_no_500(server):
 @real
 def test_a_body_without_a_length_has_the_same_limit(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    with contextlib.suppress(OSError):  # it may close while we still write
-        connection.request(
-            "POST", PREDICT, iter([b" " * 1_000_000] * 40), {"Content-Type": "application/json"}, encode_chunked=True
-        )
+    connection.request(
+        "POST", PREDICT, iter([b" " * 1_000_000] * 40), {"Content-Type": "application/json"}, encode_chunked=True
+    )
     assert connection.getresponse().status == 413
     connection.close()
 
@@ -466,3 +464,50 @@ def test_a_type_that_it_does_not_serve_is_told(tmp_path):
     )
     with pytest.raises(serving.ServingError, match=r"words takes or gives tensor\(string\)"):
         serving.Server([tmp_path / "words.onnx"])
+
+
+CHECK = '''
+import re, sys, yaml, kserve
+from kubernetes import client
+
+def check(value, kind, place):
+    """Hold a value of the file against what KServe and Kubernetes say of it."""
+    named = re.fullmatch(r"[Dd]ict[\\[(]str, (.*)[\\])]", kind)
+    if named:
+        assert isinstance(value, dict), place
+        return [check(each, named[1], f"{place}.{name}") for name, each in value.items()]
+    plain = {"str": str, "int": int, "bool": bool, "float": (int, float), "object": object}
+    if kind in plain:
+        assert isinstance(value, plain[kind]) and not (kind == "int" and isinstance(value, bool)), f"{place}: {value!r}"
+        return
+    model = getattr(kserve, kind, None) or getattr(client, kind)
+    names = {key: name for name, key in model.attribute_map.items()}
+    assert isinstance(value, dict) and value.keys() <= names.keys(), f"{place}: {sorted(value.keys() - names.keys())}"
+    for key, each in value.items():
+        check(each, model.openapi_types[names[key]], f"{place}.{key}")
+    model(**{names[key]: each for key, each in value.items()})  # what must be there
+
+order = yaml.safe_load(sys.stdin)
+assert order["apiVersion"] == "serving.kserve.io/v1beta1"
+check(order, "V1beta1InferenceService", order["kind"])
+print("valid")
+'''
+
+
+def checked_order(text):
+    command = [str(serving.python()), "-W", "ignore", "-c", CHECK]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", timeout=100)
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+
+@real
+def test_the_order_for_a_cluster_is_one_that_kserve_takes():
+    text = serving.ORDER.read_text(encoding="utf-8")
+    assert checked_order(text) == "valid"
+    for old, new, told in (
+        ("storageUri:", "storageURL:", "predictor.model: ['storageURL']"),
+        ("minReplicas: 1", "minReplicas: one", "predictor.minReplicas: 'one'"),
+        ("v1beta1\n", "v1\n", "AssertionError"),
+        ("        name: onnx\n", "        version: 1\n", "modelFormat.version"),
+    ):
+        assert told in checked_order(text.replace(old, new, 1)), old
