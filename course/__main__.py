@@ -149,6 +149,12 @@ def serve(arguments):
     return main(arguments)
 
 
+def programs(arguments):
+    from course.programs import main
+
+    return main(arguments)
+
+
 def wheelhouse(arguments):
     """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
     folder = os.path.abspath(parser("wheelhouse").parse_args(arguments).folder or os.path.join(ROOT, "wheelhouse"))
@@ -181,6 +187,7 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "run": (run, CORE),
     "bench": (bench, CORE),
     "serve": (serve, CORE),
+    "programs": (programs, CORE),
     "progress": (progress, CORE),
     "resume": (resume, CORE),
     "reset": (keeping("reset"), CORE),

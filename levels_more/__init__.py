@@ -10,6 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
+        "adapting": "leaky_relu softplus",
         "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
@@ -68,13 +69,17 @@ CONTENTS = {
         "fitting": "",
         "hub": "from_pretrained push_to_hub save_pretrained",
         "inputs": "",
+        "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
+        "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
+        "machines_spread": "shares spread",
+        "machines_stages": "Alone Bucket Staged messages_of stages_of",
         "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
         ),
-        "saving": "load_model load_weights save save_weights",
+        "saving": "Checkpoint load_model load_weights save save_weights",
     },
     "levels.kernels": {
         "gpu_kernels": (
@@ -108,6 +113,7 @@ CONTENTS = {
     "levels.low_level": {
         "arranging": "expand_dims split squeeze stack take",
         "gradients": "backward grad stop_gradient",
+        "machines": "World all_gather all_reduce broadcast meet time_limit world",
         "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
@@ -117,11 +123,17 @@ CONTENTS = {
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
             "square swish tanh transpose where"
         ),
+        "tensor_math": (
+            "argsort broadcast_to ceil clip_by_norm confusion_matrix cumsum diag eye fill floor floordiv gather_nd global_norm is_nan leaky_relu linspace mod norm reduce_logsumexp "
+            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile top_k unstack"
+        ),
     },
     "levels.low_level.nn": {
+        "tensor_math": "leaky_relu softplus",
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
+        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
         "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
         "feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
@@ -130,18 +142,18 @@ CONTENTS = {
             "embedding_column fingerprint indicator_column is_missing numeric_column own_tensors recipe row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
             "REGULARIZERS TRAINING truncated_normal"
         ),
         "losses": (
-            "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy check_classes "
+            "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError Reduced SparseCategoricalCrossentropy check_classes "
             "weighted"
         ),
         "metrics": (
-            "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
-            "R2Score Recall SparseCategoricalAccuracy ratio snake_case"
+            "METRICS AUC Accuracy AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "R2Score Recall RootMeanSquaredError SparseCategoricalAccuracy ratio snake_case"
         ),
-        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop shortened",
         "pipeline": (
             "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
@@ -151,16 +163,17 @@ CONTENTS = {
         "pipeline": "DataLoader",
     },
     "levels.mid_level.layers": {
+        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
         "combining": "Add Average Maximum Minimum Multiply Subtract",
         "feature_columns": "DenseFeatures",
-        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
         "truncated_normal",
     },
     "levels.mid_level.losses": {
         "losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
     },
     "levels.mid_level.optimizers": {
-        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop",
     },
     "loss": {
         "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
@@ -177,7 +190,7 @@ CONTENTS = {
             "Layer.trainable_weights Layer.weights"
         ),
         "parts": (
-            "Layer.get_config Layer.input Layer.output Model.get_layer Model.to_json Sequential.inputs Sequential.outputs "
+            "Layer.get_config Layer.input Layer.output Model.get_layer Model.layers Model.to_json Sequential.inputs Sequential.outputs "
             "Sequential.pop"
         ),
         "placing": "Operators.to",
@@ -186,24 +199,27 @@ CONTENTS = {
             "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
             "Variable.assign_sub"
         ),
+        "tensor_math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
         "tensor_ops": (
             "Operators.__abs__ Operators.__and__ Operators.__getitem__ Operators.__invert__ Operators.__or__ Operators.item"
         ),
     },
     "op": {
+        "machines": "all_gather all_reduce broadcast",
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
         "ops": "absolute copy cos elu equal erf less less_equal maximum minimum not_equal power sin tanh where",
         "random_numbers": "random_normal random_uniform",
         "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
     "optimizer": {
-        "optimizers": "adamw rmsprop",
+        "optimizers": "adagrad adamw rmsprop",
     },
     "pass": {
         "passes": "all",
     },
     "rule": {
         "gradients": "clip_grad copy log_softmax_grad relu_grad sigmoid_grad softmax_grad",
+        "machines": "all_gather all_reduce broadcast",
         "placing": "to",
         "tensor_ops": (
             "absolute arg_max arg_min broadcast_to cast concat cos elu equal erf gather less less_equal log_softmax "
@@ -215,7 +231,7 @@ CONTENTS = {
         "fitting": "Training evaluate fit predict prepared",
         "functional": "Model",
         "layers": "Dense Layer",
-        "losses": "BinaryCrossentropy Loss",
+        "losses": "BinaryCrossentropy Loss MeanSquaredError",
         "optimizers": "Adam SGD",
         "pipeline": "Dataset",
     },

@@ -1,6 +1,5 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
-import inspect
 import math
 import signal
 import threading
@@ -15,6 +14,7 @@ from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import METHODS, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
+from levels_more.checks import takes
 from levels_more.inputs import (
     Packing,
     alone,
@@ -96,10 +96,8 @@ class Training(loops.Training):
             positive("compile: one of the loss_weights", weight, zero=True)
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
-        self.row_weights, self.rows_weighed = (
-            [],
-            False,
-        )  # of the rows of the batch that is traced; whether a loss has heard of them
+        self.row_weights = []  # of the rows of the batch that is traced
+        self.rows_weighed = False  # whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
     def __getstate__(self):
@@ -179,7 +177,7 @@ class Training(loops.Training):
             sizes += rows
             if history is not None:
                 history.passes.append(piece)
-                watch.on_piece_end(piece)
+                watch.on_piece_end(piece, rows)
             if watch is not None:
                 watch.heed()
         if not sizes:
@@ -205,6 +203,8 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         try:
             return loops.run_training(model, data, epochs, [*held, told, training.watch], verbose == 2)
         finally:
+            model.history.params = {"epochs": first + epochs, "verbose": verbose}
+            model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
             training.watch = None
 
 
@@ -217,15 +217,6 @@ class HeldOut(Callback):
     def on_epoch_end(self, epoch, logs):
         tried = self.model.training.one_pass(self.step, self.data)
         logs.update({f"val_{name}": value for name, value in tried.items()})
-
-
-def takes(method, given):
-    """Whether a function can be called with so many arguments."""
-    try:
-        inspect.signature(method).bind(*range(given))
-    except (TypeError, ValueError):  # it cannot, or Python does not know
-        return False
-    return True
 
 
 class Told(Callback):
@@ -266,17 +257,22 @@ class Watch(Callback):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
     def on_epoch_begin(self, epoch):
-        self.step = 0
+        self.step = self.total = self.rows = 0
 
-    def on_piece_end(self, losses):
-        """After each call, with its losses [steps]. Where somebody wants to hear of each step, it was one.
+    def on_piece_end(self, losses, rows):
+        """After each call, with its losses [steps], and how many rows each had. Where somebody wants to hear of each, it was one.
 
-        Steps count from 0 in each epoch, as in Keras; the loss is that of the step. (Keras tells the mean of the epoch so far.)
+        Steps count from 0 in each epoch, as in Keras; the loss is that of the step, or, where the model says so, the mean of
+        the epoch so far, as Keras tells it. Metrics are those of the epoch so far.
         """
         self.bar.update(len(losses))
+        self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
         for callback in self.callbacks if self.each else ():
             if callback.on_train_batch_end:
-                callback.on_train_batch_end(self.step, {"loss": float(losses[0])})
+                mean = getattr(callback.model, "means_by_batch", False)
+                logs = {"loss": self.total / self.rows if mean else float(losses[0])}
+                logs |= {metric.name: float(metric.result()) for metric in callback.model.training.metrics}
+                callback.on_train_batch_end(self.step, logs)
         self.step += len(losses)
 
     def on_epoch_end(self, epoch, logs):
@@ -346,18 +342,18 @@ def fit_model(
     validation_batch_size=1024,
     seed=None,
 ):
-    """Train on arrays x, y or on a Dataset of batches, with a bar; returns a History. A seed repeats the order of rows.
+    """Train on arrays x, y or on a Dataset of batches, with a bar; returns a History. A seed repeats the orders of rows.
 
     x: an array, a list of them, a DataFrame, a dict of columns; or batches (x, y) or (x, y, sample_weight). A row's loss
     counts `sample_weight` [rows] times, or as often as `class_weight`, {class: weight}, says; the sum is divided by the number
     of rows, as in Keras. Rows to validate are the last share of x and y, or `validation_data`. With `steps_per_epoch` an epoch
     is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
-    `initial_epoch` there are fewer. Raises TypeError, ValueError.
+    `initial_epoch` there are fewer, in the orders that a seed gives epochs of that number. Raises TypeError, ValueError.
     """
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
-    held, steps = None, (steps_per_epoch, "steps_per_epoch")
+    held, steps, first = None, (steps_per_epoch, "steps_per_epoch"), at_least(0, "initial_epoch", initial_epoch)
     if is_data(x):
         if share and validation_data is None:
             raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
@@ -369,12 +365,15 @@ def fit_model(
             held = held.batch(validation_batch_size)
             held.packing = packing
         rows = rows.shuffle(len(rows), seed) if shuffle else rows
+        for _ in range(
+            first if shuffle else 0
+        ):  # the orders of the epochs before: with a seed, it goes on as it would have
+            rows.make()
         data = as_data(rows.batch(32 if batch_size is None else batch_size), *steps)
         data.packing = packing
     if validation_data is not None:
         others = validation_batch_size, validation_steps, "validation_steps"
         held = given_batches(model, validation_data, None, None, *others)
-    first = at_least(0, "initial_epoch", initial_epoch)
     epochs = max(0, at_least(0, "epochs", epochs) - first)
     return run_training(model, data, epochs, verbose, () if callbacks is None else callbacks, held, first)
 

@@ -227,7 +227,8 @@ def cut(batches, size):
 
 def _then(data, stage, make, length, arrays=None, batches=False):
     """One stage more behind any dataset. It goes on with row numbers if it is given the `arrays`."""
-    return Stream(stage, make, length, arrays, batches or data.batches, data.stages)
+    kind = type(data) if isinstance(data, Stream) else Stream
+    return kind(stage, make, length, arrays, batches or data.batches, data.stages)
 
 
 class Stream(Dataset):
@@ -311,7 +312,7 @@ class Stream(Dataset):
 
     def of(self, arrays):
         """The same row numbers, of other arrays."""
-        return Stream(self.stage, self.each, self.length, arrays, self.batches, self.stages[:-1])
+        return type(self)(self.stage, self.each, self.length, arrays, self.batches, self.stages[:-1])
 
     @property
     def in_memory(self):
@@ -357,8 +358,19 @@ class Stream(Dataset):
         n = at_least(0, "skip: count", count)
         return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
 
-    def map(self, function):
-        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
+    def shard(self, num_shards, index):
+        """Of so many parts that one: every num_shards-th element, from number `index` on. Raises ValueError for no part."""
+        n, first = at_least(1, "shard: num_shards", num_shards), at_least(0, "shard: index", index)
+        if first >= n:
+            raise ValueError(f"shard: index is {first}; expected one of the {n} parts, 0 to {n - 1}")
+        length = np.maximum(0, np.ceil((self.length - first) / n))
+        return _then(self, f"shard({n}, {first})", lambda: _part(self, first, None, n), length, self.arrays)
+
+    def map(self, function, num_parallel_calls=None, deterministic=None):
+        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays.
+
+        `num_parallel_calls` and `deterministic` are TensorFlow's: here elements are made one after the other, in order.
+        """
         where, name = f"stage {len(self.stages) + 1}, map", getattr(called("map", function), "__name__", "…")
         return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
 
@@ -386,17 +398,17 @@ class Stream(Dataset):
         return _then(self, "cache()", functools.partial(cached, self.make, []), self.length, self.arrays)
 
     def prefetch(self, buffer_size):
-        """Up to so many elements ahead, made by another thread. (In memory there is nothing to fetch.)"""
-        n = at_least(1, "prefetch: buffer_size", buffer_size)
+        """Up to so many elements ahead, made by another thread; -1, TensorFlow's AUTOTUNE, are 2. (In memory none are.)"""
+        n = 2 if buffer_size == -1 else at_least(1, "prefetch: buffer_size", buffer_size)
         if self.arrays is not None:
             return self
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
 
 
-def _part(data, first, last=None):
-    """A pass from one place up to another, or to the end."""
+def _part(data, first, last=None, step=1):
+    """A pass from one place up to another, or to the end; or every so many elements of it."""
     rows = data.each()
-    return rows[first:last] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last)
+    return rows[first:last:step] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last, step)
 
 
 WIDER[Dataset] = Stream

@@ -63,7 +63,12 @@ def _called(value):
 
 
 def watch(made, function):
-    """Have this plan look, before each run, whether what its kernel was compiled from has changed; then compile it anew."""
+    """Have this plan look, before each run, whether what its kernel was compiled from has changed; then compile it anew.
+
+    What our own kernels read does not change.
+    """
+    if of_levels(function):
+        return
     lower = made.lower
 
     def lower_watched():

@@ -6,6 +6,7 @@ here counts as changed, and the step is traced anew.
 
 import functools
 import math
+import threading
 from itertools import filterfalse
 from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -110,6 +111,13 @@ def places_of(value):
     return found
 
 
+class _Way(threading.local):
+    change = None  # what is done to each graph that is traced: a function (graph, rows of a batch) -> another graph
+
+
+WAY = _Way()  # `machines` cuts graphs for several ranks there
+
+
 class Kept(Function):
     """A function that stays compiled: `current` looks whether what its trace has read of a model has changed since."""
 
@@ -122,6 +130,13 @@ class Kept(Function):
 
         super().__init__(noted)
         self.places = []
+
+    def program(self, args, key, over):
+        return super().program(args, (key, WAY.change), over)
+
+    def traced(self, signature, over):
+        graph, result = super().traced(signature, over)
+        return WAY.change(graph, signature[0].shape[0]) if WAY.change else graph, result
 
     def current(self):
         """This function, which is traced anew in its next call if something has changed."""

@@ -210,13 +210,15 @@ def _without_dots(index, shape):
 def slice_of(x, index):
     """x[index] for integers, slices, `...` and `None`, as in NumPy, and for a mask alone, a tensor or an array of bools.
 
-    Raises IndexError and TypeError for others.
+    An integer may be a tensor. Raises IndexError and TypeError for others.
     """
     x = as_tensor(x)
     if isinstance(index, (Operators, np.ndarray)) and index.dtype == bool and index.shape:
         return boolean_mask(x, index)
     sizes, slices, shape = iter(x.spec.shape), [], []
     for part in _without_dots(index, x.spec.shape):
+        if getattr(part, "shape", None) == () and part.dtype.kind == "i":
+            part = int(part)
         size = 1 if part is None else next(sizes)
         if isinstance(part, slice):
             slices.append((part.start, part.stop, part.step))

@@ -68,6 +68,15 @@ COMMANDS = {  # name: (a line of help, what it takes)
             argument("--setup", action="store_true", help="only make the server's environment, .course/serving"),
         ],
     ),
+    "programs": (
+        "run programs of TensorFlow and PyTorch on levels_more, beside the stored losses (--real stores them)",
+        [
+            argument(
+                "--real", action="store_true", help="first run them on the real libraries, and store their losses"
+            ),
+            argument("--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has it"),
+        ],
+    ),
     "progress": ("how many predictions were right, and which exercises are done", []),
     "resume": (
         "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back (--tell only tells)",

@@ -94,7 +94,12 @@ def _beside(x, y):
     least = {bool: BOOL, int: LONG, float: FLOAT}
     kinds = [z.dtype if isinstance(z, Operators) else least[type(z)] for z in (x, y)]
     wide = max(kinds, key=order.index)
-    wide = DEFAULT[0] if wide == FLOAT and not any(k == FLOAT and isinstance(z, Operators) for k, z in zip(kinds, (x, y), strict=True)) else wide
+    wide = (
+        DEFAULT[0]
+        if wide == FLOAT
+        and not any(k == FLOAT and isinstance(z, Operators) for k, z in zip(kinds, (x, y), strict=True))
+        else wide
+    )
     return [low.cast(z, wide) if isinstance(z, Operators) and z.dtype != wide else z for z in (x, y)]
 
 
@@ -197,14 +202,18 @@ def _clamp(x, min=None, max=None):
 
 def _to(x, *how, **options):
     """x in the dtype that is named; a device changes nothing."""
-    how = [KINDS.get(k, getattr(k, "dtype", k)) if not isinstance(k, np.dtype) else k for k in (*how, *options.values())]
+    how = [
+        KINDS.get(k, getattr(k, "dtype", k)) if not isinstance(k, np.dtype) else k for k in (*how, *options.values())
+    ]
     kinds = [k for k in how if isinstance(k, np.dtype)]
     return low.cast(x, kinds[0]) if kinds and kinds[0] != x.dtype else x
 
 
 def _plain(function):
     """A function of NumPy, through which no gradient passes."""
-    return lambda *args, **how: low.constant(function(*(x.numpy() if isinstance(x, Operators) else x for x in args), **how))
+    return lambda *args, **how: low.constant(
+        function(*(x.numpy() if isinstance(x, Operators) else x for x in args), **how)
+    )
 
 
 def _where(mask, x=None, y=None):

@@ -171,7 +171,7 @@ class Operators:
 
     __slots__ = ()
     __abs__, __and__, __or__, __invert__, __getitem__ = (Added() for _ in range(5))
-    backward, item, to = Added(), Added(), Added()
+    __mod__, __floordiv__, backward, item, ndim, to = (Added() for _ in range(6))
     __add__, __radd__ = _sides("add")
     __sub__, __rsub__ = _sides("subtract")
     __mul__, __rmul__ = _sides("multiply")

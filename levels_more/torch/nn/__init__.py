@@ -108,7 +108,9 @@ class Module(low.Module):
 
     def __repr__(self):
         parts = [f"  ({name}): {part!r}".replace("\n", "\n  ") for name, part in self.named_children()]
-        return f"{type(self).__name__}({self.extra_repr()}" + "".join(f"\n{p}" for p in parts) + "\n" * bool(parts) + ")"
+        return (
+            f"{type(self).__name__}({self.extra_repr()}" + "".join(f"\n{p}" for p in parts) + "\n" * bool(parts) + ")"
+        )
 
 
 class Sequential(Module):
