@@ -23,7 +23,7 @@ import pytest
 from course import serving
 from course.build import ROOT
 from levels.high_level import Input, Model, Sequential, load_model
-from levels.mid_level import Concatenate, Dense, Embedding, Flatten
+from levels.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
 
 NOT_MADE = "the server's environment is not made here: python3 -m course serve --setup"
 real = pytest.mark.skipif(not serving.ready(), reason=NOT_MADE)
@@ -55,6 +55,10 @@ def models(tmp_path_factory):
     number, word = Input((2,), dtype="float32"), Input((1,), dtype="int64")
     mixed = Model([number, word], Dense(1)(Concatenate()([number, Flatten()(Embedding(5, 3)(word))])))
     mixed.save(folder / "mixed")
+    huge = Sequential([Dense(1)])
+    huge.build((None, 1), "float32")
+    huge.set_weights([np.full((1, 1), 1e38, "f4"), np.zeros((1, 1), "f4")])
+    huge.save(folder / "huge")
     return folder
 
 
@@ -66,6 +70,7 @@ def server(models):
         str(models / "file.onnx"),
         f"twice={models / 'small'}",
         str(models / "mixed"),
+        str(models / "huge"),
     ]
     with serving.Server(each) as running:
         yield running
@@ -102,6 +107,24 @@ def test_a_file_that_is_no_onnx_is_told(tmp_path):
         assert not (tmp_path / "made.onnx").exists()
 
 
+class Doubled(Layer):
+    def call(self, x):
+        return x * 2.0
+
+
+def test_a_layer_of_ones_own_goes_along_as_a_graph_alone(tmp_path):
+    model = Sequential([Doubled(), Dense(1)])
+    model.build((None, 2), "float32")
+    model.save(tmp_path / "own")
+    with pytest.raises(
+        serving.ServingError, match=r"no class is called 'Doubled'.*; or export it where that code is, model.export"
+    ):
+        serving.write_onnx(tmp_path / "own", tmp_path / "made.onnx")
+    model.export(tmp_path / "own.onnx")
+    serving.write_onnx(tmp_path / "own.onnx", tmp_path / "made.onnx")
+    assert (tmp_path / "made.onnx").read_bytes() == (tmp_path / "own.onnx").read_bytes()
+
+
 def test_a_port_that_is_taken_is_told():
     import socket
 
@@ -131,7 +154,7 @@ def test_the_lock_is_complete():
 @real
 def test_every_model_answers(server, models):
     assert server.ask("/v2/health/live") == {"live": True} and server.ask("/v2/health/ready") == {"ready": True}
-    assert sorted(server.ask("/v2/models")["models"]) == ["file", "mixed", "rings", "small", "twice"]
+    assert sorted(server.ask("/v2/models")["models"]) == ["file", "huge", "mixed", "rings", "small", "twice"]
     about = server.ask("/v2/models/mixed")
     assert about["inputs"] == [
         {"name": "x0", "datatype": "FP32", "shape": [-1, 2]},
@@ -327,6 +350,14 @@ def test_an_index_outside_of_an_embedding_is_refused(server):
     with pytest.raises(urllib.error.HTTPError) as error:
         answer_of(server, "mixed", np.ones((1, 2), "f4"), np.array([[99]]))
     assert error.value.code == 400 and "mixed cannot be run on this" in json.load(error.value)["error"]
+
+
+@real
+def test_an_answer_that_json_has_no_word_for_is_told(server):
+    assert answer_of(server, "huge", np.ones((1, 1), "f4"))[0] == np.float32(1e38)
+    with pytest.raises(urllib.error.HTTPError) as error:
+        answer_of(server, "huge", np.full((1, 1), 99, "f4"))
+    assert error.value.code == 400 and "huge: y0 holds NaN or infinity" in json.load(error.value)["error"]
 
 
 @real

@@ -142,7 +142,9 @@ def write_onnx(path, target):
         onnx.checker.check_model(str(aside), full_check=True)
         os.replace(aside, target)
     except (OSError, ValueError, NameError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise ServingError(f"{path} cannot be served: {error}") from error
+        own = "custom_objects" in str(error)  # this command has no code of the reader's; a graph needs none
+        cure = "; or export it where that code is, model.export('net.onnx'), and serve the file" if own else ""
+        raise ServingError(f"{path} cannot be served: {error}{cure}") from error
     except Exception as error:  # protobuf's own, for a file that is something else
         raise ServingError(f"{path} cannot be served: it is no ONNX file ({type(error).__name__})") from error
 
@@ -229,7 +231,7 @@ class Server:
                 write_onnx(path, self.file(name))
                 self.ask(f"/v2/repository/models/{name}/load", {})
                 lines.append(f"{name}: version {self.ask(f'/v2/models/{name}')['versions'][0]}")
-            except (ServingError, urllib.error.HTTPError) as error:
+            except (ServingError, OSError) as error:
                 why = json.load(error)["error"] if isinstance(error, urllib.error.HTTPError) else error
                 lines.append(f"{name}: the version before stays, for {why}")
         return lines
