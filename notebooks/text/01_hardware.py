@@ -1335,7 +1335,6 @@ def line_row(row, target, weights, sums, g):
     db[0][0] += de
     for k, slope in enumerate(slopes):
         dw[k][0] += slope
-
     return loss
 
 
@@ -1874,7 +1873,6 @@ def net_row(row, target, weights, sums, g):
     c = _clipped(prediction)
     loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
     _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
-
     return loss
 
 
