@@ -65,10 +65,16 @@ CONTENTS = {
         ),
         "checks": "",
         "estimators": "DNNClassifier DNNRegressor Estimator LinearRegressor",
-        "exporting": "ONNX OnnxWriter export onnx_graph",
+        "exporting": "ONNX OnnxWriter export onnx_graph onnx_model",
         "fitting": "",
+        "hub": "from_pretrained push_to_hub save_pretrained",
         "inputs": "",
+        "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
+        "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
+        "machines_spread": "BY_ROWS SUMS Cut shares spread",
+        "machines_stages": "EARLY LARGE Alone Bucket Staged argument_rows messages_of places_of stages_of",
+        "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
@@ -109,6 +115,10 @@ CONTENTS = {
         "curves": "leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
         "generators": "Generator",
         "gradients": "backward grad stop_gradient",
+        "machines": (
+            "COLLECTIVES World all_gather all_gather_kernel all_reduce all_reduce_kernel broadcast broadcast_kernel meet "
+            "rows_back time_limit world"
+        ),
         "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
@@ -183,6 +193,7 @@ CONTENTS = {
         "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
+        "hub": "Model.push_to_hub Model.save_pretrained",
         "layers": (
             "Layer.add_loss Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
             "Layer.trainable_weights Layer.weights"
@@ -203,6 +214,7 @@ CONTENTS = {
         ),
     },
     "op": {
+        "machines": "all_gather all_reduce broadcast",
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
         "ops": "absolute copy cos elu equal erf less less_equal maximum minimum not_equal power sin tanh where",
         "random_numbers": "random_normal random_uniform",
@@ -216,6 +228,7 @@ CONTENTS = {
     },
     "rule": {
         "gradients": "clip_grad copy log_softmax_grad relu_grad sigmoid_grad softmax_grad",
+        "machines": "all_gather all_reduce broadcast",
         "placing": "to",
         "tensor_ops": (
             "absolute arg_max arg_min broadcast_to cast concat cos elu equal erf gather less less_equal log_softmax "

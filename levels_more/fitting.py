@@ -96,10 +96,8 @@ class Training(loops.Training):
             positive("compile: one of the loss_weights", weight, zero=True)
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
-        self.row_weights, self.rows_weighed = (
-            [],
-            False,
-        )  # of the rows of the batch that is traced; whether a loss has heard of them
+        self.row_weights = []  # of the rows of the batch that is traced
+        self.rows_weighed = False  # whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
     def __getstate__(self):
@@ -344,18 +342,18 @@ def fit_model(
     validation_batch_size=1024,
     seed=None,
 ):
-    """Train on arrays x, y or on a Dataset of batches, with a bar; returns a History. A seed repeats the order of rows.
+    """Train on arrays x, y or on a Dataset of batches, with a bar; returns a History. A seed repeats the orders of rows.
 
     x: an array, a list of them, a DataFrame, a dict of columns; or batches (x, y) or (x, y, sample_weight). A row's loss
     counts `sample_weight` [rows] times, or as often as `class_weight`, {class: weight}, says; the sum is divided by the number
     of rows, as in Keras. Rows to validate are the last share of x and y, or `validation_data`. With `steps_per_epoch` an epoch
     is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
-    `initial_epoch` there are fewer. Raises TypeError, ValueError.
+    `initial_epoch` there are fewer, in the orders that a seed gives epochs of that number. Raises TypeError, ValueError.
     """
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
-    held, steps = None, (steps_per_epoch, "steps_per_epoch")
+    held, steps, first = None, (steps_per_epoch, "steps_per_epoch"), at_least(0, "initial_epoch", initial_epoch)
     if is_data(x):
         if share and validation_data is None:
             raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
@@ -367,12 +365,15 @@ def fit_model(
             held = held.batch(validation_batch_size)
             held.packing = packing
         rows = rows.shuffle(len(rows), seed) if shuffle else rows
+        for _ in range(
+            first if shuffle else 0
+        ):  # the orders of the epochs before: with a seed, it goes on as it would have
+            rows.make()
         data = as_data(rows.batch(32 if batch_size is None else batch_size), *steps)
         data.packing = packing
     if validation_data is not None:
         others = validation_batch_size, validation_steps, "validation_steps"
         held = given_batches(model, validation_data, None, None, *others)
-    first = at_least(0, "initial_epoch", initial_epoch)
     epochs = max(0, at_least(0, "epochs", epochs) - first)
     return run_training(model, data, epochs, verbose, () if callbacks is None else callbacks, held, first)
 
@@ -399,9 +400,11 @@ def predict(model, x, batch_size=1024, verbose=0, steps=None):
         batches = ((rows, Packing(len(rows), 0, 0, *form)) for rows, *form in given)
     else:
         rows, *form = inputs_of(model, x)
-        arrays, packing = [row.numpy() for row in rows], Packing(len(rows), 0, 0, *form)
-        starts = range(0, max(1, len(arrays[0])), size)  # no rows are one empty batch
-        batches = (([a[k : k + size] for a in arrays], packing) for k in starts)
+        packing, batches = Packing(len(rows), 0, 0, *form), [rows]
+        if (count := len(rows[0])) > size:
+            arrays = [row.numpy() for row in rows]
+            batches = ([a[k : k + size] for a in arrays] for k in range(0, count, size))
+        batches = ((batch, packing) for batch in batches)
     outputs = zip(*map(as_list, answers(model, batches)), strict=True)
     return alone([np.concatenate([part.numpy() for part in parts]) for parts in outputs])
 

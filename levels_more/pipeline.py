@@ -358,6 +358,14 @@ class Stream(Dataset):
         n = at_least(0, "skip: count", count)
         return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
 
+    def shard(self, num_shards, index):
+        """Of so many parts that one: every num_shards-th element, from number `index` on. Raises ValueError for no part."""
+        n, first = at_least(1, "shard: num_shards", num_shards), at_least(0, "shard: index", index)
+        if first >= n:
+            raise ValueError(f"shard: index is {first}; expected one of the {n} parts, 0 to {n - 1}")
+        length = np.maximum(0, np.ceil((self.length - first) / n))
+        return _then(self, f"shard({n}, {first})", lambda: _part(self, first, None, n), length, self.arrays)
+
     def map(self, function, num_parallel_calls=None, deterministic=None):
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays.
 
@@ -397,10 +405,10 @@ class Stream(Dataset):
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
 
 
-def _part(data, first, last=None):
-    """A pass from one place up to another, or to the end."""
+def _part(data, first, last=None, step=1):
+    """A pass from one place up to another, or to the end; or every so many elements of it."""
     rows = data.each()
-    return rows[first:last] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last)
+    return rows[first:last:step] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last, step)
 
 
 WIDER[Dataset] = Stream

@@ -1,4 +1,4 @@
-"""Functions of tensors that are made of others: rounded, repeated, in order, summed up on the way, spread, cut short."""
+"""Functions of tensors that are made of others: rounded, divided without a rest, repeated, counted, cut short."""
 
 import functools
 import math
@@ -15,6 +15,7 @@ from levels.low_level import (
     constant,
     gather,
     maximum,
+    norm,
     reduce_sum,
     reshape,
     sqrt,
@@ -22,7 +23,6 @@ from levels.low_level import (
     take,
 )  # fmt: skip
 from levels_more.checks import dtype_of, expect, number, sizes
-from levels_more.statistics import norm
 
 
 def _by_numpy(function, x, *others):

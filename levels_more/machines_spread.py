@@ -1,0 +1,169 @@
+"""A step for a whole batch becomes a step in which each rank does its rows: the graph is cut, and collectives are put in.
+
+What goes row by row, each rank does for its own rows. What adds rows up needs all of them: in float64 they are gathered, and
+every rank adds them in their order, so the bits are those of one process; in float32 each rank adds its own, and the sums
+are added up. All the rest every rank does whole. So whatever a step holds, it is right; what is not known here is no quicker.
+"""
+
+import numpy as np
+
+from levels.kernels import ELEMENTWISE, planned
+from levels.low_level import Graph, Node, constant, dce
+
+
+def _aligned(node, split):
+    """Whether each of the split inputs has its rows where the result has them."""
+    rows, axes = node.spec.shape[:1], len(node.spec.shape)
+    return all(x.spec.shape[:1] == rows and len(x.spec.shape) == axes for x in node.inputs if x in split)
+
+
+def _first_axis(node):
+    """Whether an op with an `axis` works along the first one."""
+    axis = node.attrs.get("axis", -1)
+    axes = range(len(node.inputs[0].spec.shape))
+    named = axes if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return any(a in (0, -len(axes)) for a in named)
+
+
+def _alone(node, split):
+    """For ops of one row at a time, along its other axes."""
+    return _aligned(node, split) and not _first_axis(node)
+
+
+def _reduces(node, split):
+    """For reductions, which are along all axes unless they say so."""
+    return node.attrs.get("axis") is not None and not _first_axis(node)
+
+
+def _product(node, split):
+    """x[rows, k] @ w[k, n], with all of w."""
+    x, w = node.inputs
+    return x in split and w not in split and not node.attrs.get("transpose_x")
+
+
+def _same_rows(node, split):
+    """For ops that keep the rows as they are, in the first axis."""
+    return node.spec.shape[:1] == node.inputs[0].spec.shape[:1]
+
+
+def _all_rows(node, split):
+    """For a slice of other axes."""
+    return node.attrs["slices"][0] in ((None, None, None), (None, None, 1), (0, None, 1), (0, node.spec.shape[0], 1))
+
+
+# op -> function(node, split): does it go row by row, where the nodes of `split` are known by rows? (elementwise: `_aligned`)
+BY_ROWS = {
+    "matmul": _product,
+    "gather": lambda node, split: node.inputs[0] not in split,
+    "transpose": lambda node, split: (node.attrs.get("axes") or (-1,))[0] == 0,
+    "slice": lambda node, split: _same_rows(node, split) and _all_rows(node, split),
+    "reshape": _same_rows,
+    "one_hot": _same_rows,
+    "cast": _same_rows,
+    "concat": lambda node, split: node.attrs.get("axis", 0) != 0 and _aligned(node, split),
+    "arg_max": _reduces,
+    "arg_min": _reduces,
+    **dict.fromkeys(("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"), _reduces),
+    **dict.fromkeys(("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"), _alone),
+}
+
+# op -> function(node, split): is its result the sum of what it gives for each rank's rows?
+SUMS = {
+    "matmul": lambda node, split: (
+        bool(node.attrs.get("transpose_x"))
+        and not node.attrs.get("transpose_w")
+        and all(x in split for x in node.inputs)
+    ),
+    "reduce_sum": lambda node, split: True,  # (else it went row by row)
+    "reduce_mean": lambda node, split: True,
+    "scatter_add": lambda node, split: all(x in split for x in node.inputs),
+}
+
+
+def shares(batch, ranks):
+    """Where each rank's rows of a batch begin, and the end: [0, …, batch]. Shares differ by a row at most."""
+    return [batch * rank // ranks for rank in range(ranks + 1)]
+
+
+class Cut:
+    """The new graph while it is made. `whole` and `own`: node -> the new node that has all its rows, or this rank's."""
+
+    def __init__(self, batch, world):
+        self.ends, self.world = shares(batch, world.size), world
+        self.first, self.last = self.ends[world.rank : world.rank + 2]
+        self.counts = tuple(b - a for a, b in zip(self.ends, self.ends[1:], strict=False))
+        self.nodes, self.whole, self.own, self.split = [], {}, {}, set()
+
+    def added(self, op, inputs, attrs):
+        """A new node."""
+        spec = planned(op, [x.spec for x in inputs], attrs).spec
+        self.nodes.append(Node(op, inputs, attrs, spec))
+        return self.nodes[-1]
+
+    def all_of(self, x):
+        """The node that has all rows of x."""
+        if x not in self.whole:
+            self.whole[x] = self.added("all_gather", [self.own[x]], {"rows": self.counts})
+        return self.whole[x]
+
+    def own_of(self, x):
+        """The node that has this rank's rows of x."""
+        if x not in self.own:
+            rest = ((None, None, None),) * (len(x.spec.shape) - 1)
+            self.own[x] = self.added("slice", [self.whole[x]], {"slices": ((self.first, self.last, 1), *rest)})
+        return self.own[x]
+
+    def row_by_row(self, node):
+        """Enter a node that each rank does for its own rows."""
+        inputs = []
+        for x in node.inputs:
+            rows_too = node.op in ELEMENTWISE and x.spec.shape[:1] == node.spec.shape[:1]
+            cut = x in self.split or rows_too and len(x.spec.shape) == len(node.spec.shape)
+            inputs.append(self.own_of(x) if cut else self.all_of(x))
+        attrs = dict(node.attrs)
+        if "shape" in attrs:
+            attrs["shape"] = (self.last - self.first, *node.spec.shape[1:])
+        if node.op == "slice":
+            attrs["slices"] = ((None, None, None), *attrs["slices"][1:])
+        self.own[node] = self.added(node.op, inputs, attrs)
+        self.split.add(node)
+
+    def summed(self, node):
+        """Enter a node that is the sum of what it gives for each rank's rows."""
+        part = self.added(node.op, [self.own_of(x) for x in node.inputs], node.attrs)
+        if node.op == "reduce_mean":  # of fewer rows: each counts for more
+            share = constant(np.array((self.last - self.first) / self.ends[-1], part.spec.dtype))
+            self.nodes.append(Node("constant", [], {"of": share}, share.spec))
+            part = self.added("multiply", [part, self.nodes[-1]], {})
+        self.whole[node] = self.added("all_reduce", [part], {})
+
+    def enter(self, node):
+        """Enter a node of the graph of before, whose inputs are entered."""
+        here = self.split.intersection(node.inputs)
+        rule = _aligned if node.op in ELEMENTWISE else BY_ROWS.get(node.op)
+        if not node.inputs:
+            self.nodes.append(node)
+            self.whole[node] = node
+            if node.op == "input" and node.spec.shape[:1] == (self.ends[-1],):
+                self.split.add(node)
+        elif here and rule and rule(node, self.split):
+            self.row_by_row(node)
+        elif here and node.spec.dtype == np.float32 and node.op in SUMS and SUMS[node.op](node, self.split):
+            self.summed(node)
+        else:
+            self.whole[node] = self.added(node.op, [self.all_of(x) for x in node.inputs], node.attrs)
+
+
+def spread(graph, batch, world):
+    """The graph of a step, for all rows of a batch, as one in which this rank of a `World` does its own rows.
+
+    Its results and the new values of variables are the same on all ranks: those of the graph that is given. A batch of
+    fewer rows than ranks is left to all of them.
+    """
+    if world.size == 1 or not batch or batch < world.size:
+        return graph
+    graph, cut = dce(graph), Cut(batch, world)
+    for node in graph.nodes:
+        cut.enter(node)
+    updates = {variable: cut.all_of(node) for variable, node in graph.updates.items()}
+    return dce(Graph(cut.nodes, [cut.all_of(node) for node in graph.outputs], updates))

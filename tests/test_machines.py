@@ -1,0 +1,364 @@
+"""Several processes, started for real: the same bits on any number of ranks, and what happens where one of them does not come."""
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from course import build
+from levels_more import machines
+
+MPIEXEC = next(filter(Path.exists, (Path(sys.executable).with_name(name) for name in ("mpiexec", "mpiexec.exe"))), None)
+there = pytest.mark.skipif(
+    not (MPIEXEC and importlib.util.find_spec("mpi4py")), reason=f"MPI is not here: {machines.INSTALL}"
+)
+
+
+def started(script, ranks, *arguments, **more):
+    """A process that runs this text in so many ranks; for None it is Python alone."""
+    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
+    if ranks:
+        command = [str(MPIEXEC), "-n", str(ranks), *command]
+    here = build.environment(build.ROOT) | {"NUMBA_NUM_THREADS": "1"} | more
+    return subprocess.Popen(command, env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def told(process, seconds=120):
+    """What a process printed, when it has ended: (its exit status, its output, its errors)."""
+    try:
+        out, errors = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+    return process.returncode, out, errors
+
+
+def ran(script, ranks, *arguments):
+    """The output of a script that ends well."""
+    status, out, errors = told(started(script, ranks, *arguments))
+    assert status == 0, errors
+    return out
+
+
+NETS = """
+    import hashlib
+    import numpy as np
+    from course.tasks import rings
+    from levels.high_level import DistributedDataParallel, Sequential
+    from levels.low_level import world
+    from levels.mid_level import SGD, Adam, BatchNormalization, Dense, Dropout, Embedding, Flatten
+
+    draw, task = np.random.default_rng(0), rings()
+    classes = draw.integers(0, 10, 180)
+    words = draw.integers(0, 9, (120, 3))
+    small = lambda: Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    wide = lambda: Sequential([Dense(512, "relu"), Dense(512, "relu"), Dense(10, "softmax")])
+    parts = lambda: Sequential([Dense(8), BatchNormalization(), Dropout(0.5, seed=3), Dense(1, "sigmoid")])
+    text = lambda: Sequential([Embedding(9, 4, dtype="float64"), Flatten(), Dense(1, "sigmoid")])
+    images = draw.standard_normal((180, 784)), np.eye(10)[classes]
+    points = task.x[:1000], task.y[:1000]
+    sentences = words, (words.sum(1) > 12)[:, None] * 1.0
+
+    # name: a net, an optimizer, a loss, x and y, rows in a batch
+    CASES = {
+        "rings, SGD": (small, SGD(0.01), "binary_crossentropy", points, 100),
+        "rings, Adam, an uneven batch": (small, Adam(0.01), "binary_crossentropy", points, 37),
+        "784-512-512-10, SGD": (wide, SGD(0.01), "categorical_crossentropy", images, 60),
+        "784-512-512-10, Adam, an uneven batch": (wide, Adam(0.001), "categorical_crossentropy", images, 77),
+        "sums in the middle, and what is drawn": (parts, Adam(0.01), "binary_crossentropy", points, 64),
+        "rows by number": (text, SGD(0.1), "binary_crossentropy", sentences, 32),
+        "fewer rows than ranks": (small, SGD(0.01), "mse", (task.x[:13], task.y[:13]), 3),
+    }
+
+    def train(name, dtype, model=lambda net: net):
+        make, optimizer, loss, (x, y), batch = CASES[name]
+        net = make()
+        x = x.astype(dtype) if x.dtype.kind == "f" else x
+        net.build((None, *x.shape[1:]), dtype if x.dtype.kind == "f" else x.dtype)
+        draw = np.random.default_rng(1)
+        net.set_weights([w if w.dtype.kind == "i" else draw.normal(0, w.shape[0] ** -0.5, w.shape).astype(w.dtype) if w.ndim == 2 else w for w in net.get_weights()])
+        model = model(net)
+        model.compile(optimizer.again(), loss, metrics=["accuracy"])
+        history = model.fit(x, y.astype(dtype), batch_size=batch, epochs=2, seed=5, verbose=0, validation_split=0.2)
+        return net, history, model.evaluate(x, y.astype(dtype)), model.predict(x)
+
+    def digest(net, history, loss, answers):
+        numbers = [*net.get_weights(), history.losses, np.array([*history.history.values()]), np.array(loss), answers]
+        return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in numbers)).hexdigest()[:16]
+"""
+
+BITS = (
+    NETS
+    + """
+    for name in CASES:
+        results = train(name, "float64", DistributedDataParallel if world().comm else lambda net: net)
+        if world().rank == 0:
+            print(f"{name}: {digest(*results)}")
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return ran(BITS, None)
+
+
+@there
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_any_number_of_ranks_gives_the_bits_of_one_process(ranks, plain, tell):
+    begun = time.perf_counter()
+    out = ran(BITS, ranks)
+    tell("machines: the same bits", f"{ranks} ranks, {out.count(':')} trainings {time.perf_counter() - begun:>7.1f} s")
+    assert out == plain and out.count("\n") == 7
+
+
+# A rank dies, hangs, or does something else.
+
+GOES_ON = """
+    import hashlib, os, sys, time
+    from pathlib import Path
+    from course.tasks import rings
+    from levels.high_level import Callback, DistributedDataParallel, ModelCheckpoint, Sequential, load_model
+    from levels.low_level import world
+    from levels.mid_level import Adam, Dense
+
+    folder, epochs, pause = Path(sys.argv[1]), 6, float(sys.argv[2])
+    task, saved = rings(), folder / "net"
+    (folder / f"{world().rank}.pid").write_text(str(os.getpid()))
+    if saved.exists():
+        net = load_model(saved)
+    else:
+        net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+        net.build((None, 2), "float64")
+        net.set_weights(task.weights)
+        net.compile(Adam(0.01), "binary_crossentropy")
+    done = int(net.optimizer.iterations.numpy()) // 40 if saved.exists() else 0
+
+    class Says(Callback):
+        def on_epoch_end(self, epoch, logs):
+            print("epoch", epoch, flush=True)
+            time.sleep(pause)
+
+    model = DistributedDataParallel(net)
+    told = [ModelCheckpoint(saved), Says()]
+    model.fit(task.x, task.y, batch_size=100, epochs=epochs, initial_epoch=done, seed=7, verbose=0, callbacks=told)
+    if world().rank == 0:
+        print(done, hashlib.sha256(b"".join(w.tobytes() for w in net.get_weights())).hexdigest())
+"""
+
+
+def until(process, line):
+    """Read what a process prints, up to this line."""
+    for text in process.stdout:
+        if text.strip() == line:
+            return
+    raise AssertionError(f"it ended before {line!r}: {process.stderr.read()}")
+
+
+@there
+@pytest.mark.parametrize("how", ["killed", "interrupted"])
+def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how, tmp_path, tell):
+    folder, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+    folder.mkdir(), undisturbed.mkdir()
+    process = started(GOES_ON, 3, folder, 0.2)
+    until(process, "epoch 2")
+    if how == "killed":
+        os.kill(int((folder / "2.pid").read_text()), signal.SIGKILL)
+    else:
+        process.send_signal(signal.SIGINT)
+    begun = time.perf_counter()
+    status, _, errors = told(process, 20)
+    seconds = time.perf_counter() - begun
+    tell("machines: a rank dies", f"{how:<12} mpiexec ends in {seconds:.1f} s, with status {status}")
+    assert status != 0 and seconds < 10, errors
+    done, goes_on = ran(GOES_ON, 2, folder, 0).split("\n")[-2].split()
+    assert done in ("2", "3"), "it went on from the last whole epoch"
+    assert ["0", goes_on] == ran(GOES_ON, None, undisturbed, 0).split("\n")[-2].split()
+
+
+@there
+def test_the_launcher_says_what_to_do(tmp_path):
+    script = tmp_path / "dies.py"
+    script.write_text("import os, sys\nos._exit(3 if sys.argv[1] == 'dies' else 0)")
+    for word, expected in (("dies", 3), ("lives", 0)):
+        command = [sys.executable, "-m", "levels_more.launch", "2", script, word]
+        result = subprocess.run(command, env=build.environment(build.ROOT), capture_output=True, text=True, timeout=60)
+        assert (result.returncode == 0) == (expected == 0), result.stderr
+        assert ("Start it again, with any number of ranks" in result.stderr) == (expected != 0)
+
+
+def test_without_mpi_a_sentence_says_how_to_install_it():
+    hidden = "import sys; sys.modules['mpi4py'] = None; "
+    alone = (
+        "from levels.high_level import DistributedDataParallel as D, Sequential; from levels.mid_level import Dense; "
+    )
+    alone += "m = D(Sequential([Dense(1)])); m.compile('sgd', 'mse'); m.fit([[1.0], [2.0]], [[1.0], [2.0]], verbose=0); print(m)"
+    here = {name: value for name, value in build.environment(build.ROOT).items() if name not in machines.STARTED}
+    for more, expected in (({}, "rank 0 of 1"), ({"PMI_RANK": "0"}, machines.INSTALL)):
+        command = [sys.executable, "-c", hidden + alone]
+        result = subprocess.run(command, env=here | more, capture_output=True, text=True, timeout=60)
+        assert expected in result.stdout + result.stderr
+
+
+WRONG = {  # what a rank may do -> the script, and what is said of it
+    "it hangs": (
+        """
+        import time
+        from levels.low_level import all_reduce, time_limit, world
+        time_limit(1.0)
+        if world().rank == 1:
+            time.sleep(60)
+        all_reduce(1.0)
+        """,
+        r"rank 0 has waited 1 s for the others in all_reduce: one of them hangs",
+    ),
+    "it has an error": (
+        """
+        from levels.low_level import all_reduce, world
+        if world().rank == 1:
+            raise ValueError("my own")
+        all_reduce(1.0)
+        """,
+        r"ValueError: my own\nrank 1 has ended by this error, and with it all ranks",
+    ),
+    "it has other data": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dense
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile("sgd", "mse")
+        x = np.arange(8.0)[:, None] + world().rank
+        model.fit(x, x, verbose=0)
+        """,
+        r"rank \d has other weights than the ranks \[\d\]; give all ranks the same data",
+    ),
+    "its model has other variables": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dense
+        model = DistributedDataParallel(Sequential([Dense(1) for _ in range(1 + world().rank)]))
+        model.module.build((None, 1))
+        model.compile("sgd", "mse")
+        model.evaluate(np.ones((8, 1)), np.ones((8, 1)))
+        """,
+        r"rank 1 has the variables .*, rank 0 has .*; build or load it on all ranks",
+    ),
+    "a callback fails on rank 0": (
+        """
+        from levels.high_level import DistributedDataParallel, LambdaCallback, Sequential
+        from levels.mid_level import Dense
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile("sgd", "mse")
+        def full(epoch, logs):
+            raise OSError("the disk is full")
+        x = [[1.0], [2.0]]
+        model.fit(x, x, verbose=0, callbacks=[LambdaCallback(on_epoch_end=full)])
+        """,
+        r"OSError: the disk is full",
+    ),
+}
+
+
+@there
+@pytest.mark.parametrize("what", WRONG)
+def test_all_ranks_end_and_say_why_where(what):
+    script, expected = WRONG[what]
+    begun = time.perf_counter()
+    status, _, errors = told(started(script, 2), 60)
+    assert status != 0 and re.search(expected, errors), errors
+    assert time.perf_counter() - begun < 30
+
+
+# What callbacks do on rank 0, all ranks do; a model that is asked there asks nobody.
+
+
+@there
+def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
+    script = """
+        import sys
+        import numpy as np
+        from levels.high_level import Callback, DistributedDataParallel, EarlyStopping, LearningRateScheduler, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Adam, Dense
+
+        class Mine(Callback):
+            def on_train_batch_end(self, step, logs):
+                heard.append(step)
+
+            def on_epoch_end(self, epoch, logs):
+                logs["asked"] = float(self.model.predict(x[:1])[0, 0])
+                if epoch == 1:
+                    self.model.set_weights([w * 0.5 for w in self.model.get_weights()])
+                self.model.stop_training = epoch == 3
+
+        heard, x = [], np.linspace(-1.0, 1.0, 30)[:, None]
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile(Adam(0.1), "mse")
+        told = [Mine(), LearningRateScheduler(lambda epoch, rate: rate / 2), EarlyStopping("loss", mode="max", restore_best_weights=True)]
+        history = model.fit(x, 3.0 * x, epochs=9, batch_size=10, verbose=1, seed=1, callbacks=told[:2])
+        again = model.fit(x, 3.0 * x, epochs=9, batch_size=10, verbose=0, seed=1, callbacks=told[2:])
+        model.save(sys.argv[1])
+        line = repr((len(heard), history.history, again.history, model.get_weights(), model.optimizer.learning_rate))
+        lines = world().comm.gather(line) if world().comm else [line]
+        if world().rank == 0:
+            assert {line.replace("(0,", "(12,", 1) for line in lines} == {lines[0]}, lines
+            print(lines[0])
+    """
+    alone = ran(script.replace("DistributedDataParallel(Seq", "(Seq"), None, tmp_path / "alone")
+    several = ran(script, 3, tmp_path / "several")
+    assert several == alone and alone.startswith("(12,") and "'asked': [" in alone
+    assert (tmp_path / "several").is_dir() and (tmp_path / "alone").is_dir()
+
+
+@there
+def test_collectives_and_their_gradients():
+    out = ran(
+        """
+        import numpy as np
+        from levels.low_level import GradientTape, Variable, all_gather, all_reduce, broadcast, function, reduce_sum, world
+        from levels.mid_level import Dataset
+
+        rank, size = world()[:2]
+        for dtype in ("float32", "float64", "int64"):
+            x = (np.arange(4) + 10 * rank).astype(dtype)
+            assert all_gather(x[: rank + 1]).numpy().tolist() == [10 * r + k for r in range(size) for k in range(r + 1)]
+            assert all_reduce(x).numpy().tolist() == [sum(10 * r + k for r in range(size)) for k in range(4)]
+            assert broadcast(x, 1).numpy().tolist() == [10, 11, 12, 13]
+        tiny = np.array([0.1, 0.2, 0.3][rank])
+        assert all_reduce(tiny).numpy() == ((0.0 + 0.1) + 0.2) + 0.3, "from rank 0 up"
+        v = Variable(np.full((2, 2), 1.0 + rank))
+        weights = np.arange(12.0).reshape(6, 2)
+        for run in (lambda f: f(), lambda f: function(f)()):
+            def gathered():
+                with GradientTape() as tape:
+                    y = reduce_sum(all_gather(v) * weights)
+                return tape.gradient(y, v)
+            assert (run(gathered).numpy() == weights[2 * rank : 2 * rank + 2]).all()
+            def reduced():
+                with GradientTape() as tape:
+                    y = reduce_sum(all_reduce(v) * weights[:2])
+                return tape.gradient(y, v)
+            assert (run(reduced).numpy() == weights[:2]).all()
+            def sent():
+                with GradientTape() as tape:
+                    y = reduce_sum(broadcast(v, 2) * weights[:2])
+                return tape.gradient(y, v)
+            assert (run(sent).numpy() == weights[:2] * (rank == 2)).all()
+        parts = Dataset.from_tensor_slices((np.arange(10.0),)).shard(size, rank)
+        seen = all_gather(np.concatenate([x for x, in parts.batch(2)])).numpy()
+        assert sorted(seen) == [*range(10)] and len(parts) == (4 if rank == 0 else 3)
+        print("ok")
+        """,
+        3,
+    )
+    assert out == "ok\n" * 3
