@@ -18,7 +18,7 @@ from levels_more.inputs import as_list
 from levels_more.metrics import snake_case
 from levels_more.nested import each_leaf, numbers
 from levels_more.parts import get_config
-from levels_more.watching import Assigned
+from levels_more.watching import Assigned, WatchingTape
 
 REGISTERED = {}  # classes and functions of the reader's that load_model knows
 FLOAT = ["float32"]  # what layers compute in that do not say it
@@ -273,6 +273,13 @@ class Optimizer(mid_level.Optimizer):
         if not pairs:
             raise ValueError("apply_gradients: there is no gradient; does the loss depend on these variables?")
         super().apply_gradients(pairs)
+
+    def minimize(self, loss, var_list, tape=None):
+        """Update these variables by the gradients of loss(), a function without arguments, or of a tensor that the tape knows."""
+        if tape is None:
+            with WatchingTape() as tape:
+                loss = loss()
+        self.apply_gradients(zip(tape.gradient(loss, [*var_list]), var_list, strict=True))
 
     def apply(self, grads, trainable_variables):
         """Update by gradients and their variables."""
