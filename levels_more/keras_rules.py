@@ -9,14 +9,14 @@ import math
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import Operators, Variable, as_tensor, cast, constant, reduce_mean, reshape, sqrt
+from levels.low_level import Operators, Symbol, Variable, as_tensor, cast, constant, reduce_mean, reshape, sqrt
 from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
 from levels_more import functional, layers, losses, optimizers, saving
 from levels_more.checks import dtype_of
 from levels_more.fitting import made, spelled
 from levels_more.inputs import as_list
 from levels_more.metrics import snake_case
-from levels_more.nested import each_leaf, numbers
+from levels_more.nested import Unknown, each_leaf, numbers
 from levels_more.parts import get_config
 from levels_more.watching import Assigned, WatchingTape
 
@@ -244,6 +244,12 @@ class Metric(mid_level.Metric):
         """The metric over all batches since the last `reset_state`, a tensor."""
         return constant(float(super().result()))
 
+    def __call__(self, *args, **options):
+        """Add a batch, and give the result, which nobody knows while a function is traced."""
+        self.update_state(*args, **options)
+        traced = any(type(as_tensor(v)) is Symbol for v in self.variables)
+        return Unknown() if traced else self.result()
+
     def reset_state(self):
         """Forget all batches."""
         for variable in self.variables:
@@ -324,6 +330,11 @@ def draw(name, shape, first=None, second=None, *, value=0.0, mean=0.0, stddev=0.
     return values
 
 
+def bent(name):
+    """An activation by name, as a layer's class."""
+    return lambda **options: LAYERS["Activation"](name, **options)
+
+
 def drawn_by(name):
     """An initializer: called with Keras' arguments of it, it gives a function of a shape, whose numbers are a tensor."""
 
@@ -359,13 +370,14 @@ def rows_of(kind):
 _PLAIN = (
     "Activation Add Average BatchNormalization Concatenate DenseFeatures Embedding Flatten Lambda LayerNormalization "
 )
-_PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization ReLU Rescaling Reshape Softmax Subtract"
+_PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization Rescaling Reshape Subtract"
 _LOSSES = (
     "BinaryCrossentropy CategoricalCrossentropy Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
 )
 _METRICS = "AUC Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
 _METRICS += "SparseCategoricalAccuracy MeanLoss"
 LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
+LAYERS |= {name: bent(name.lower()) for name in ("ReLU", "Softmax")}
 LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
 LOSSES = {"Loss": Loss} | of_keras(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
 METRICS = {"Metric": Metric} | of_keras(Metric, *(getattr(mid_level, name) for name in _METRICS.split()))
