@@ -529,3 +529,55 @@ print(K.floatx(), Dense(2).units)
 """
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
     assert ran.stdout == "float32 2\n", ran.stderr
+
+
+def test_callbacks_hear_of_validation_and_prediction(float64):
+    heard = []
+
+    class Hearing(keras.callbacks.Callback):
+        def on_test_begin(self, logs=None):
+            heard.append("test")
+
+        def on_test_end(self, logs=None):
+            heard.append(logs["loss"])
+
+        def on_epoch_end(self, epoch, logs=None):
+            heard.append((epoch, logs["val_loss"]))
+
+        def on_predict_batch_end(self, batch, logs=None):
+            heard.append((batch, logs["outputs"].shape))
+
+    model, kept = functional(), keras.callbacks.History()
+    rings(model)
+    model.compile(keras.optimizers.SGD(0.1), "binary_crossentropy")
+    history = model.fit(X, Y, epochs=1, validation_data=(X, Y), verbose=0, callbacks=[Hearing(), kept])
+    (loss,) = history.history["val_loss"]
+    assert heard == ["test", loss, (0, loss)] and kept.history == history.history
+    assert model.evaluate(X, Y, callbacks=[Hearing()]) == loss
+    found = model.predict(X, batch_size=3, callbacks=[Hearing()])
+    assert heard[3:] == ["test", loss, (0, (3, 1)), (1, (1, 1))] and found.tolist() == model.predict(X).tolist()
+
+    class Wrong(Hearing):
+        def on_train_batch_begin(self, batch, logs=None):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="nobody calls on_train_batch_begin"):
+        model.fit(X, Y, verbose=0, callbacks=[Wrong()])
+
+
+def test_a_metric_that_is_called_in_a_step_leaves_it_traced():
+    mean = keras.metrics.Mean()
+
+    @tf.function
+    def step(x):
+        mean(x)
+        return x * 2.0
+
+    @tf.function
+    def result(x):
+        return mean(x)
+
+    assert [float(step(tf.constant(v))) for v in (1.0, 3.0)] == [2.0, 6.0] and not step.eager
+    assert mean.result().numpy() == 2.0
+    mean.reset_state()
+    assert float(result(tf.constant(5.0))) == 5.0 and result.eager
