@@ -4,11 +4,9 @@ import math
 
 import numpy as np
 
-from levels.low_level import Variable, cast, leaky_relu, maximum, nn, reshape, sqrt
-from levels.mid_level import ACTIVATIONS, Dataset, Layer, positive
+from levels.low_level import Variable, cast, leaky_relu, maximum, reshape, sqrt
+from levels.mid_level import Dataset, Layer, positive
 from levels_more.checks import called, number, sizes
-
-ACTIVATIONS.update(softplus=nn.softplus, leaky_relu=leaky_relu)
 
 
 class Normalization(Layer):

@@ -82,6 +82,15 @@ def number(name, value, least=-np.inf):
     )
 
 
+def axis_of(name, axis, axes):
+    """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is no such axis."""
+    whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+    expect(whole, f"{name}: axis", axis, "a whole number")
+    if not -axes <= axis < axes:
+        raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
+    return int(axis) % axes
+
+
 def takes(method, given):
     """Whether a function can be called with so many arguments."""
     try:
