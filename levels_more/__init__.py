@@ -142,7 +142,7 @@ CONTENTS = {
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
-        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
+        "adapting": "Lambda LeakyReLU Normalization Rescaling Reshape",
         "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
         "feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
@@ -172,7 +172,7 @@ CONTENTS = {
         "pipeline": "DataLoader",
     },
     "levels.mid_level.layers": {
-        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
+        "adapting": "Lambda LeakyReLU Normalization Rescaling Reshape",
         "combining": "Add Average Maximum Minimum Multiply Subtract",
         "feature_columns": "DenseFeatures",
         "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
