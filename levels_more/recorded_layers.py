@@ -84,7 +84,7 @@ class BatchNorm1d(Module):
 
     def extra_repr(self):
         """What is told of it in brackets."""
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={'weight' in vars(self)}"
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={'weight' in vars(self)}, track_running_stats=True"
 
 
 class LayerNorm(Module):
@@ -156,3 +156,7 @@ class Dropout(Calling):
     def forward(self, x):
         """x[…] with some of its numbers 0, in training."""
         return dropout(x, self.options["p"], self.training)
+
+    def extra_repr(self):
+        """Its options."""
+        return f"p={self.options['p']}, inplace={self.options['inplace']}"

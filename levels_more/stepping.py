@@ -28,6 +28,15 @@ class Optimizer:
     def _parameters(self):
         return [parameter for group in self.param_groups for parameter in group["params"]]
 
+    def __repr__(self):
+        lines = []
+        for k, group in enumerate(self.param_groups):
+            lines += [
+                f"Parameter Group {k}",
+                *(f"    {name}: {group[name]}" for name in sorted(group) if name != "params"),
+            ]
+        return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
+
     def zero_grad(self, set_to_none=True):
         """Forget the gradients."""
         for parameter in self._parameters():

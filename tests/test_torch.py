@@ -208,6 +208,7 @@ def test_views_look_at_one_memory():
     for row in a:
         row.mul_(2)
     close(t, [[2, 8], [14, 10], [6, 18]])
+    assert a[1:].is_contiguous() and not t.is_contiguous()
     p, q = torch.zeros(4).split(2)
     q.fill_(3)
     assert p.tolist() == [0, 0] and q.tolist() == [3, 3]
@@ -430,8 +431,9 @@ def test_a_module_names_its_parts_as_pytorch_does():
     assert sum(p.numel() for p in net.parameters()) == 20
     tied = nn.Sequential(net.layers[0], net.layers[0])
     assert len([*tied.parameters()]) == 2 and len(tied.state_dict()) == 4
-    assert repr(nn.Sequential(nn.Linear(2, 3), nn.ReLU())) == (
-        "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=True)\n  (1): ReLU()\n)"
+    assert repr(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Dropout(0.5))) == (
+        "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=True)\n  (1): ReLU()\n"
+        "  (2): Dropout(p=0.5, inplace=False)\n)"
     )
     with pytest.raises(TypeError, match="is a Parameter"):
         net.scale = torch.tensor(2.0)
