@@ -82,15 +82,6 @@ def number(name, value, least=-np.inf):
     )
 
 
-def takes(method, given):
-    """Whether a function can be called with so many arguments."""
-    try:
-        inspect.signature(method).bind(*range(given))
-    except (TypeError, ValueError):  # it cannot, or Python does not know
-        return False
-    return True
-
-
 def axis_of(name, axis, axes):
     """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is no such axis."""
     whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
@@ -98,3 +89,12 @@ def axis_of(name, axis, axes):
     if not -axes <= axis < axes:
         raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
     return int(axis) % axes
+
+
+def takes(method, given):
+    """Whether a function can be called with so many arguments."""
+    try:
+        inspect.signature(method).bind(*range(given))
+    except (TypeError, ValueError):  # it cannot, or Python does not know
+        return False
+    return True

@@ -15,7 +15,6 @@ from levels.low_level import (
     constant,
     gather,
     maximum,
-    norm,
     reduce_sum,
     reshape,
     sqrt,
@@ -23,6 +22,7 @@ from levels.low_level import (
     take,
 )  # fmt: skip
 from levels_more.checks import dtype_of, expect, number, sizes
+from levels_more.statistics import norm
 
 
 def _by_numpy(function, x, *others):
@@ -84,12 +84,6 @@ def gather_nd(x, indices):
     axes = places.shape[-1]
     rows = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), x.shape[:axes])
     return gather(reshape(x, (math.prod(x.shape[:axes]), *x.shape[axes:])), rows)
-
-
-def diag(x):
-    """x[n] -> [n, n]: its numbers where both places are equal, else 0."""
-    x = as_tensor(x)
-    return reshape(x, (-1, 1)) * eye(x.shape[0], dtype=x.dtype)
 
 
 def confusion_matrix(labels, predictions, num_classes=None):
