@@ -72,8 +72,8 @@ CONTENTS = {
         "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
         "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
-        "machines_spread": "shares spread",
-        "machines_stages": "Alone Bucket Staged messages_of stages_of",
+        "machines_spread": "BY_ROWS SUMS Cut shares spread",
+        "machines_stages": "EARLY LARGE Alone Bucket Staged argument_rows messages_of places_of stages_of",
         "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
@@ -115,7 +115,10 @@ CONTENTS = {
         "curves": "leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
         "generators": "Generator",
         "gradients": "backward grad stop_gradient",
-        "machines": "World all_gather all_reduce broadcast meet time_limit world",
+        "machines": (
+            "COLLECTIVES World all_gather all_gather_kernel all_reduce all_reduce_kernel broadcast broadcast_kernel meet "
+            "rows_back time_limit world"
+        ),
         "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",

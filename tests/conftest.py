@@ -1,6 +1,5 @@
 """What several tests share: a tiny project of two notebooks, nbval, and the count of notebook cells in the summary."""
 
-import os
 import random
 import re
 import shutil
@@ -212,7 +211,6 @@ def pytest_addoption(parser) -> None:
 
 def pytest_configure(config) -> None:
     config.told = {}  # section -> lines
-    os.environ.setdefault("COURSE_SERVING", str(build.ROOT / ".course" / "serving"))  # for copies of the course, too
     if config.option.seed is None:
         config.option.seed = getattr(config, "workerinput", {}).get("seed", random.randrange(10**6))
 

@@ -1,6 +1,5 @@
 """A model served by KServe, in its own environment: asked, asked wrongly, loaded, replaced and ended, over a real connection."""
 
-import contextlib
 import http.client
 import json
 import os
@@ -24,7 +23,7 @@ import pytest
 from course import serving
 from course.build import ROOT
 from levels.high_level import Input, Model, Sequential, load_model
-from levels.mid_level import Concatenate, Dense, Embedding, Flatten
+from levels.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
 
 NOT_MADE = "the server's environment is not made here: python3 -m course serve --setup"
 real = pytest.mark.skipif(not serving.ready(), reason=NOT_MADE)
@@ -56,6 +55,10 @@ def models(tmp_path_factory):
     number, word = Input((2,), dtype="float32"), Input((1,), dtype="int64")
     mixed = Model([number, word], Dense(1)(Concatenate()([number, Flatten()(Embedding(5, 3)(word))])))
     mixed.save(folder / "mixed")
+    huge = Sequential([Dense(1)])
+    huge.build((None, 1), "float32")
+    huge.set_weights([np.full((1, 1), 1e38, "f4"), np.zeros((1, 1), "f4")])
+    huge.save(folder / "huge")
     return folder
 
 
@@ -67,6 +70,7 @@ def server(models):
         str(models / "file.onnx"),
         f"twice={models / 'small'}",
         str(models / "mixed"),
+        str(models / "huge"),
     ]
     with serving.Server(each) as running:
         yield running
@@ -103,6 +107,24 @@ def test_a_file_that_is_no_onnx_is_told(tmp_path):
         assert not (tmp_path / "made.onnx").exists()
 
 
+class Doubled(Layer):
+    def call(self, x):
+        return x * 2.0
+
+
+def test_a_layer_of_ones_own_goes_along_as_a_graph_alone(tmp_path):
+    model = Sequential([Doubled(), Dense(1)])
+    model.build((None, 2), "float32")
+    model.save(tmp_path / "own")
+    with pytest.raises(
+        serving.ServingError, match=r"no class is called 'Doubled'.*; or export it where that code is, model.export"
+    ):
+        serving.write_onnx(tmp_path / "own", tmp_path / "made.onnx")
+    model.export(tmp_path / "own.onnx")
+    serving.write_onnx(tmp_path / "own.onnx", tmp_path / "made.onnx")
+    assert (tmp_path / "made.onnx").read_bytes() == (tmp_path / "own.onnx").read_bytes()
+
+
 def test_a_port_that_is_taken_is_told():
     import socket
 
@@ -132,7 +154,7 @@ def test_the_lock_is_complete():
 @real
 def test_every_model_answers(server, models):
     assert server.ask("/v2/health/live") == {"live": True} and server.ask("/v2/health/ready") == {"ready": True}
-    assert sorted(server.ask("/v2/models")["models"]) == ["file", "mixed", "rings", "small", "twice"]
+    assert sorted(server.ask("/v2/models")["models"]) == ["file", "huge", "mixed", "rings", "small", "twice"]
     about = server.ask("/v2/models/mixed")
     assert about["inputs"] == [
         {"name": "x0", "datatype": "FP32", "shape": [-1, 2]},
@@ -316,10 +338,9 @@ def test_300_bad_requests_and_no_500(server):
 @real
 def test_a_body_without_a_length_has_the_same_limit(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    with contextlib.suppress(OSError):  # it may close while we still write
-        connection.request(
-            "POST", PREDICT, iter([b" " * 1_000_000] * 40), {"Content-Type": "application/json"}, encode_chunked=True
-        )
+    connection.request(
+        "POST", PREDICT, iter([b" " * 1_000_000] * 40), {"Content-Type": "application/json"}, encode_chunked=True
+    )
     assert connection.getresponse().status == 413
     connection.close()
 
@@ -329,6 +350,14 @@ def test_an_index_outside_of_an_embedding_is_refused(server):
     with pytest.raises(urllib.error.HTTPError) as error:
         answer_of(server, "mixed", np.ones((1, 2), "f4"), np.array([[99]]))
     assert error.value.code == 400 and "mixed cannot be run on this" in json.load(error.value)["error"]
+
+
+@real
+def test_an_answer_that_json_has_no_word_for_is_told(server):
+    assert answer_of(server, "huge", np.ones((1, 1), "f4"))[0] == np.float32(1e38)
+    with pytest.raises(urllib.error.HTTPError) as error:
+        answer_of(server, "huge", np.full((1, 1), 99, "f4"))
+    assert error.value.code == 400 and "huge: y0 holds NaN or infinity" in json.load(error.value)["error"]
 
 
 @real
@@ -466,3 +495,50 @@ def test_a_type_that_it_does_not_serve_is_told(tmp_path):
     )
     with pytest.raises(serving.ServingError, match=r"words takes or gives tensor\(string\)"):
         serving.Server([tmp_path / "words.onnx"])
+
+
+CHECK = '''
+import re, sys, yaml, kserve
+from kubernetes import client
+
+def check(value, kind, place):
+    """Hold a value of the file against what KServe and Kubernetes say of it."""
+    named = re.fullmatch(r"[Dd]ict[\\[(]str, (.*)[\\])]", kind)
+    if named:
+        assert isinstance(value, dict), place
+        return [check(each, named[1], f"{place}.{name}") for name, each in value.items()]
+    plain = {"str": str, "int": int, "bool": bool, "float": (int, float), "object": object}
+    if kind in plain:
+        assert isinstance(value, plain[kind]) and not (kind == "int" and isinstance(value, bool)), f"{place}: {value!r}"
+        return
+    model = getattr(kserve, kind, None) or getattr(client, kind)
+    names = {key: name for name, key in model.attribute_map.items()}
+    assert isinstance(value, dict) and value.keys() <= names.keys(), f"{place}: {sorted(value.keys() - names.keys())}"
+    for key, each in value.items():
+        check(each, model.openapi_types[names[key]], f"{place}.{key}")
+    model(**{names[key]: each for key, each in value.items()})  # what must be there
+
+order = yaml.safe_load(sys.stdin)
+assert order["apiVersion"] == "serving.kserve.io/v1beta1"
+check(order, "V1beta1InferenceService", order["kind"])
+print("valid")
+'''
+
+
+def checked_order(text):
+    command = [str(serving.python()), "-W", "ignore", "-c", CHECK]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", timeout=100)
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+
+@real
+def test_the_order_for_a_cluster_is_one_that_kserve_takes():
+    text = serving.ORDER.read_text(encoding="utf-8")
+    assert checked_order(text) == "valid"
+    for old, new, told in (
+        ("storageUri:", "storageURL:", "predictor.model: ['storageURL']"),
+        ("minReplicas: 1", "minReplicas: one", "predictor.minReplicas: 'one'"),
+        ("v1beta1\n", "v1\n", "AssertionError"),
+        ("        name: onnx\n", "        version: 1\n", "modelFormat.version"),
+    ):
+        assert told in checked_order(text.replace(old, new, 1)), old

@@ -321,6 +321,7 @@ def environment(*roots: Path) -> dict[str, str]:
     path = os.pathsep.join(filter(None, [*map(str, roots), os.environ.get("PYTHONPATH")]))
     plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
     own = {"IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    own["COURSE_SERVING"] = os.environ.get("COURSE_SERVING") or str(ROOT / ".course" / "serving")  # one for all copies
     return os.environ | {"PYTHONPATH": path} | own | plain
 
 

@@ -22,7 +22,9 @@ from pathlib import Path
 from course.setup.arguments import parser
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK, SERVER = ROOT / "requirements-serving.lock", Path(__file__).with_name("server.py")
+LOCK, SERVER, ORDER = (
+    Path(__file__).with_name(name) for name in ("requirements.lock", "server.py", "inferenceservice.yaml")
+)
 NEWEST = 3, 13  # the last Python that KServe is made for
 MEGABYTES = 510
 PATIENCE = 60  # seconds until the server answers
@@ -53,6 +55,15 @@ def ready():
 
 def digest():
     return hashlib.sha256(LOCK.read_bytes()).hexdigest()
+
+
+def set_up():
+    """Make the environment where it is not there. Raises ServingError, which says why that could not be done."""
+    try:
+        if not ready():
+            make()
+    except SystemExit as error:  # a step of the setup has said what is wrong; a notebook goes on
+        raise ServingError(str(error)) from error
 
 
 def make():
@@ -131,7 +142,9 @@ def write_onnx(path, target):
         onnx.checker.check_model(str(aside), full_check=True)
         os.replace(aside, target)
     except (OSError, ValueError, NameError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise ServingError(f"{path} cannot be served: {error}") from error
+        own = "custom_objects" in str(error)  # this command has no code of the reader's; a graph needs none
+        cure = "; or export it where that code is, model.export('net.onnx'), and serve the file" if own else ""
+        raise ServingError(f"{path} cannot be served: {error}{cure}") from error
     except Exception as error:  # protobuf's own, for a file that is something else
         raise ServingError(f"{path} cannot be served: it is no ONNX file ({type(error).__name__})") from error
 
@@ -157,8 +170,7 @@ class Server:
 
     def __init__(self, models, port=0, host="127.0.0.1"):
         self.sources, self.process = named(models), None
-        if not ready():
-            make()
+        set_up()
         self.folder = tempfile.TemporaryDirectory(prefix="serving-")
         try:
             self.known = {name: seen(path) for name, path in self.sources.items()}
@@ -219,7 +231,7 @@ class Server:
                 write_onnx(path, self.file(name))
                 self.ask(f"/v2/repository/models/{name}/load", {})
                 lines.append(f"{name}: version {self.ask(f'/v2/models/{name}')['versions'][0]}")
-            except (ServingError, urllib.error.HTTPError) as error:
+            except (ServingError, OSError) as error:
                 why = json.load(error)["error"] if isinstance(error, urllib.error.HTTPError) else error
                 lines.append(f"{name}: the version before stays, for {why}")
         return lines
@@ -267,8 +279,7 @@ def main(argv):
     options = parser("serve").parse_args(argv)
     try:
         if options.setup:
-            if not ready():
-                make()
+            set_up()
             print(f"Ready: {place()}")
             return 0
         if not options.models:

@@ -114,10 +114,10 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
 import copyreg
-import ctypes
 import functools
 import itertools
 import threading
+from ctypes import addressof, c_char
 
 import numpy as np
 
@@ -285,11 +285,13 @@ def _placed(array, dtype, device):
     """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
     if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
-    try:
-        with np.errstate(over="raise"):
-            return device.put(array.astype(dtype, copy=False), Tensor)
-    except FloatingPointError:
-        raise OverflowError(f"a number is too large for {dtype}") from None
+    if array.dtype is not dtype:
+        try:
+            with np.errstate(over="raise"):
+                array = array.astype(dtype)
+        except FloatingPointError:
+            raise OverflowError(f"a number is too large for {dtype}") from None
+    return device.put(array, Tensor)
 
 
 def constant(values, dtype=None):
@@ -323,7 +325,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
     return tensors
 
 
@@ -358,17 +360,15 @@ class _Held(Operators):
         return held
 
 
-_bytes_of = (ctypes.c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
+_bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
 
 
 def home_of(variable, to_write=True):
     """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
-    if variable.home is None and not to_write:
-        return ctypes.addressof(_bytes_of(variable.held.data))
-    if variable.home is None:
+    if variable.home is None and to_write:
         private = variable.device.put(variable.held.data, Tensor)
-        variable.home, variable.held = ctypes.addressof(_bytes_of(private.data)), private
-    return variable.home
+        variable.home, variable.held = addressof(_bytes_of(private.data)), private
+    return variable.home or addressof(_bytes_of(variable.held.data))
 
 
 class Turns:
@@ -411,7 +411,7 @@ class Variable(_Held):
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
-        value = as_tensor(value, self)
+        value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         DOOR.stands.assign(self, value)
@@ -496,11 +496,11 @@ def reduce_mean(x, axis=None, keepdims=False):
 
 def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
-    if axis is None or isinstance(axis, tuple):
-        return axis and tuple(map(_whole, axis))
-    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return int(axis)
+    return tuple(map(_whole, axis)) if isinstance(axis, tuple) else int(axis)
 
 
 # %%
@@ -852,13 +852,13 @@ class GradientTape(_Tape):
             raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        tensors = [as_tensor(each) for each in (target, *sources)]
-        for k, (given, x) in enumerate(zip((target, *sources), tensors)):
-            name = f"source {k - 1}" if k else "the target"
+        tensors = _as_tensors((target, *sources))
+        for k, (given, x) in enumerate(zip((target, *sources), tensors), -1):
+            name = ("gradient: the target" if k < 0 else "gradient: source {}").format
             if x.spec.dtype.kind != "f":
-                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
+                raise TypeError(f"{name(k)} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
+                raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
             return walk_back(records, tensors[0], tensors[1:])
@@ -1034,7 +1034,7 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (13 min)
+# ## Written down, not run (12 min)
 #
 # The third guest computes nothing. Shapes are known before any number is, for a plan says them. So he writes each op down, and
 # gives back a tensor with a shape and no numbers. In the smallest form:
@@ -1102,9 +1102,7 @@ class Symbol(Tensor):
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
-    @data.setter
-    def data(self, nothing):
-        """It has no memory."""
+    data = data.setter(lambda self, nothing: None)  # it has no memory
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -1543,6 +1541,7 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 # %% tags=["hide-input"]
 #| export row_program
 import operator
+import struct
 
 
 def _write(graph, parts, batch):
@@ -1607,7 +1606,7 @@ class RowProgram:
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
         self.program, owners = _write(graph, self.parts, batch)
-        self.block = ctypes.c_int64 * len(self.program.words)
+        self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
         self.turns = Turns(self.variables)
@@ -1615,13 +1614,12 @@ class RowProgram:
         self.once = 1, batch, self.every.ctypes.data
 
     def launch(self, args, specs, sizes):
-        """Fill in a block of words, of this call alone, and run. Variables are read, and overwritten, at home."""
-        outs, block = [spec.device.new(spec, kind=Tensor) for spec in specs], self.block()
-        given = [ctypes.addressof(_bytes_of(x.data)) for x in [*outs, *map(args.__getitem__, self.inputs)]]
+        """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
+        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.turns:
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
-            block[:] = [*sizes, *given, *homes]
-            self.program.run(block)
+            self.program.run(self.words(*sizes, *given, *homes))
         return outs
 
     def run(self, args):
@@ -1758,10 +1756,7 @@ class _Programs:
         return found
 
     def traced(self, signature, over):
-        """The graph of the function, and what it returned.
-
-        Raises ValueError where each call makes a variable, and for results of an `over` that are not one number.
-        """
+        """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
         if self.traces % 10 == 9:
             name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
             warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)

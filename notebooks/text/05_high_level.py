@@ -4,7 +4,8 @@
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
 # This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. Notebooks in `more` branch off from
-# here: `05_tensorflow`, `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_table`, `05_scikit_learn`, `05_float32` and `05_cost`.
+# here: `05_tensorflow`, `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_table`, `05_scikit_learn`, `05_float32`,
+# `05_cost`, `05_at_work` and `05_machines`.
 
 # %%
 from course import build, compare, figures, tasks
@@ -1153,8 +1154,9 @@ spellings.beside(rings, dnn_classifier)
 # | *more/05_tensorflow* | programs for TensorFlow and torchkeras run here, with one import changed |
 # | *more/05_callbacks* | stop in time, save the best, lower the rate, write a log: eight callbacks; and rows that are held out |
 # | *more/05_functional* | a model as a graph of layers, and a step of your own |
-# | *more/05_saving* | a model that leaves the house: a file of data without any code; and a page for any browser |
-# | *more/05_onnx* | to where there is no `levels`: the traced graph in an open standard |
+# | *more/05_saving* | a model that leaves the house: a file of data without any code |
+# | *more/05_onnx* | to where there is no `levels`: the traced graph in an open standard, and a page for any browser |
+# | *more/05_at_work* | behind an address, in eight bits, on a page where you draw, on a hub |
 # | *more/05_table* | from a file of numbers, words and gaps to a model that answers whoever asks |
 # | *more/05_scikit_learn* | fifty rules, and all of scikit-learn is ours |
 # | *more/05_float32* | where float32 parts from float64, and relus that are dead |
