@@ -273,7 +273,7 @@ times = [seconds(size) for size in sizes]
 ranks.execute("import time; import numpy as np" + measure, block=True)
 sizes, times = ranks["sizes"][0], ranks["times"][0]
 latency = float(np.median(times[:3]))
-bandwidth = sizes[-1] / (times[-1] - latency)
+bandwidth = float(np.median([size / (seconds - latency) for size, seconds in zip(sizes[-4:], times[-4:])]))
 print(f"latency {1e6 * latency:.0f} µs, bandwidth {bandwidth / 1e9:.2f} GB/s")
 
 # %% tags=["nbval-ignore-output"]
