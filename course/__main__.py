@@ -32,7 +32,7 @@ from course.setup.arguments import COMMANDS as HELP
 from course.setup.arguments import HANDED_ON, checked, parser
 
 PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
-MEGABYTES = 1300  # what .venv takes, the tests' packages included, with some air
+MEGABYTES = 1400  # what .venv takes, the tests' packages included, with some air
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
@@ -143,6 +143,18 @@ def bench(arguments):
     return main(arguments)
 
 
+def serve(arguments):
+    from course.serving import main
+
+    return main(arguments)
+
+
+def programs(arguments):
+    from course.programs import main
+
+    return main(arguments)
+
+
 def wheelhouse(arguments):
     """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
     folder = os.path.abspath(parser("wheelhouse").parse_args(arguments).folder or os.path.join(ROOT, "wheelhouse"))
@@ -156,7 +168,7 @@ def wheelhouse(arguments):
     os.makedirs(folder, exist_ok=True)
     if os.path.exists(os.path.join(folder, LIST)):
         os.remove(os.path.join(folder, LIST))
-    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 310 MB)", flush=True)
+    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 320 MB)", flush=True)
     download = ["download", "--no-deps", "--only-binary", ":all:", "--dest", folder]
     stage("downloading packages", pip + download + ["-r", os.path.join(ROOT, TEST)])
     with open(os.path.join(folder, LIST), "w", encoding="utf-8") as file:
@@ -174,6 +186,8 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "build": (build, TEST),
     "run": (run, CORE),
     "bench": (bench, CORE),
+    "serve": (serve, CORE),
+    "programs": (programs, CORE),
     "progress": (progress, CORE),
     "resume": (resume, CORE),
     "reset": (keeping("reset"), CORE),

@@ -10,6 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
+        "curves": "leaky_relu log_sigmoid mish relu6 selu softplus softsign",
         "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
@@ -64,19 +65,21 @@ CONTENTS = {
         ),
         "checks": "",
         "estimators": "DNNClassifier DNNRegressor Estimator LinearRegressor",
-        "exporting": "ONNX OnnxWriter export onnx_graph",
+        "exporting": "ONNX OnnxWriter export onnx_graph onnx_model",
         "fitting": "",
+        "hub": "from_pretrained push_to_hub save_pretrained",
         "inputs": "",
         "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
         "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
         "machines_spread": "BY_ROWS SUMS WHOLE_BESIDE Cut shares spread",
         "machines_stages": "EARLY LARGE Alone Bucket Staged argument_rows messages_of places_of stages_of",
+        "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
         ),
-        "saving": "load_model load_weights save save_weights",
+        "saving": "Checkpoint load_model load_weights save save_weights",
     },
     "levels.kernels": {
         "gpu_kernels": (
@@ -108,7 +111,9 @@ CONTENTS = {
         "trials": "SPECIAL TRIALS bounds_checked counter_example drawn outcome trials_of try_kernel try_on_all",
     },
     "levels.low_level": {
-        "arranging": "expand_dims split squeeze stack take",
+        "arranging": "expand_dims pick pieces split squeeze stack take tile",
+        "curves": "leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
+        "generators": "Generator",
         "gradients": "backward grad stop_gradient",
         "machines": (
             "COLLECTIVES World all_gather all_gather_kernel all_reduce all_reduce_kernel broadcast broadcast_kernel meet "
@@ -117,17 +122,26 @@ CONTENTS = {
         "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
+        "statistics": (
+            "argsort cosine_similarity cumsum diagonal flip largest norm ranked reduce_logsumexp reduce_prod reduce_std reduce_variance smallest sort "
+            "take_along top_k"
+        ),
         "tensor_ops": (
-            "abs absolute arg_max arg_min argmax argmin boolean_mask cast cat concat cos elu equal erf gelu log_softmax "
+            "abs absolute arg_max arg_min argmax argmin boolean_mask broadcast_to cast cat concat cos dot elu equal erf gelu log_softmax "
             "logical_and logical_not logical_or "
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
-            "square swish tanh transpose where"
+            "square swapaxes swish tanh transpose where"
+        ),
+        "tensor_math": (
+            "ceil clip_by_norm confusion_matrix diag eye fill floor floordiv gather_nd global_norm is_nan linspace mod repeat rounded sign unstack"
         ),
     },
     "levels.low_level.nn": {
+        "curves": "leaky_relu log_sigmoid mish relu6 selu softplus softsign",
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
+        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
         "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
         "feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
@@ -136,18 +150,18 @@ CONTENTS = {
             "embedding_column fingerprint indicator_column is_missing numeric_column own_tensors recipe row_by_row values_of"
         ),
         "layers": (
-            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+            "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
             "REGULARIZERS TRAINING truncated_normal"
         ),
         "losses": (
-            "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy check_classes "
+            "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError Reduced SparseCategoricalCrossentropy check_classes "
             "weighted"
         ),
         "metrics": (
-            "METRICS AUC AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
-            "R2Score Recall SparseCategoricalAccuracy ratio snake_case"
+            "METRICS AUC Accuracy AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
+            "R2Score Recall RootMeanSquaredError SparseCategoricalAccuracy ratio snake_case"
         ),
-        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop shortened",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop shortened",
         "pipeline": (
             "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
@@ -157,16 +171,17 @@ CONTENTS = {
         "pipeline": "DataLoader",
     },
     "levels.mid_level.layers": {
+        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
         "combining": "Add Average Maximum Minimum Multiply Subtract",
         "feature_columns": "DenseFeatures",
-        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L2 LayerNormalization "
+        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
         "truncated_normal",
     },
     "levels.mid_level.losses": {
         "losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
     },
     "levels.mid_level.optimizers": {
-        "optimizers": "AdamW CosineDecay ExponentialDecay PiecewiseConstantDecay RMSprop",
+        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop",
     },
     "loss": {
         "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
@@ -177,12 +192,13 @@ CONTENTS = {
         "fitting": "Model.summary Model.test_step",
         "functional": "Model.begin",
         "gradients": "Operators.backward",
+        "hub": "Model.push_to_hub Model.save_pretrained",
         "layers": (
             "Layer.add_loss Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
             "Layer.trainable_weights Layer.weights"
         ),
         "parts": (
-            "Layer.get_config Layer.input Layer.output Model.get_layer Model.to_json Sequential.inputs Sequential.outputs "
+            "Layer.get_config Layer.input Layer.output Model.get_layer Model.layers Model.to_json Sequential.inputs Sequential.outputs "
             "Sequential.pop"
         ),
         "placing": "Operators.to",
@@ -191,6 +207,7 @@ CONTENTS = {
             "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
             "Variable.assign_sub"
         ),
+        "tensor_math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
         "tensor_ops": (
             "Operators.__abs__ Operators.__and__ Operators.__getitem__ Operators.__invert__ Operators.__or__ Operators.item"
         ),
@@ -203,7 +220,7 @@ CONTENTS = {
         "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
     "optimizer": {
-        "optimizers": "adamw rmsprop",
+        "optimizers": "adagrad adamw rmsprop",
     },
     "pass": {
         "passes": "all",
@@ -222,7 +239,7 @@ CONTENTS = {
         "fitting": "Training evaluate fit predict prepared",
         "functional": "Model",
         "layers": "Dense Layer",
-        "losses": "BinaryCrossentropy Loss",
+        "losses": "BinaryCrossentropy Loss MeanSquaredError",
         "optimizers": "Adam SGD",
         "pipeline": "Dataset",
     },

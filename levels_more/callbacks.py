@@ -8,7 +8,7 @@ from levels.hardware import flag
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
-from levels_more.checks import called, file_name, word
+from levels_more.checks import called, file_name, takes, word
 from levels_more.inputs import alone
 
 # what the name of a number contains of which more is better, or less
@@ -54,11 +54,15 @@ class Monitor(Callback):
 class EarlyStopping(Monitor):
     """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
 
-    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
+    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends; `verbose` 1
+    says when that is.
     """
 
-    def __init__(self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False):
+    def __init__(
+        self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False, *, verbose=0
+    ):
         super().__init__(monitor, mode, min_delta)
+        self.verbose = flag("EarlyStopping: verbose", bool(verbose) if type(verbose) is int else verbose)
         self.patience, self.restore_best_weights = (
             at_least(0, "EarlyStopping: patience", patience),
             flag("EarlyStopping: restore_best_weights", restore_best_weights),
@@ -73,6 +77,8 @@ class EarlyStopping(Monitor):
             self.best_epoch, self.best_weights = epoch, self.model.get_weights()
         elif self.wait >= self.patience:
             self.model.stop_training = True
+            if self.verbose:
+                print(f"epoch {epoch + 1}: stopped, for {self.monitor} was best in epoch {self.best_epoch + 1}")
 
     def on_train_end(self):
         if self.restore_best_weights and self.best_weights is not None:
@@ -105,10 +111,16 @@ class ModelCheckpoint(Monitor):
 
 
 class ReduceLROnPlateau(Monitor):
-    """Multiplies the rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`."""
+    """Multiplies the rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`.
 
-    def __init__(self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0):
+    `verbose` 1 says what it is then.
+    """
+
+    def __init__(
+        self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0, *, verbose=0
+    ):
         super().__init__(monitor, mode, min_delta)
+        self.verbose = flag("ReduceLROnPlateau: verbose", bool(verbose) if type(verbose) is int else verbose)
         self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
         self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
         self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
@@ -118,20 +130,29 @@ class ReduceLROnPlateau(Monitor):
         rate = logs["learning_rate"] = float(optimizer.learning_rate)
         if not better and self.wait >= self.patience:
             optimizer.learning_rate, self.wait = max(rate * self.factor, self.min_lr), 0
+            if self.verbose:
+                print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
 
 
 class LearningRateScheduler(Callback):
-    """The learning rate of each epoch is schedule(epoch, rate of the last one). Epochs count from 0."""
+    """The learning rate of each epoch is schedule(epoch, rate of the last one), or schedule(epoch). Epochs count from 0.
 
-    def __init__(self, schedule):
+    `verbose` 1 says what it is.
+    """
+
+    def __init__(self, schedule, verbose=0):
         self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
+        self.verbose = flag("LearningRateScheduler: verbose", bool(verbose) if type(verbose) is int else verbose)
 
     def on_epoch_begin(self, epoch):
         optimizer = self.model.training.optimizer
-        optimizer.learning_rate = self.schedule(epoch, float(optimizer.learning_rate))
+        given = epoch, float(optimizer.learning_rate)
+        optimizer.learning_rate = self.schedule(*given if takes(self.schedule, 2) else given[:1])
+        if self.verbose:
+            print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
 
     def on_epoch_end(self, epoch, logs):
-        logs["learning_rate"] = self.model.training.optimizer.learning_rate
+        logs["learning_rate"] = float(self.model.training.optimizer.learning_rate)
 
 
 class TerminateOnNaN(Callback):

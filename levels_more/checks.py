@@ -1,5 +1,6 @@
 """What an argument has to be is said at the door where it is given: a sentence for each kind, for all of `levels_more`."""
 
+import inspect
 import operator
 import os
 import reprlib
@@ -79,3 +80,21 @@ def number(name, value, least=-np.inf):
         value,
         "a number" + f" from {least:g} on" * (least > -np.inf),
     )
+
+
+def takes(method, given):
+    """Whether a function can be called with so many arguments."""
+    try:
+        inspect.signature(method).bind(*range(given))
+    except (TypeError, ValueError):  # it cannot, or Python does not know
+        return False
+    return True
+
+
+def axis_of(name, axis, axes):
+    """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is no such axis."""
+    whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+    expect(whole, f"{name}: axis", axis, "a whole number")
+    if not -axes <= axis < axes:
+        raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
+    return int(axis) % axes

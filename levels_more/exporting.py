@@ -115,6 +115,14 @@ def info(name, dtype, shape):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
 
 
+def onnx_model(model):
+    """A built model as ONNX, checked. Raises ValueError for an op that has no form in ONNX."""
+    edition = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8, "producer_name": "levels"}
+    made = helper.make_model(onnx_graph(model), **edition)
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
 def export(model, path, format="onnx"):
     """Write what a model predicts as an ONNX file, opset 17, which is checked before it is written.
 
@@ -126,10 +134,7 @@ def export(model, path, format="onnx"):
     file_name("export: path", path)
     if Path(path).suffix != ".onnx":
         raise ValueError(f"export: the path is {path}; expected a name that ends in .onnx")
-    edition = {"opset_imports": [helper.make_opsetid("", 17)], "ir_version": 8, "producer_name": "levels"}
-    made = helper.make_model(onnx_graph(model), **edition)
-    onnx.checker.check_model(made, full_check=True)
-    replace(path, made.SerializeToString())
+    replace(path, onnx_model(model).SerializeToString())
 
 
 METHODS["Model.export"] = export

@@ -1,6 +1,5 @@
 """What makes `fit` wide, polite and quick: several inputs and outputs, metrics, a bar, Ctrl-C, steps that stay compiled."""
 
-import inspect
 import math
 import signal
 import threading
@@ -15,6 +14,7 @@ from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import METHODS, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
+from levels_more.checks import takes
 from levels_more.inputs import (
     Packing,
     alone,
@@ -96,10 +96,8 @@ class Training(loops.Training):
             positive("compile: one of the loss_weights", weight, zero=True)
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
-        self.row_weights, self.rows_weighed = (
-            [],
-            False,
-        )  # of the rows of the batch that is traced; whether a loss has heard of them
+        self.row_weights = []  # of the rows of the batch that is traced
+        self.rows_weighed = False  # whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
 
     def __getstate__(self):
@@ -179,7 +177,7 @@ class Training(loops.Training):
             sizes += rows
             if history is not None:
                 history.passes.append(piece)
-                watch.on_piece_end(piece)
+                watch.on_piece_end(piece, rows)
             if watch is not None:
                 watch.heed()
         if not sizes:
@@ -205,6 +203,8 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         try:
             return loops.run_training(model, data, epochs, [*held, told, training.watch], verbose == 2)
         finally:
+            model.history.params = {"epochs": first + epochs, "verbose": verbose}
+            model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
             training.watch = None
 
 
@@ -217,15 +217,6 @@ class HeldOut(Callback):
     def on_epoch_end(self, epoch, logs):
         tried = self.model.training.one_pass(self.step, self.data)
         logs.update({f"val_{name}": value for name, value in tried.items()})
-
-
-def takes(method, given):
-    """Whether a function can be called with so many arguments."""
-    try:
-        inspect.signature(method).bind(*range(given))
-    except (TypeError, ValueError):  # it cannot, or Python does not know
-        return False
-    return True
 
 
 class Told(Callback):
@@ -266,17 +257,22 @@ class Watch(Callback):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
     def on_epoch_begin(self, epoch):
-        self.step = 0
+        self.step = self.total = self.rows = 0
 
-    def on_piece_end(self, losses):
-        """After each call, with its losses [steps]. Where somebody wants to hear of each step, it was one.
+    def on_piece_end(self, losses, rows):
+        """After each call, with its losses [steps], and how many rows each had. Where somebody wants to hear of each, it was one.
 
-        Steps count from 0 in each epoch, as in Keras; the loss is that of the step. (Keras tells the mean of the epoch so far.)
+        Steps count from 0 in each epoch, as in Keras; the loss is that of the step, or, where the model says so, the mean of
+        the epoch so far, as Keras tells it. Metrics are those of the epoch so far.
         """
         self.bar.update(len(losses))
+        self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
         for callback in self.callbacks if self.each else ():
             if callback.on_train_batch_end:
-                callback.on_train_batch_end(self.step, {"loss": float(losses[0])})
+                mean = getattr(callback.model, "means_by_batch", False)
+                logs = {"loss": self.total / self.rows if mean else float(losses[0])}
+                logs |= {metric.name: float(metric.result()) for metric in callback.model.training.metrics}
+                callback.on_train_batch_end(self.step, logs)
         self.step += len(losses)
 
     def on_epoch_end(self, epoch, logs):
@@ -404,9 +400,11 @@ def predict(model, x, batch_size=1024, verbose=0, steps=None):
         batches = ((rows, Packing(len(rows), 0, 0, *form)) for rows, *form in given)
     else:
         rows, *form = inputs_of(model, x)
-        arrays, packing = [row.numpy() for row in rows], Packing(len(rows), 0, 0, *form)
-        starts = range(0, max(1, len(arrays[0])), size)  # no rows are one empty batch
-        batches = (([a[k : k + size] for a in arrays], packing) for k in starts)
+        packing, batches = Packing(len(rows), 0, 0, *form), [rows]
+        if (count := len(rows[0])) > size:
+            arrays = [row.numpy() for row in rows]
+            batches = ([a[k : k + size] for a in arrays] for k in range(0, count, size))
+        batches = ((batch, packing) for batch in batches)
     outputs = zip(*map(as_list, answers(model, batches)), strict=True)
     return alone([np.concatenate([part.numpy() for part in parts]) for parts in outputs])
 

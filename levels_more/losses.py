@@ -5,6 +5,7 @@ from levels.low_level import (
     Tensor,
     absolute,
     as_tensor,
+    cast,
     clip,
     exp,
     log,
@@ -12,6 +13,7 @@ from levels.low_level import (
     minimum,
     nn,
     one_hot,
+    reduce_mean,
     reduce_sum,
     reshape,
 )
@@ -34,21 +36,54 @@ class _Weighted(Loss):
         return weighted(self, each, sample_weight)
 
 
-class MeanAbsoluteError(Loss):
+class Reduced(Loss):
+    """A loss with a name, whose `reduction` is the mean, or the "sum" over samples, or "none": a number for each sample.
+
+    Raises ValueError for another one.
+    """
+
+    def __init__(self, name=None, reduction="sum_over_batch_size"):
+        super().__init__()
+        self.name, self.reduction = name, "none" if reduction is None else reduction
+        if self.reduction not in ("sum_over_batch_size", "mean", "sum", "none"):
+            raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
+
+    def each(self, y_true, y_pred, sample_weight=None):
+        """A number for each sample [batch]: the mean over the last axis of y_true and y_pred."""
+        y_pred = as_tensor(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        each = self.call(y_true if self.classes else cast(y_true, y_pred.dtype), y_pred)
+        each = reduce_mean(each, -1) if each.spec.shape and each.spec.shape == y_pred.spec.shape else each
+        return each if sample_weight is None else weighted(self, each, sample_weight)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number, or one for each sample. Raises ValueError where y_true and y_pred do not belong together."""
+        if self.reduction in ("sum_over_batch_size", "mean"):
+            return super().__call__(y_true, y_pred, sample_weight)
+        each = self.each(y_true, y_pred, sample_weight)
+        return each if self.reduction == "none" else reduce_sum(each)
+
+
+class MeanSquaredError(Reduced, losses.MeanSquaredError):
+    """That of the core, with a name and a reduction."""
+
+
+class MeanAbsoluteError(Reduced):
     """mean(|y_pred - y_true|)"""
 
     def call(self, y_true, y_pred):
         return absolute(y_pred - y_true)
 
 
-class Huber(Loss):
+class Huber(Reduced):
     """error²/2 where |error| <= delta, else delta·(|error| - delta/2): a large error pulls no harder than delta.
 
     Huber, 1964, https://doi.org/10.1214/aoms/1177703732
     """
 
-    def __init__(self, delta=1.0):
-        super().__init__()
+    def __init__(self, delta=1.0, **options):
+        super().__init__(**options)
         self.delta = positive("Huber: delta", delta)
 
     def call(self, y_true, y_pred):
@@ -57,11 +92,11 @@ class Huber(Loss):
         return 0.5 * (near * near) + self.delta * (size - near)
 
 
-class Crossentropy(Loss):
+class Crossentropy(Reduced):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
-    def __init__(self, from_logits=False):
-        super().__init__()
+    def __init__(self, from_logits=False, **options):
+        super().__init__(**options)
         self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
 
     def check(self, y_true, y_pred):
@@ -79,7 +114,9 @@ class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
         return maximum(z, 0.0) - y_true * z + log(1.0 + exp(-maximum(z, -z)))
 
 
-WIDER.update({Loss: _Weighted, losses.BinaryCrossentropy: BinaryCrossentropy})
+WIDER.update(
+    {Loss: _Weighted, losses.MeanSquaredError: MeanSquaredError, losses.BinaryCrossentropy: BinaryCrossentropy}
+)
 
 
 class CategoricalCrossentropy(Crossentropy):

@@ -5,7 +5,7 @@ import math
 import operator
 
 from levels.hardware import flag
-from levels.low_level import cast, cos, exp, maximum, minimum, reduce_sum, sqrt, where
+from levels.low_level import cast, clip, cos, exp, maximum, minimum, reduce_sum, sqrt, where
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
 from levels_more.checks import number, several
 
@@ -18,20 +18,24 @@ def shortened(gradients, norm):
 
 
 class _Clipped(Optimizer):
-    """An optimizer whose gradients are none of them (`clipnorm`), or not all together (`global_clipnorm`), longer than that.
+    """An optimizer whose gradients are none of them (`clipnorm`), or not all together (`global_clipnorm`), longer than that,
+    and whose numbers are none of them further from 0 than `clipvalue`. It may have a name.
 
     Pascanu et al., 2013.
     """
 
-    def __init__(self, *args, clipnorm=None, global_clipnorm=None, **options):
+    def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
         super().__init__(*args, **options)
+        self.name, self.clipvalue = name, clipvalue
         self.clipnorm, self.global_clipnorm = clipnorm, global_clipnorm
-        for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm)):
+        for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm), ("clipvalue", clipvalue)):
             if value is not None:
                 positive(f"{type(self).__name__}: {name}", value)
 
     def clipped(self, gradients):
         """The gradients, as long as they may be."""
+        if self.clipvalue is not None:
+            gradients = [clip(dw, -self.clipvalue, self.clipvalue) for dw in gradients]
         if self.clipnorm is not None:
             gradients = [shortened([dw], self.clipnorm)[0] for dw in gradients]
         return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
@@ -61,6 +65,21 @@ class Adam(_Clipped, optimizers.Adam):
 
 
 WIDER.update({optimizers.SGD: SGD, optimizers.Adam: Adam})
+
+
+class Adagrad(_Clipped, Optimizer):
+    """v ← v + dw², from `initial_accumulator_value` on; w ← w - rate·dw / √(v + epsilon) (Duchi et al., 2011)"""
+
+    memory = ("v",)
+
+    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-7, **options):
+        super().__init__(learning_rate, **options)
+        self.first = positive("Adagrad: initial_accumulator_value", initial_accumulator_value, zero=True)
+        self.epsilon = positive("Adagrad: epsilon", epsilon)
+
+    def update(self, rate, dw, w, v):
+        v = v + dw * dw  # the memory begins at 0, so its first value is added wherever it is used
+        return w - rate * dw / sqrt(v + (self.first + self.epsilon)), v
 
 
 class RMSprop(_Clipped, Optimizer):
@@ -104,6 +123,36 @@ class ExponentialDecay(Made):
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
 
 
+class InverseTimeDecay(Made):
+    """initial_learning_rate / (1 + decay_rate · step / decay_steps), where `staircase` leaves the whole part of the quotient"""
+
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
+        self.initial_learning_rate = positive("InverseTimeDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("InverseTimeDecay: decay_steps", decay_steps)
+        self.decay_rate = positive("InverseTimeDecay: decay_rate", decay_rate)
+        self.staircase = flag("InverseTimeDecay: staircase", staircase)
+
+    def __call__(self, step):
+        part = step / float(self.decay_steps)
+        part = cast(cast(part, "int64"), part.dtype) if self.staircase else part
+        return self.initial_learning_rate / (1.0 + self.decay_rate * part)
+
+
+class PolynomialDecay(Made):
+    """(initial - end)·(1 - t)^power + end, t = step / decay_steps, from `decay_steps` on 1"""
+
+    def __init__(self, initial_learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0):
+        self.initial_learning_rate = positive("PolynomialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("PolynomialDecay: decay_steps", decay_steps)
+        self.end_learning_rate = positive("PolynomialDecay: end_learning_rate", end_learning_rate, zero=True)
+        self.power = float(positive("PolynomialDecay: power", power))
+
+    def __call__(self, step):
+        left = 1.0 - minimum(step / float(self.decay_steps), 1.0)
+        bent = left if self.power == 1.0 else left**self.power
+        return (self.initial_learning_rate - self.end_learning_rate) * bent + self.end_learning_rate
+
+
 class CosineDecay(Made):
     """initial_learning_rate · ((1 - alpha)·(1 + cos(π·t)) / 2 + alpha), t = step / decay_steps, from `decay_steps` on 1.
 
@@ -142,4 +191,4 @@ class PiecewiseConstantDecay(Made):
         return rate
 
 
-OPTIMIZERS.update(rmsprop=RMSprop, adamw=AdamW)
+OPTIMIZERS.update(rmsprop=RMSprop, adamw=AdamW, adagrad=Adagrad)

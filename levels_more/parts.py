@@ -147,6 +147,8 @@ def model_from_json(json_string, custom_objects=None):
     return model
 
 
-METHODS.update({"Model.get_layer": get_layer, "Sequential.pop": pop, "Model.to_json": to_json})
+METHODS.update(
+    {"Model.layers": property(layers_of), "Model.get_layer": get_layer, "Sequential.pop": pop, "Model.to_json": to_json}
+)
 METHODS.update({"Sequential.inputs": property(places), "Sequential.outputs": property(ends)})
 METHODS.update({"Layer.output": property(output_of), "Layer.input": property(input_of), "Layer.get_config": get_config})

@@ -227,7 +227,8 @@ def cut(batches, size):
 
 def _then(data, stage, make, length, arrays=None, batches=False):
     """One stage more behind any dataset. It goes on with row numbers if it is given the `arrays`."""
-    return Stream(stage, make, length, arrays, batches or data.batches, data.stages)
+    kind = type(data) if isinstance(data, Stream) else Stream
+    return kind(stage, make, length, arrays, batches or data.batches, data.stages)
 
 
 class Stream(Dataset):
@@ -311,7 +312,7 @@ class Stream(Dataset):
 
     def of(self, arrays):
         """The same row numbers, of other arrays."""
-        return Stream(self.stage, self.each, self.length, arrays, self.batches, self.stages[:-1])
+        return type(self)(self.stage, self.each, self.length, arrays, self.batches, self.stages[:-1])
 
     @property
     def in_memory(self):
@@ -365,8 +366,11 @@ class Stream(Dataset):
         length = np.maximum(0, np.ceil((self.length - first) / n))
         return _then(self, f"shard({n}, {first})", lambda: _part(self, first, None, n), length, self.arrays)
 
-    def map(self, function):
-        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays."""
+    def map(self, function, num_parallel_calls=None, deterministic=None):
+        """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays.
+
+        `num_parallel_calls` and `deterministic` are TensorFlow's: here elements are made one after the other, in order.
+        """
         where, name = f"stage {len(self.stages) + 1}, map", getattr(called("map", function), "__name__", "…")
         return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
 
@@ -394,8 +398,8 @@ class Stream(Dataset):
         return _then(self, "cache()", functools.partial(cached, self.make, []), self.length, self.arrays)
 
     def prefetch(self, buffer_size):
-        """Up to so many elements ahead, made by another thread. (In memory there is nothing to fetch.)"""
-        n = at_least(1, "prefetch: buffer_size", buffer_size)
+        """Up to so many elements ahead, made by another thread; -1, TensorFlow's AUTOTUNE, are 2. (In memory none are.)"""
+        n = 2 if buffer_size == -1 else at_least(1, "prefetch: buffer_size", buffer_size)
         if self.arrays is not None:
             return self
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)

@@ -17,9 +17,9 @@ import safetensors.numpy
 
 from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
-from levels.low_level import METHODS, Variable
+from levels.low_level import METHODS, Variable, constant
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
-from levels_more import combining, feature_columns, layers, losses, metrics, optimizers
+from levels_more import adapting, combining, feature_columns, layers, losses, metrics, optimizers
 from levels_more.checks import expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
 from levels_more.inputs import Packing, as_list, readers_of
@@ -45,7 +45,16 @@ def written(value, seen):
     return {"def": value.__name__}
 
 
-_PLACES = (layers, combining, losses, metrics, optimizers, feature_columns, mid_level)  # the core's own classes count
+_PLACES = (
+    layers,
+    adapting,
+    combining,
+    losses,
+    metrics,
+    optimizers,
+    feature_columns,
+    mid_level,
+)  # the core's own classes count
 CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
 CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
@@ -68,11 +77,12 @@ def written_part(part, seen):
     """
     made = made_again(part)
     kind = type(part) if isinstance(part, Model) else made.func
-    if CLASSES.get(kind.__name__, kind) is not kind:
+    name = f"keras.{kind.__name__}" if kind.__module__ == "levels_more.keras_rules" else kind.__name__
+    if CLASSES.get(name, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
         return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
-    seen[id(part)] = entry = {"class": kind.__name__}
+    seen[id(part)] = entry = {"class": name}
     if made.args:
         entry["arguments"] = written(made.args, seen)
     if made.keywords:
@@ -372,3 +382,41 @@ def fill(part, arrays, file):
         if arrays.keys() != names.keys():
             raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(names)}")
         part.set_weights([arrays[name] for name in names])
+
+
+class Checkpoint:
+    """Modules, variables and optimizers by name, in one file: `write(path)`, and `restore(path)`, which gives them back.
+
+    What a module is built of later is not in the file. Raises OSError or ValueError, naming the file, where it does not fit.
+    """
+
+    def __init__(self, **parts):
+        self.parts = parts
+
+    def _named(self):
+        found = {}
+        for name, part in self.parts.items():
+            whole = {"": part} if isinstance(part, Variable) else part.named(Variable)
+            found |= {f"{name}/{path}": variable for path, variable in whole.items()}
+        return found
+
+    def write(self, path):
+        """Write the numbers to a file of that name, which it returns."""
+        arrays = {name: np.asarray(v.numpy(), order="C") for name, v in self._named().items()}
+        replace(file_name("Checkpoint.write: path", path), safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+        return str(path)
+
+    save = write
+
+    def restore(self, path):
+        """Give all variables the numbers that a file holds. Returns the checkpoint."""
+        with blamed(Path(path)):
+            arrays = safetensors.numpy.load(Path(file_name("Checkpoint.restore: path", path)).read_bytes())
+            named = self._named()
+            if arrays.pop(SUM, np.empty(0)).tobytes() != checksum(arrays).tobytes() or arrays.keys() != named.keys():
+                raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(named)}")
+            for name, variable in named.items():
+                variable.assign(constant(arrays[name]))
+        return self
+
+    read = restore

@@ -1,6 +1,6 @@
 """A variable's steps and a module's variables, in the words of TensorFlow and PyTorch."""
 
-from levels.low_level import METHODS, Variable
+from levels.low_level import METHODS, Variable, as_tensor
 from levels_more.checks import expect
 
 
@@ -26,7 +26,7 @@ def named_parameters(module):
 
 def state_dict(module):
     """{"layers.0.kernel": tensor, …}: what all variables of a module hold now. It stays when they are assigned."""
-    return {name: variable.value for name, variable in module.named(Variable).items()}
+    return {name: as_tensor(variable) for name, variable in module.named(Variable).items()}
 
 
 def load_state_dict(module, state):

@@ -592,6 +592,12 @@ call("DistributedDataParallel", lambda model, timeout: F.DistributedDataParallel
 call("save", lambda path: trained().save(path), path=right("model", "text"))
 call("load_model", F.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
 call("export", lambda path: trained().export(path), path=right("model.onnx"))
+CARD = {"data": right("rings", "None text"), "metrics": made(lambda: {"accuracy": 0.9}, "None dict"), "license": right("mit", "None text")}
+call("save_pretrained", lambda **given: F.save_pretrained(**{"model": trained(), "save_directory": "pushed"} | given), model=made(trained),
+     save_directory=right("pushed", "text"), **CARD)
+call("from_pretrained", lambda **given: F.from_pretrained(**{"repo_id": "kept"} | given), repo_id=right("kept", "text"), custom_objects=made(dict, "None dict"))
+call("export_page", lambda **given: F.export_page(**{"model": trained(), "path": "page.html"} | given), model=made(trained), path=right("page.html", "text"),
+     inputs=made(lambda: {"a": (0, 1), "b": (0, 1), "c": (0, 1)}, "None"), outputs=made(lambda: ["a"], "None words"), picture=right((1, 3, 1.0), "None"))
 WATCHED = right("loss", "text")
 call("EarlyStopping", F.EarlyStopping, monitor=WATCHED, min_delta=RATE + "negative", patience=WHOLE, mode=right("min"), restore_best_weights=FLAG)
 call("ReduceLROnPlateau", F.ReduceLROnPlateau, monitor=WATCHED, factor=SHARE, patience=WHOLE, min_lr=RATE)

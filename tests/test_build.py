@@ -485,6 +485,19 @@ def test_a_change_makes_stale_the_notebooks_that_use_what_changed(project):
     assert found == {file: stale for file, (_, stale) in SUPPLIES.items()}
 
 
+def test_what_branches_off_may_use_all_of_levels_more(project):
+    files = [project / "levels_more" / name for name in ("plug.py", "torch/nn/init.py")]
+    text = project / "notebooks" / "more" / "text" / "02_other.py"
+    for file in (*files, text):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("# %%\n1 + 1\n")
+    found = build.from_text(project, "more/02_other")
+    for file in files:
+        before = build.inputs_of(project, "more/02_other", found)
+        file.write_text("2 + 2\n")
+        assert build.inputs_of(project, "more/02_other", found) != before, file
+
+
 def test_a_hidden_input_is_collapsed(project):
     edit(project / "notebooks/text/01_hardware.py", "# %%\nalloc(2)", '# %% tags=["hide-input"]\nalloc(2)')
     assert build.main(["01_hardware"], project) == 0

@@ -19,7 +19,7 @@ from llvmlite import binding as llvm
 import levels.hardware.device as device_room
 import levels.hardware.machine as machine
 from course.build import ROOT, environment
-from levels.hardware import ASSEMBLERS, Assembler, Buffer, Scalar, copy, pool, select
+from levels.hardware import Assembler, Buffer, copy, pool, select
 from levels.hardware.tasks import net_row, train_program
 from levels_more.listing import listing, trimmed
 
@@ -102,11 +102,14 @@ def elementwise(dtype, lanes):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_one_lane_is_written_as_if_there_were_no_lanes(dtype, monkeypatch):
-    text = train_program.__wrapped__(net_row, np.dtype(dtype), NET, 1).text
-    monkeypatch.setitem(ASSEMBLERS, np.dtype(dtype), Scalar)
-    assert train_program.__wrapped__(net_row, np.dtype(dtype), NET).text == text
-    with pytest.raises(ValueError, match="4 at once; expected 1"), Scalar("p", dtype).loop("n", 4):
+def test_one_lane_is_written_as_if_there_were_no_lanes(dtype):
+    one, four = (train_program.__wrapped__(net_row, np.dtype(dtype), NET, lanes).text for lanes in (1, 4))
+    of_lanes = re.compile(r"<\d+ x |splat|masked|insertelement|extractelement|shufflevector|vector")
+    assert of_lanes.search(four) and not of_lanes.search(one)
+    with pytest.raises(ValueError, match="4 at once; expected 1$"), Assembler("p", dtype, 1).loop("n", 4):
+        pass
+    a = Assembler("p", dtype, 4)
+    with pytest.raises(ValueError, match="4 at once; expected 1$"), a.loop("n", 4), a.loop("n", 4):
         pass
 
 

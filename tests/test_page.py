@@ -1,13 +1,16 @@
-"""The source of a function on a page; and a model taken home as one: in a real browser it computes what `predict` says."""
+"""The source of a function on a page; and a model as one: in a real browser, from its file, it computes what `predict` says."""
+
+import json
 
 import numba
 import numpy as np
 import pytest
+import sklearn.datasets
 
-from course.data import pretrained
 from course.figures import page
-from levels.high_level import Input, Model, Sequential, load_model
-from levels.mid_level import Dense, Dropout
+from levels.high_level import Input, Model, Sequential, export_page, load_model
+from levels.mid_level import Adam, Dense, Dropout, Embedding, Flatten, Layer, LayerNormalization
+from levels_more import pages
 
 POINTS = np.concatenate([np.random.default_rng(0).uniform(-11, 11, (300, 2)), [[0, 0], [11, -11], [-0.0, 1e-300]]])
 
@@ -26,13 +29,14 @@ def opened(chromium, tmp_path):
     tab = chromium.new_page(viewport={"width": 960, "height": 700})
     tab.on("pageerror", lambda error: faults.append(str(error)))
     tab.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    tab.on("request", lambda request: faults.append(request.url) if request.url != address else None)
     path = tmp_path / "net.html"
-    address = path.as_uri()
+    own = path.as_uri(), "blob:"  # a blob is made of what stands in the page
+    tab.on("request", lambda request: faults.append(request.url) if not request.url.startswith(own) else None)
 
-    def open_page(model):
-        assert page.take_home(model, path) == path
-        tab.goto(address)
+    def open_page(model, **words):
+        export_page(model, path, **words)
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("body[data-ready]", timeout=60_000)
         return tab
 
     yield open_page
@@ -40,16 +44,27 @@ def opened(chromium, tmp_path):
     assert faults == []
 
 
+RINGS = {"inputs": {"x1": (-11, 11), "x2": (-11, 11)}, "outputs": ["inner ring", "outer ring"]}
+
+
 @pytest.fixture(scope="module")
 def rings():
-    return load_model(pretrained.MODELS / "rings")
+    return load_model("rings")
 
 
 def told(tab):
     """Where the point of a page stands, and the probability that it tells."""
     point = tab.locator("#point")
-    x, y, p = (float(point.get_attribute(name)) for name in ("cx", "cy", "aria-valuenow"))
-    return [x, -y], p
+    return json.loads(point.get_attribute("data-place")), float(point.get_attribute("aria-valuenow"))
+
+
+def values(tab):
+    """What the page shows that the model says."""
+    return json.loads(tab.locator("output").get_attribute("data-values"))
+
+
+def predicted(tab, x):
+    return np.array(tab.evaluate("rows => predict(rows)", x.tolist()))
 
 
 def forward(tab, points):
@@ -61,7 +76,7 @@ def forward(tab, points):
 
 def test_the_page_computes_what_the_model_does(opened, rings):
     """Sums and products in float64 are equal; exp belongs to the browser."""
-    x, h1, h2, p = forward(opened(rings), POINTS)
+    x, h1, h2, p = forward(opened(rings, **RINGS), POINTS)
     assert (x == POINTS).all()
     assert (h1 == Sequential(rings.layers[:1]).predict(POINTS)).all()
     assert (h2 == Sequential(rings.layers[:2]).predict(POINTS)).all()
@@ -81,20 +96,20 @@ def test_other_layers(opened, dtype):
 
 
 def test_the_point_is_dragged(opened, rings):
-    tab = opened(rings)
+    tab = opened(rings, **RINGS)
     box, seen = tab.locator("#plane").bounding_box(), set()
     side = box["width"]
     assert side == box["height"]
     before = tab.locator("#net").inner_html()
     tab.mouse.move(*middle(tab.locator("#point")))
     tab.mouse.down()
-    for x, y in ((0, 0), (3, 5), (-9.5, 2), (6.25, -1), (-20, 4)):
+    for x, y in ((0, 0), (3, 5), (-9.5, 2), (6.4, -1), (-20, 4)):
         tab.mouse.move(box["x"] + (x / 11 + 1) / 2 * side, box["y"] + (1 - y / 11) / 2 * side)
         place, p = told(tab)
         assert place == pytest.approx([max(x, -11), y], abs=0.03)  # a point of the screen is 0.05 wide
         assert p == pytest.approx(rings.predict(np.array([place]))[0, 0], abs=1e-6)
         ring = "outer" if p > 0.5 else "inner"
-        sentence = f"x1 = {place[0]:.1f}, x2 = {place[1]:.1f}: {ring} ring. The probability of the outer one is "
+        sentence = f"x1 = {place[0]:.1f}, x2 = {place[1]:.1f}: {ring} ring. The probability of outer ring is "
         assert tab.inner_text("output").replace("-0.0", "0.0") == f"{sentence}{100 * p:.1f} %.".replace("-0.0", "0.0")
         seen.add(ring)
     tab.mouse.up()
@@ -109,15 +124,15 @@ def middle(part):
 
 
 def test_the_point_is_moved_by_keys(opened, rings):
-    tab = opened(rings)
+    tab = opened(rings, **RINGS)
     (x, y), _ = told(tab)
     tab.keyboard.press("Tab")
     for key, dx, dy in (
-        ("ArrowLeft", -0.1, 0),
-        ("ArrowUp", 0, 0.1),
-        ("Shift+ArrowRight", 1, 0),
-        ("Shift+ArrowRight", 1, 0),
-        ("Shift+ArrowDown", 0, -1),
+        ("ArrowLeft", -0.11, 0),
+        ("ArrowUp", 0, 0.11),
+        ("Shift+ArrowRight", 1.1, 0),
+        ("Shift+ArrowRight", 1.1, 0),
+        ("Shift+ArrowDown", 0, -1.1),
         ("x", 0, 0),
     ):
         tab.keyboard.press(key)
@@ -129,12 +144,12 @@ def test_the_point_is_moved_by_keys(opened, rings):
         tab.keyboard.press("Shift+ArrowRight")
     assert told(tab)[0][0] == 11
     spoken = tab.locator("#point").get_attribute("aria-valuetext")
-    assert spoken == "x1 11.0, x2 3.1: outer ring; probability of the outer one 100.0 %"
+    assert spoken == "x1 = 11.0, x2 = 2.3: outer ring. The probability of outer ring is 100.0 %."
 
 
 def test_the_regions_are_those_of_the_model(opened, rings):
     """Blue where it says 0, orange where it says 1."""
-    pixels = opened(rings).evaluate(
+    pixels = opened(rings, **RINGS).evaluate(
         """() => {
             const all = document.querySelector("canvas").getContext("2d"), places = [...Array(44)].map((_, k) => 5 * k + 2);
             return places.map(y => places.map(x => [...all.getImageData(x, y, 1, 1).data]));
@@ -147,38 +162,188 @@ def test_the_regions_are_those_of_the_model(opened, rings):
     assert (alpha == 255).all() and ((red > blue) == (p > 0.5))[sure].all() and 0.2 < (p > 0.5).mean() < 0.9
 
 
-def built(*layers, inputs=2):
-    model = Sequential(layers)
-    model.build((1, inputs), np.dtype("f8"))
+def built(*layers, inputs=2, dtype="f8", name="net"):
+    model = Sequential([*layers], name=name)
+    model.build((1, inputs), np.dtype(dtype))
+    draw = np.random.default_rng(2)
+    model.set_weights([draw.normal(0, 0.5, w.shape).astype(w.dtype) for w in model.get_weights()])
     return model
 
 
-def functional():
+def test_sliders_have_names_and_move_what_is_said(opened):
+    sex = load_model("penguins_sex")
+    names = {
+        "bill length, mm": (32, 60),
+        "bill <b>depth</b>, mm": (13, 22),
+        "flipper, mm": (170, 232),
+        "mass, g": (2700, 6300),
+    }
+    tab = opened(sex, inputs=names, outputs=["female", "male"])
+    assert tab.locator("#table th").all_text_contents() == [*names]
+    for k, value in enumerate((39.1, 18.7, 181, 3750)):
+        tab.locator("#table [type=number]").nth(k).fill(str(value))
+    assert values(tab) == pytest.approx(sex.predict(np.array([[39.1, 18.7, 181, 3750]]))[0], abs=1e-6)
+    before = tab.inner_text("output")
+    assert before.startswith("male. The probability of male is ")
+    tab.locator("#table [type=range]").nth(3).fill("2700")
+    light = sex.predict(np.array([[39.1, 18.7, 181, 2700.0]]))[0]
+    assert values(tab) == pytest.approx(light, abs=1e-6) and tab.inner_text("output") != before
+    assert tab.locator("#table [type=number]").nth(3).input_value() == "2700"
+    tab.locator("#table [type=number]").nth(3).fill("")  # no number: what was said stays
+    assert values(tab) == pytest.approx(light, abs=1e-6)
+
+
+def test_a_line_has_a_table_and_says_its_number(opened):
+    line = built(Dense(1), inputs=20, dtype="f4")
+    tab = opened(line, outputs=["mass"])
+    assert tab.locator("#table [type=range]").count() == 0 and tab.locator("#table [type=number]").count() == 20
+    assert values(tab) == pytest.approx(line.predict(np.zeros((1, 20), "f4"))[0], abs=1e-6)
+    x = np.random.default_rng(0).uniform(-9, 9, (50, 20)).astype("f4")
+    assert np.abs(predicted(tab, x) - line.predict(x)).max() < 1e-5
+    assert tab.inner_text("output").startswith("mass = ")
+
+
+def test_three_classes_in_the_plane(opened):
+    model = built(Dense(8, "tanh"), Dense(3, "softmax"))
+    tab = opened(model, outputs=["a", "b", "c"])
+    assert np.abs(predicted(tab, POINTS) - model.predict(POINTS)).max() < 1e-6
+    said = "abc"[model.predict(np.array([[3.0, 3.0]]))[0].argmax()]
+    assert f"{said}. Its probability is " in tab.inner_text("output")
+    assert tab.locator("#bars .best").first.inner_text() == said
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """A net that reads scikit-learn's digits, 8 times 8 pixels from 0 to 16."""
+    data = sklearn.datasets.load_digits()
+    model = Sequential([Dense(32, "relu"), Dense(10, "softmax")], name="digits")
+    model.compile(Adam(0.002), "sparse_categorical_crossentropy")
+    model.fit((data.data / 16).astype("f4"), data.target, batch_size=50, epochs=15, seed=1, verbose=0)
+    return model
+
+
+ONE = [((0.40, 0.22), (0.54, 0.08), (0.54, 0.92))]
+ZERO = [
+    ((0.5, 0.06), (0.3, 0.2), (0.27, 0.5), (0.3, 0.8), (0.5, 0.94), (0.7, 0.8), (0.73, 0.5), (0.7, 0.2), (0.5, 0.06))
+]
+
+
+def test_a_digit_is_drawn(opened, digits):
+    tab = opened(digits, picture=(8, 8, 1))
+    x = (sklearn.datasets.load_digits().data[:300] / 16).astype("f4")
+    assert np.abs(predicted(tab, x) - digits.predict(x)).max() < 1e-6
+    canvas = tab.locator("#drawing canvas")
+    for said, strokes in (("1", ONE), ("0", ZERO)):
+        tab.get_by_role("button", name="Clear").click()
+        assert sum(tab.evaluate("state")) == 0
+        box = canvas.bounding_box()
+        for stroke in strokes:
+            (x0, y0), *more = stroke
+            tab.mouse.move(box["x"] + x0 * box["width"], box["y"] + y0 * box["height"])
+            tab.mouse.down()
+            for u, v in more:
+                tab.mouse.move(box["x"] + u * box["width"], box["y"] + v * box["height"], steps=5)
+            tab.mouse.up()
+        state = np.array(tab.evaluate("state"), "f4")
+        assert state.min() >= 0 and 0.9 < state.max() <= 1
+        assert values(tab) == pytest.approx(digits.predict(state[None])[0], abs=1e-6)
+        assert tab.inner_text("output").startswith(f"{said}. Its probability is ")
+    tab.get_by_role("button", name="Clear").click()
+    canvas.focus()
+    for key in ("Space", "ArrowUp", "Space"):
+        tab.keyboard.press(key)
+    assert sum(tab.evaluate("state")) > 0.5
+
+
+def onnxruntime_web():
+    try:
+        return pages.onnxruntime_web()
+    except FileNotFoundError as error:
+        return pytest.skip(str(error))
+
+
+def test_other_layers_run_in_onnxruntime_web(opened, tell):
+    onnxruntime_web()
+    model = built(Dense(16, "relu"), LayerNormalization(), Dense(3, "softmax"), dtype="f4")
+    tab, points = opened(model), POINTS.astype("f4")
+    assert np.abs(predicted(tab, points) - model.predict(points)).max() < 1e-6
+    assert tab.evaluate("typeof layers") == "undefined" and values(tab)
+    tell("pages", f"onnxruntime-web is part of it: {len(tab.content()) / 1e6:.1f} MB")
+
+
+def test_a_large_net_runs_in_onnxruntime_web(opened):
+    onnxruntime_web()
+    model = built(Dense(400, "relu"), Dense(400, "relu"), Dense(10, "softmax"), inputs=64, dtype="f4")
+    x = np.random.default_rng(0).uniform(0, 1, (20, 64)).astype("f4")
+    assert np.abs(predicted(opened(model, picture=(8, 8, 1)), x) - model.predict(x)).max() < 1e-6
+
+
+class Doubled(Layer):
+    """A layer of a reader's own. It computes with ops that ONNX has, so it goes along."""
+
+    def call(self, x):
+        return x * 2.0
+
+
+def test_a_layer_of_ones_own_and_a_graph_of_layers_go_along(opened):
+    onnxruntime_web()
     x = Input((2,))
-    return Model(x, Dense(1, "sigmoid")(x))
+    model = Model(x, Dense(1, "sigmoid")(Doubled()(x)))
+    assert np.abs(predicted(opened(model), POINTS) - model.predict(POINTS)).max() < 1e-6
+
+
+def test_without_onnxruntime_web_the_cure_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pages, "TEMPLATE", tmp_path / "a" / "page.html")
+    model = built(Dense(2), Dropout(0.5), Dense(1, "sigmoid"))
+    with pytest.raises(FileNotFoundError, match="more than Dense layers .* npm install onnxruntime-web"):
+        export_page(model, tmp_path / "net.html")
+    assert not list(tmp_path.iterdir())
+
+
+def words():
+    model = Sequential([Embedding(5, 3), Flatten(), Dense(1)])
+    model.build((None, 2), "int64")
+    return model
 
 
 @pytest.mark.parametrize(
-    ("make", "why"),
+    ("make", "error", "why"),
     [
-        (lambda: Sequential([Dense(1, "sigmoid")]), r"weights \[\]"),
-        (lambda: built(Dense(1, "sigmoid"), inputs=3), r"weights \[\(3, 1\)"),
-        (lambda: built(Dense(2, "sigmoid")), r"weights \[\(2, 2\)"),
-        (lambda: built(Dense(2), Dense(1)), "Dense linear, Dense linear"),
-        (lambda: built(Dense(2, "softmax"), Dense(1, "sigmoid")), "Dense softmax"),
-        (lambda: built(Dense(2), Dropout(0.5), Dense(1, "sigmoid")), "Dense linear, Dropout linear, Dense sigmoid"),
-        (functional, "a Functional of"),
+        (lambda: Sequential([Dense(1, "sigmoid")], name="net"), ValueError, "export_page: net is not built"),
+        (lambda: 3, TypeError, "export_page: model is 3; expected a Model"),
+        (words, ValueError, "takes int64.*; a page moves one table of numbers"),
+        (lambda: Model([Input((2,)), other := Input((2,))], Dense(1)(other)), ValueError, "one table of numbers"),
     ],
 )
-def test_a_model_that_the_page_cannot_run_stays(make, why, tmp_path):
-    with pytest.raises(ValueError, match=f"^take_home: .*{why}.*; the page runs a built Sequential"):
-        page.take_home(make(), tmp_path / "net.html")
+def test_a_model_that_no_page_can_run_stays(make, error, why, tmp_path):
+    with pytest.raises(error, match=why):
+        export_page(make(), tmp_path / "net.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"inputs": {"a": (0, 1)}}, "1 inputs are named, a; the model has 2"),
+        ({"inputs": {"a": (0, 1), "b": (1, 0)}}, r"inputs has 'b': \(1, 0\); expected a name and"),
+        ({"inputs": {"a": (0, 1), "b": (0, np.inf)}}, "inputs has 'b'"),
+        ({"inputs": ["a", "b"]}, "expected a dict"),
+        ({"outputs": ["yes"]}, "outputs has 1 names; the model says 2"),
+        ({"outputs": "no"}, "expected a list of names"),
+        ({"picture": (8, 8, 1)}, "with 2 pixels in all"),
+        ({"picture": 8}, "picture is 8; expected"),
+    ],
+)
+def test_words_that_do_not_fit_are_told(given, why, rings, tmp_path):
+    with pytest.raises((TypeError, ValueError), match=why):
+        export_page(rings, tmp_path / "net.html", **given)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_source_of_functions_methods_and_classes_is_shown():
-    shown = page.source(page.layers_of, Dropout.call, numba.njit(page.activation_of)).data
-    assert shown.startswith("```python\ndef layers_of(model):\n") and shown.endswith("\n```")
+    shown = page.source(pages.plain, Dropout.call, numba.njit(pages.activation_of)).data
+    assert shown.startswith("```python\ndef plain(model):\n") and shown.endswith("\n```")
     assert "\n\ndef call(self," in shown and "\n\ndef activation_of(layer):" in shown
     assert "class Dropout(Layer):" in page.source(Dropout).data
     with pytest.raises(TypeError):

@@ -1,6 +1,7 @@
 """`course.where`: the section, the file and the lines of a name, and the ops beneath it."""
 
 import importlib
+import inspect
 import re
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import course
 from course import build
 from course.figures import LEVELS
+from course.inspection import places as places_module
 from course.inspection.places import ALIASES, place_of, places
 from levels.kernels import KERNELS
 from levels.mid_level import RANDOM
@@ -25,7 +27,7 @@ INDEX = places()
         ("tf.GradientTape", "GradientTape", "low_level", "autodiff"),
         ("tf.keras.layers.Dense", "Dense", "mid_level", "layers"),
         ("torch.nn.Linear", "Dense", "mid_level", "layers"),
-        ("torch.nn.ReLU", "relu", "low_level", "nn"),
+        ("torch.nn.ReLU", "ReLU", "levels_more", "adapting"),
         ("loss.backward", "backward", "levels_more", "gradients"),
         ("torch.utils.data.DataLoader", "DataLoader", "levels_more", "pipeline"),
         ("torch.optim.Adam", "Adam", "mid_level", "optimizers"),
@@ -147,14 +149,63 @@ def test_what_the_course_does_not_have_is_one_clear_error(asked):
 
 def test_it_shows_itself():
     found = course.where("torch.nn.Linear")
-    place = found.places[0]
-    assert repr(found).startswith(f"torch.nn.Linear is Dense here\n  {place.section}\n      {place.lines}\n")
+    place, called = found.places[0], found.spelling
+    assert repr(found).startswith(
+        f"torch.nn.Linear is Dense here\n  more/03_torch, import levels_more.torch\n      {called.lines}\n"
+        f"  {place.section}\n      {place.lines}\n"
+    )
+    assert 'href="more/03_torch.ipynb"' in found._repr_html_()
     page = found._repr_html_()
     assert f'href="04_mid_level.ipynb#{place.heading.replace(" ", "-")}"' in page
     assert (
-        "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 2
-    )  # there is a wider one
+        "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 3
+    )  # there is a wider one, and a spelling
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "asked, file, says",
+    [
+        ("tf.random.normal", "tensorflow/", "normal"),
+        ("tf.keras.layers.Dense", "", "Dense"),
+        ("tf.reduce_mean", "tensorflow/", "reduce_mean"),
+        ("tensorflow.Variable", "tensorflow/", "class Variable"),
+        ("torch.nn.Linear", "torch/nn", "class Linear"),
+        ("nn.Linear", "torch/nn", "class Linear"),
+        ("torch.randn", "torch/", "randn"),
+        ("torch.no_grad", "torch/", "no_grad"),
+    ],
+)
+def test_what_others_call_so_leads_to_a_line_that_spells_it(asked, file, says):
+    place = course.where(asked).spelling
+    assert place.file.startswith(f"levels_more/{file}") and says in place.source
+    lines = (build.ROOT / place.file).read_text(encoding="utf-8").split("\n")
+    assert "\n".join(lines[place.first - 1 : place.last]) == place.source
+
+
+@pytest.mark.parametrize("asked", ["torch.nn.init.zeros_", "tf.stack"])
+def test_what_is_only_spelled_here_is_found_too(asked):
+    assert course.where(asked).spelling.source
+
+
+@pytest.mark.parametrize("asked", ["Dense", "model.fit", "torch.nn.Lineer", "tf.random.exp", "tf", "torch."])
+def test_what_cannot_be_called_so_has_no_spelling(asked):
+    assert places_module.spelling_of(asked) is None
+
+
+def spelled_names():
+    """All that the two packages offer by name."""
+    for package in ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "tensorflow", "tensorflow.keras.layers"):
+        module = importlib.import_module(f"levels_more.{package}")
+        for name, thing in vars(module).items():
+            if not name.startswith("_") and not inspect.ismodule(thing):
+                yield f"{package.replace('tensorflow', 'tf', 1)}.{name}"
+
+
+def test_every_name_of_the_two_spellings_has_its_line():
+    for asked in spelled_names():
+        place = places_module.spelling_of(asked)
+        assert place and place.source, asked
 
 
 def test_what_has_an_address_keeps_it():

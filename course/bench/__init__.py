@@ -41,6 +41,9 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
     "tinygrad": ["tinygrad", "numpy"],
     "micrograd": ["micrograd", "numpy"],
 }
+ONLY_PROGRAMS = {
+    "torchkeras": ["torchkeras", "torch", "accelerate", "pandas", "scikit-learn", "matplotlib"]
+}  # not timed
 APIS = "by hand", "eager", "step", "epoch", "fit", "kernel"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
 TOLERANCE = 5e-4  # of the way that the weights went, in float32 against float64
@@ -258,15 +261,16 @@ class Peer:
 
 def install(library):
     """Make `.course/peers/LIBRARY`."""
-    if not LIBRARIES.get(library):
-        raise SystemExit(f"--peer {library}: there are {', '.join(name for name in LIBRARIES if LIBRARIES[name])}")
+    packages = {name: listed for name, listed in (LIBRARIES | ONLY_PROGRAMS).items() if listed}
+    if library not in packages:
+        raise SystemExit(f"--peer {library}: there are {', '.join(packages)}")
     folder, uv = str(PEERS / library), shutil.which("uv")
     python = python_of(library, {}) if (PEERS / library).exists() else None
     if python is None:
         subprocess.run([uv, "venv", folder] if uv else [sys.executable, "-m", "venv", folder], check=True, cwd=ROOT)
         python = python_of(library, {})
     pip = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
-    subprocess.run([*pip, *LIBRARIES[library]], check=True, cwd=ROOT)
+    subprocess.run([*pip, *packages[library]], check=True, cwd=ROOT)
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------

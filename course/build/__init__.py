@@ -321,6 +321,7 @@ def environment(*roots: Path) -> dict[str, str]:
     path = os.pathsep.join(filter(None, [*map(str, roots), os.environ.get("PYTHONPATH")]))
     plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
     own = {"IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    own["COURSE_SERVING"] = os.environ.get("COURSE_SERVING") or str(ROOT / ".course" / "serving")  # one for all copies
     return os.environ | {"PYTHONPATH": path} | own | plain
 
 
@@ -389,7 +390,7 @@ def inputs_of(root: Path, name: str, text) -> str:
     headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
     cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
     modules = {path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")}
-    modules |= {*root.glob("levels_more/*.py")} if name in more_in(root) else set()
+    modules |= {*root.glob("levels_more/**/*.py")} if name in more_in(root) else set()
     modules |= imported_by(root, ast.Module([statement for cell in cells for statement in cell.body], []), modules)
     sources = [*(cell.source for cell in cells), *map(source_of, modules)]
     paths = modules | named_by(root, sources, list(texts.values()))

@@ -1,6 +1,7 @@
 """The levels as bands: for each part of a step the lines of all levels beneath each other, as text, as HTML, on paper.
 
-What is shown is a compare.Comparison. Levels are told apart by their numbers, and by their colours besides.
+What is shown is a compare.Comparison, or a spellings.Spellings. Levels are told apart by their numbers, and by their colours
+besides; other frameworks by their short names.
 """
 
 import html
@@ -12,7 +13,7 @@ from course.figures import GREY, HUES, LEVELS
 from course.inspection.marks import AROUND, MARKS
 from course.setup import files
 
-COLUMNS = ("plain Python", *LEVELS)
+COLUMNS = {0: "plain Python", **dict(enumerate(LEVELS, 1)), "tf": "TensorFlow", "torch": "PyTorch"}
 HEADS = {mark: mark.upper() for mark in MARKS} | {AROUND: "AROUND THEM: the rows of a batch, the loop, the answer"}
 WIDTH = 120  # of a terminal
 STYLE = Path(__file__).with_name("bands.css")
@@ -38,14 +39,17 @@ def shared(code, mark):
 def as_text(comparison):
     """Helpers are open, no time stands in it, and no line is longer than a terminal's."""
     table = {"": [row.name for row in comparison.rows], **comparison.counts()}
-    left, right = max(map(len, table)), [max(map(len, column)) for column in zip(*table.values(), strict=True)]
+    left = max(len(head) for head in (*table, *(head for head, *_ in comparison.answers())))
+    right = [max(map(len, column)) for column in zip(*table.values(), strict=True)]
     lines = [comparison.title]
     for head, texts in table.items():
         lines.append("  ".join([head.ljust(left), *map(str.rjust, texts, right)]).rstrip())
     for head, answer, names in comparison.answers():
         lines.append(f"{head.ljust(left)}  {answer}   {names}")
     for mark, head in HEADS.items():
-        passages = [passage(level, code, mark) for level, code in codes(comparison).items() if mark in code]
+        widest = max(len(str(level)) for level in codes(comparison))
+        every = [(str(level).ljust(widest), code) for level, code in codes(comparison).items()]
+        passages = [passage(level, code, mark) for level, code in every if mark in code]
         lines += ["", head, *itertools.chain(*passages)] if passages else []
     return "\n".join(lines)
 
@@ -72,7 +76,9 @@ def as_html(comparison):
     """For a notebook: helpers are folded. Two levels stand in columns; of more, any two can be chosen to."""
     few = len(codes(comparison)) <= 2
     body = numbers(comparison) + ("" if few else choice(comparison)) + bands(comparison)
-    return f'<style>{style()}</style><div class="levels-bands{" columns" * few}">{body}</div>'
+    widest = max(len(str(level)) for level in codes(comparison))
+    lead = f' style="--lead:{widest + 1}ch"' * (widest > 1)  # so that the code of all begins in one column
+    return f'<style>{style()}</style><div class="levels-bands{" columns" * few}"{lead}>{body}</div>'
 
 
 def on_paper(path, *comparisons):
@@ -91,7 +97,7 @@ def style():
 
 
 def hue(level):
-    return HUES[level - 1] if level else GREY
+    return HUES[level - 1] if level in range(1, 6) else GREY
 
 
 def number(level):

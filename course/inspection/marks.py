@@ -37,13 +37,18 @@ def read(task):
     there that bear marks themselves. A line with several marks stands under the first, and the others are empty. What has
     no mark stands under AROUND. Functions called check_… are left out. Raises ValueError where a mark stands twice.
     """
-    return Reader(task).found
+    return Reader(task.__module__, functions_of(task), task.__name__).found
+
+
+def read_program(name, text):
+    """{mark: [Step]} of a whole program, as `read` finds them in a function."""
+    return Reader(name, {name: text}, name).found
 
 
 class Source(NamedTuple):
-    """A function as it is written."""
+    """A function, or a whole program, as it is written."""
 
-    node: ast.FunctionDef
+    node: ast.FunctionDef | ast.Module
     code: dict  # the number of a line: the line
     reads: set  # the names that are not its own
 
@@ -51,7 +56,9 @@ class Source(NamedTuple):
         return self.between(first_line(statement), statement.end_lineno)
 
     def head(self, statement):
-        """The lines above the block of a statement that has one."""
+        """The lines above the block of a statement that has one. (A program has none.)"""
+        if isinstance(statement, ast.Module):
+            return ""
         return self.between(first_line(statement), first_line(statement.body[0]) - 1)
 
     def between(self, first, last):
@@ -63,6 +70,11 @@ class Source(NamedTuple):
         return [node.id for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))]
 
 
+def whole(tree, name):
+    """The function of this name where the text is one; else the program itself."""
+    return tree.body[0] if getattr(tree.body[0], "name", None) == name else tree
+
+
 def first_line(statement):
     return min(node.lineno for node in (statement, *getattr(statement, "decorator_list", ())))
 
@@ -70,19 +82,21 @@ def first_line(statement):
 class Reader:
     """The way through a task: what is found, which functions nothing has named yet, and which come next."""
 
-    def __init__(self, task):
-        self.place, self.found, self.around = task.__module__, {}, []  # around: (text, the names in it)
-        texts = {name: text for name, text in functions_of(task).items() if not name.startswith("check_")}
-        self.closed = {n: Source(ast.parse(t).body[0], code_of(t), names_read(t)) for n, t in texts.items()}
+    def __init__(self, place, texts, start):
+        self.place, self.found, self.around = place, {}, []  # around: (text, the names in it)
+        texts = {name: text for name, text in texts.items() if not name.startswith("check_")}
+        self.closed = {n: Source(whole(ast.parse(t), n), code_of(t), names_read(t)) for n, t in texts.items()}
         self.leading = {name for name, text in texts.items() if MARK.search(text)}  # to marks
         for _ in texts:
             self.leading |= {name for name, source in self.closed.items() if source.reads & self.leading}
-        self.ahead = [(self.closed.pop(task.__name__), AROUND)]
+        self.ahead = [(self.closed.pop(start), AROUND)]
         while self.ahead:
             source, mark = self.ahead.pop(0)
             self.around.append((source.head(source.node), ()))
             self.block(source, source.node.body, mark)
-        around = [Step(text, self.opens(names)) for text, names in self.around]  # at last: marked lines come first
+        around = [
+            Step(text, self.opens(names)) for text, names in self.around if text
+        ]  # at last: marked lines come first
         around += [step for name in [*self.closed] for step in self.open(name)]
         self.found = {mark: self.found[mark] for mark in MARKS if mark in self.found} | {AROUND: around}
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from course.build import HOME, ROOT
 from course.figures import LEVELS
+from course.inspection import spelled
 
 CELL = re.compile(r"^# %%(.*)\n((?:(?!# %%).*\n?)*)", re.MULTILINE)
 HEADING = re.compile(r"^# (#{2,3}) (.*)$", re.MULTILINE)
@@ -83,8 +84,8 @@ class Place(NamedTuple):
         """The text as a link to the section, which Jupyter follows from another notebook."""
         if not self.notebook:
             return f'<span title="{self.lines}">{html.escape(text)}</span>'
-        anchor = html.escape((self.part or self.heading).replace(" ", "-"))
-        return f'<a href="{self.notebook}.ipynb#{anchor}" title="{self.lines}">{html.escape(text)}</a>'
+        anchor = f"#{html.escape((self.part or self.heading).replace(' ', '-'))}" * bool(self.heading)
+        return f'<a href="{self.notebook}.ipynb{anchor}" title="{self.lines}">{html.escape(text)}</a>'
 
 
 def places(root=ROOT):
@@ -183,27 +184,39 @@ def place_of(code, index):
 
 
 class Found:
-    """What `where` found: places, the highest level first, and the ops that it sends through the door."""
+    """What `where` found: places, the highest level first, and the ops that it sends through the door.
 
-    def __init__(self, asked, found, ops):
-        self.asked, self.places, self.ops = asked, found, ops  # ops: {name: Place of its kernel}
+    Before them stands where the name, as another framework says it, is spelled here: it can be called so.
+    """
+
+    def __init__(self, asked, found, ops, spelling=None):
+        self.asked, self.places, self.ops, self.spelling = (
+            asked,
+            found,
+            ops,
+            spelling,
+        )  # ops: {name: Place of its kernel}
 
     @property
     def title(self):
-        name = self.places[0].name
+        name = self.places[0].name if self.places else self.asked
         return name if self.asked.split(".")[-1] == name.split(".")[-1] else f"{self.asked} is {name} here"
+
+    @property
+    def shown(self):
+        return [*filter(None, [self.spelling]), *self.places]
 
     def __repr__(self):
         lines = [self.title]
-        for place in self.places:
-            lines += [f"  {place.section}", f"      {place.lines}"]
+        for place in self.shown:
+            lines += [f"  {place.section}"] * bool(place.section) + [f"      {place.lines}"]
         if self.ops:
             lines.append("  its ops, and their kernels")
         return "\n".join(lines + [f"      {op:14} {place.lines}" for op, place in self.ops.items()])
 
     def _repr_html_(self):
         rows = [f"<b>{html.escape(self.title)}</b>"]
-        for place in self.places:
+        for place in self.shown:
             source = f"<pre style='font-size:11px;background:none'>{html.escape(place.source)}</pre>"
             summary = f"{place.link(place.section)} &middot; <code>{place.lines}</code>"
             rows.append(f"<details><summary>{summary}</summary>{source}</details>")
@@ -214,14 +227,16 @@ class Found:
 def where(name):
     """Where that is defined: `where("GradientTape")`, `where("Model.fit")`, or as TensorFlow or PyTorch call it.
 
-    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. Raises LookupError,
-    with the nearest names, for what the course does not have.
+    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line of
+    `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
     """
-    index = places()
+    index, spelling = places(), spelling_of(name)
     known = dict.fromkeys(
         place.name for place in sorted(index, key=lambda place: place.level == MORE)
     )  # the core first
     ours = resolved(name, known)
+    if ours is None and spelling:
+        return Found(name, [], {}, spelling)
     if ours is None:
         lower = {each.lower(): each for each in (*known, *ALIASES)}
         near = [lower[n] for n in difflib.get_close_matches(name.split(".")[-1].lower(), lower, 3, 0.7)]
@@ -230,11 +245,31 @@ def where(name):
         )
         raise LookupError(f"where: nothing here is called {name!r}; {cure}")
     found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
+    found = [place for place in found if place.level != MORE or place.room in plugged()] or found
     found = sorted(
         found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level)
     )  # of two, the core's first
     ops = next(filter(None, map(ops_of, found)), [])
-    return Found(name, found, kernels_of(ops, index))
+    return Found(name, found, kernels_of(ops, index), spelling)
+
+
+def plugged():
+    """The modules of `levels_more` that add to a level. (Others are the rules of one framework, for its spelling.)"""
+    contents = importlib.import_module(MORE).CONTENTS
+    return {module for rows in contents.values() for module in rows}
+
+
+def spelling_of(name):
+    """The Place where `levels_more` spells a name as TensorFlow or PyTorch say it, or None where it cannot be called so."""
+    if not (known := spelled.called(name)):
+        return None
+    package = known[0]
+    file, first, last = spelled.line_of(ROOT, *known)
+    if not first:  # it is handed on from a level
+        return None
+    notebook, room = spelled.NOTEBOOKS[package.split(".")[0]], file.relative_to(ROOT / MORE).with_suffix("").as_posix()
+    source = "\n".join(file.read_text(encoding="utf-8").split("\n")[first - 1 : last])
+    return Place(name, MORE, room, notebook, "", f"import levels_more.{package}", source, first, last)
 
 
 def resolved(name, known):

@@ -57,6 +57,26 @@ COMMANDS = {  # name: (a line of help, what it takes)
             argument("--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has it"),
         ],
     ),
+    "serve": (
+        "answer the Open Inference Protocol for models: folders that `save` made, .onnx files, or rings",
+        [
+            argument("models", metavar="MODEL", nargs="*", help="a folder, an .onnx file, rings; NAME=MODEL names it"),
+            argument("--port", type=int, metavar="NUMBER", default=8080, help="where it listens (default: 8080)"),
+            argument(
+                "--host", metavar="ADDRESS", default="127.0.0.1", help="whom it listens to (default: this computer)"
+            ),
+            argument("--setup", action="store_true", help="only make the server's environment, .course/serving"),
+        ],
+    ),
+    "programs": (
+        "run programs of TensorFlow and PyTorch on levels_more, beside the stored losses (--real stores them)",
+        [
+            argument(
+                "--real", action="store_true", help="first run them on the real libraries, and store their losses"
+            ),
+            argument("--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has it"),
+        ],
+    ),
     "progress": ("how many predictions were right, and which exercises are done", []),
     "resume": (
         "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back (--tell only tells)",

@@ -6,7 +6,7 @@
 
 from levels import plugged
 
-from .assembler import ASSEMBLERS, Assembler, Scalar
+from .assembler import Assembler
 from .device import MAKERS, MEASURES, PLACE, Buffer, Device, Spec, copy, flag, pool, unmasked
 from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes

@@ -14,6 +14,18 @@ from .program import Program, _Array, _check_reach
 from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
+class _Whole:
+    """A whole number in a register. Its * and + write instructions."""
+
+    def __init__(self, a, register, kind):
+        self.a, self.register, self.kind = a, register, kind
+
+    def write(self, instruction, other):
+        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
+
+    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
+
+
 def _reached(a, array, indices):
     """The indices of an array, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
@@ -29,59 +41,43 @@ def _reached(a, array, indices):
     return indices
 
 
-def _writable(a, array, address):
-    """The address, if a program may write there."""
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    return address
+def _place_of(a, array, indices):
+    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+    *before, last = indices = _reached(a, array, indices)
+    apart = any(i.each for i in before) or last.each and not last.register
+    kind = a.wide("i64") if apart else "i64"
 
+    def whole(i):
+        register = i.each or a.spread("i64", i.register) if apart else i.register
+        return _Whole(a, register, kind)
 
-class _Whole:
-    """A whole number in a register. Its * and + write instructions."""
-
-    def __init__(self, a, register, kind="i64"):
-        self.a, self.register, self.kind = a, register, kind
-
-    def write(self, instruction, other):
-        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
-
-    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
-
-
-def _address_of(a, array, indices, whole=lambda index: _Whole(index.a, index.register)):
-    """The address of array[indices], in a register."""
-    here, *columns = map(whole, _reached(a, array, indices))
+    here, *columns = map(whole, indices)
     for column, size in zip(columns, array.shape[1:]):
         here = flat(here, whole(Index(a, a.size(size), size)), column)
-    return a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {here.kind} {here.register}")
+    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
+    return at, "apart" if apart else "side by side" if last.each else ""
 
 
-def _load(a, array, *indices):
-    """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-    address = _address_of(a, array, indices)
-    register = a.write(f"load {array.kind}, ptr {address}")
-    return Index(a, register, array.rows_of) if array.rows_of else Value(a, register)
+class Assembler:
+    """Writes one program. A turn of its loops may take a row in each lane: in float32 all there are, in float64 one, or `lanes`.
 
+    Raises TypeError and ValueError for what can be no part of a program.
+    """
 
-def _store(a, value, array, *indices):
-    """Store a value into array[indices]."""
-    address, register = _address_of(a, array, indices), _operand(a, value)
-    a.emit(f"store {a.kind} {register}, ptr {_writable(a, array, address)}")
-
-
-class Scalar:
-    """Writes one program, one number at a time. Raises TypeError and ValueError for what can be no part of it."""
-
-    lanes, promises = 1, ""  # rows that a turn of a loop may take; what LLVM is told
-    wide, constant, spread = "{}".format, "{1}".format, "{1}".format  # texts, as they are
-    load, store = _load, _store
-
-    def __init__(self, name, dtype):
+    def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
-        self.name, self.dtype = name, np.dtype(dtype)
+        self.name, self.dtype, self.real = name, np.dtype(dtype), REAL[np.dtype(dtype)]
         self.flags = "contract " * (self.dtype == np.float32)  # may fuse a·b + c
-        self.real = self.kind = REAL[self.dtype]
+        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
+        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
+        # types and numbers, as LLVM writes them
+        self.wide, self.constant, self.promises = "{}".format, "{1}".format, ""
+        if self.lanes > 1:  # on the stack none may straddle two cache lines
+            self.wide = f"<{self.lanes} x {{}}>".format
+            self.constant, self.promises = "splat ({} {})".format, " nounwind alignstack(64)"
+        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
         self.slots, self.lines, self.arrays, self.words, self.reaches = [], [], {}, {}, []
         self.scopes = [(self, None)]  # what is open: the program itself, then its loops
 
@@ -99,6 +95,14 @@ class Scalar:
         """A place for one value that changes: memory on the stack, which LLVM turns into a register."""
         self.slots.append(f"  %slot{len(self.slots)} = alloca {kind}")
         return f"%slot{len(self.slots) - 1}"
+
+    def spread(self, kind, register):
+        """A register with the same in each lane."""
+        if self.lanes == 1:
+            return register
+        wide = self.wide(kind)
+        first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
+        return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
 
     @property
     def scope(self):
@@ -147,94 +151,13 @@ class Scalar:
         each = index.each or self.spread("i64", index.register)
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
-    @contextmanager
-    def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
-        if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes):
-            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 or {self.lanes}")
-        end, n = self.size(extent), len(self.lines)
-        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
-        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-        self.scopes.append((self, n))
-        yield Index(self, f"%i{n}", extent)
-        if self.scopes.pop() != (self, n):
-            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
-        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
-        self.emit(f"br label %test{n}", f"after{n}:")
-
-    def sum(self):
-        """A running sum, which starts at 0.0."""
-        return _Sum(self)
-
-    def assemble(self):
-        """End the program and turn it into machine code."""
-        return Program(self)
-
-
-ASSEMBLERS = {np.dtype("f8"): Scalar}  # dtype -> what writes its programs
-
-
-class _Sums(_Sum):
-    """A running sum in each lane: `value()` in each, outside of lanes an error; `total()` is the sum of them all."""
-
-    def value(self):
-        if not self.a.mask:
-            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
-        return super().value()
-
-    def __iadd__(self, term):
-        a, kind, old = self.a, self.a.kind, super().value()
-        mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"  # outside: the first
-        new = f"{a.wide('i1')} {mask}, {kind} {(old + term).register}, {kind} {old.register}"
-        a.emit(f"store {kind} {a.write(f'select {new}')}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        a, kind = self.a, "reassoc " * bool(self.a.flags) + self.a.real  # in any order
-        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {super().value().register})"
-        return Value(a, a.spread(a.real, a.write(add)))
-
-
-class Assembler(Scalar):
-    """A Scalar whose loops may take a row in each lane; float64 has one if not asked. Raises TypeError and ValueError."""
-
-    def __init__(self, name, dtype, lanes=None):
-        super().__init__(name, dtype)
-        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
-        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
-            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
-        if self.lanes > 1:  # on the stack none may straddle two cache lines
-            self.promises = " nounwind alignstack(64)"
-            self.wide, self.constant = f"<{self.lanes} x {{}}>".format, "splat ({} {})".format
-        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
-
-    def spread(self, kind, register):
-        """A register with the same in each lane."""
-        if self.lanes == 1:
-            return register
-        wide = self.wide(kind)
-        first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
-        return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
-
-    def sum(self):
-        return super().sum() if self.lanes == 1 else _Sums(self)
-
-    def _places(self, array, indices):
-        """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
-        *before, last = [None, *(getattr(i, "each", None) for i in indices)]
-        if not any(before) and (not last or indices[-1].register):
-            return _address_of(self, array, indices), "side by side" if last else ""
-        kind = self.wide("i64")
-        at = _address_of(self, array, indices, lambda i: _Whole(self, i.each or self.spread("i64", i.register), kind))
-        return at, "apart"
-
     def load(self, array, *indices):
-        address, how = self._places(array, indices)
-        kind, each = self.wide(array.kind), "poison"
+        """array[indices]; a row number becomes an index of the arrays it counts the rows of."""
+        address, how = _place_of(self, array, indices)
+        rows, kind, each = array.rows_of, self.wide(array.kind), "poison"
         if not how:
             one = self.write(f"load {array.kind}, ptr {address}")
-            return Index(self, one, array.rows_of) if array.rows_of else Value(self, self.spread(array.kind, one))
+            return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
         if how == "side by side":
             mask = f"{self.wide('i1')} {self.mask}"
             each = self.write(f"call {kind} @llvm.masked.load(ptr {address}, {mask}, {kind} zeroinitializer)")
@@ -242,11 +165,13 @@ class Assembler(Scalar):
             one = self.write(f"extractelement {self.wide('ptr')} {address}, i32 {n}")
             one = self.write(f"load {array.kind}, ptr {one}")
             each = self.write(f"insertelement {kind} {each}, {array.kind} {one}, i32 {n}")
-        return Index(self, None, array.rows_of, each) if array.rows_of else Value(self, each)
+        return Index(self, None, rows, each) if rows else Value(self, each)
 
     def store(self, value, array, *indices):
-        (address, how), register = self._places(array, indices), _operand(self, value)
-        address = _writable(self, array, address)
+        """Store a value into array[indices]. Row numbers are only read."""
+        (address, how), register = _place_of(self, array, indices), _operand(self, value)
+        if array.rows_of:
+            raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
         if how:
             name, at = ("scatter", self.wide("ptr")) if how == "apart" else ("store", "ptr")
             mask = f"{self.wide('i1')} {self.mask}"
@@ -258,20 +183,38 @@ class Assembler(Scalar):
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        if self.mask and lanes != 1:
-            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 inside of lanes")
-        with super().loop(extent, lanes) as i:
-            if lanes > 1:  # a counter past the end is masked, and 0: never kept
-                kind, end = self.wide("i64"), self.size(extent)
-                nth = ", ".join(f"i64 {lane}" for lane in range(lanes))
-                i.each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
-                self.mask = self.constant("i1", "true")  # all lanes: it costs nothing
-                if not end.isdigit() or int(end) % lanes:
-                    self.mask = self.write(f"icmp slt {kind} {i.each}, {self.spread('i64', end)}")
-                    kept = f"{self.wide('i1')} {self.mask}, {kind} {i.each}, {kind} zeroinitializer"
-                    i.each = self.write(f"select {kept}")
-            yield i
-            self.mask = self.mask if lanes == 1 else None
+        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
+        most = 1 if self.mask else self.lanes
+        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
+            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1{f' or {most}' * (most > 1)}")
+        end, n = self.size(extent), len(self.lines)
+        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
+        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
+        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+        self.scopes.append((self, n))
+        i = Index(self, f"%i{n}", extent)
+        if lanes > 1:
+            i.each, self.mask = self.counters(i, end)
+        yield i
+        if self.scopes.pop() != (self, n):
+            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
+        self.mask = self.mask if lanes == 1 else None
+        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+        self.emit(f"br label %test{n}", f"after{n}:")
 
+    def counters(self, i, end):
+        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
+        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
+        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each, self.constant("i1", "true")  # all lanes: it costs nothing
+        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
 
-ASSEMBLERS.update(dict.fromkeys(REAL, Assembler))
+    def sum(self):
+        """A running sum, which starts at 0.0."""
+        return _Sum(self)
+
+    def assemble(self):
+        """End the program and turn it into machine code."""
+        return Program(self)

@@ -84,7 +84,8 @@ class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
     read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # new memory; the same in another shape
+    # new memory; the same in another shape
+    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]
@@ -120,8 +121,8 @@ class Device:
 
     def free(self, buffer):
         """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
-        live = isinstance(buffer, Buffer) and buffer.device is self and buffer.data is not None
-        if not live or buffer.source is not None:
+        live = isinstance(buffer, Buffer) and buffer.device is self
+        if not live or buffer.data is None or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
@@ -155,7 +156,8 @@ def _host_memory():
     if not hasattr(os, "sysconf"):
         return None
     paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
-    texts = [path.read_text().strip() for path in paths if path.exists()]  # a container may have less than the machine
+    # a container may have less than the machine
+    texts = [path.read_text().strip() for path in paths if path.exists()]
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 

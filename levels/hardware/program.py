@@ -86,8 +86,8 @@ class Program:
         if len(a.scopes) != 1:
             raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
         known = {size for array in a.arrays.values() for size in array.shape}
-        if lost := [name for name, kind in a.words.items() if kind == "i64" and name not in known]:
-            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
+        if lost := {name for name, kind in a.words.items() if kind == "i64"} - known:
+            raise ValueError(f"{a.name}: the size {min(lost)} is unknown: it stands in no array's shape")
         a.scopes.clear()
         self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, a.words
         self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
@@ -98,10 +98,10 @@ class Program:
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
         memory, words = _checked(self, given)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
-        bound = [(given[name], given[name].data, name, kept) for name, kept in memory.items()]  # and so kept alive
+        bound = [(name, given[name], given[name].data) for name in memory]
 
-        def launch():
-            for buffer, data, name, _ in bound:
+        def launch(kept=memory):  # and so alive
+            for name, buffer, data in bound:
                 if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)

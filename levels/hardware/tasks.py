@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .assembler import ASSEMBLERS
+from .assembler import Assembler
 from .device import pool, unmasked
 from .elementary import exp, log
 from .formulas import descend, dot, line_slopes
@@ -21,11 +21,15 @@ def check_finite(name, array):
         raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
 
 
+def _told(array):
+    """What is there instead of an array, for an error."""
+    return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
+
+
 def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
-        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
-        raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
+        raise ValueError(f"{name} is {_told(array)}; expected a NumPy array {dtype}{list(shape)}")
     check_finite(name, array)
 
 
@@ -40,10 +44,9 @@ def check_task(x, y, weights, batches, learning_rate, units):
     Of one float dtype x[rows, features], y[rows, 1], weights w[inputs, units], b[1, units], …; batches[steps, batch] of rows.
     """
     if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
-        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(getattr(x, 'shape', ()))}"
-        raise TypeError(f"x is {found}; expected a NumPy array [rows, features] of float32 or float64")
-    sizes = [x.shape[1], *units]
-    shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
+        raise TypeError(f"x is {_told(x)}; expected a NumPy array [rows, features] of float32 or float64")
+    layers = zip([x.shape[1], *units], units)
+    shapes = [shape for inputs, outputs in layers for shape in ((inputs, outputs), (1, outputs))]
     if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
         given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
         raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
@@ -58,6 +61,12 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
     if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
+
+
+def _each(array, make):
+    """make(array, k, j) for each number of an array of weights: a list of rows."""
+    inputs, units = array.shape
+    return [[make(array, k, j) for j in range(units)] for k in range(inputs)]
 
 
 def _dense(inputs, w, b):
@@ -75,27 +84,21 @@ def line_row(row, target, weights, sums, g):
     db[0][0] += de
     for k, slope in enumerate(slopes):
         dw[k][0] += slope
-
     return loss
 
 
-def _each_of(shapes, make):
-    """make(m, k, j) for the number at k, j of array m, for arrays of these shapes: lists of rows."""
-    return [[[make(m, k, j) for j in range(units)] for k in range(inputs)] for m, (inputs, units) in enumerate(shapes)]
-
-
 @functools.cache
-def train_program(row_step, dtype, shapes, *lanes):
+def train_program(row_step, dtype, shapes, lanes=None):
     """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
-    a = ASSEMBLERS[dtype]("train", dtype, *lanes)
+    a = Assembler("train", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
     arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))  # model
-        loss, sums = a.sum(), _each_of(shapes, lambda m, k, j: a.sum())
+        weights = [_each(array, a.load) for array in arrays]  # model
+        loss, sums = a.sum(), [_each(array, lambda *place: a.sum()) for array in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -118,10 +121,10 @@ class Fit(NamedTuple):
 @functools.cache
 def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
-    a = ASSEMBLERS[dtype]("predict", dtype)
+    a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
     arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
-    weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))
+    weights = [_each(array, a.load) for array in arrays]
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
@@ -134,8 +137,8 @@ def _fit(row_step, forward, x, y, weights, batches, learning_rate):
     shapes = tuple(w.shape for w in weights)
     trained = {f"weights{k}": cpu.put(w) for k, w in enumerate(weights)}
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, **trained)
-    train_program(row_step, dtype, shapes)(losses=losses, learning_rate=learning_rate, **data)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
+    train_program(row_step, dtype, shapes)(**data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
@@ -197,7 +200,6 @@ def net_row(row, target, weights, sums, g):
     c = _clipped(prediction)
     loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
     _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
-
     return loss
 
 

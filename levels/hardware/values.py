@@ -6,7 +6,7 @@ import numbers
 
 import numpy as np
 
-REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}
+REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 def subtract(x, y):
@@ -35,7 +35,8 @@ class Value:
     """A number that a register will hold. Its operators write instructions."""
 
     def __init__(self, a, register):
-        self.a, self.register, self.scope = a, register, a.scope  # scope: the loop in which it is known
+        # scope: the loop in which it is known
+        self.a, self.register, self.scope = a, register, a.scope
 
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
@@ -59,21 +60,48 @@ class _Condition(Value):
     """Yes or no in a register: what a comparison gives, and `select` takes."""
 
 
-def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, _Condition):
-        return x if condition else y
-    a = _live(condition.a, condition).a
-    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
-    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
-
-
 class Index(Value):
     """A whole number in [0, extent). `each` is for lanes: see `Assembler`."""
 
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
         self.extent, self.each = extent, each
+
+
+class _Sum:
+    """A running sum: starts at 0.0, grows with `+=`. In lanes each has a part of it, and `total()` adds the parts."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def parts(self):
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def value(self):
+        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
+        if self.a.lanes > 1 and not self.a.mask:
+            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
+        return self.parts()
+
+    def __iadd__(self, term):
+        a, old = self.a, self.parts()
+        new = (old + term).register
+        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+            mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
+            new = a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
+        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        return self
+
+    def total(self):
+        """What has been added up."""
+        a, each = self.a, self.parts()
+        if a.lanes == 1:
+            return each
+        kind = "reassoc " * bool(a.flags) + a.real  # in any order
+        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
+        return Value(a, a.spread(a.real, a.write(add)))
 
 
 def _program(*operands):
@@ -97,21 +125,10 @@ def _operand(a, x):
     return _live(a, x).register
 
 
-class _Sum:
-    """A running sum: starts at 0.0, grows with `+=`."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
-
-    def value(self):
-        """What has been added up so far."""
-        a = _live(self.a, self).a
-        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
-
-    def __iadd__(self, term):
-        new = self.value() + term
-        self.a.emit(f"store {self.a.kind} {new.register}, ptr {self.slot}")
-        return self
-
-    total = value  # until there are lanes
+def select(condition, x, y):
+    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    if not isinstance(condition, _Condition):
+        return x if condition else y
+    a = _live(condition.a, condition).a
+    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
+    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))

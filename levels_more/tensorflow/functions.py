@@ -1,86 +1,173 @@
 """TensorFlow's functions: those of level 3, by TensorFlow's names and with its arguments."""
 
 import functools
-from types import SimpleNamespace
+import math
+import operator
+import time
 
 import numpy as np
 
 from levels import low_level as low
+from levels.low_level import Operators
+from levels.mid_level import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy, shortened
+from levels_more.nested import known_now, numbers, whole
 
-DTYPES = {"float32": np.dtype("f4"), "float64": np.dtype("f8"), "double": np.dtype("f8"), "int32": np.dtype("i8"),
-          "int64": np.dtype("i8"), "bool": np.dtype(bool), "string": np.dtype(str)}  # fmt: skip
-
-
-def _matmul(a, b, transpose_a=False, transpose_b=False):
-    return low.apply("matmul", a, b, transpose_x=transpose_a, transpose_w=transpose_b)
-
-
-def _where(condition, x=None, y=None):
-    return low.constant(np.argwhere(condition.numpy())) if x is None else low.where(condition, x, y)
+DTYPES = {"float32": np.dtype("f4"), "float64": np.dtype("f8"), "double": np.dtype("f8"), "int64": np.dtype("i8"),
+          "int32": np.dtype("i8"), "bool": np.dtype(bool)}  # int32 is int64 here: there are no other whole numbers  # fmt: skip
+FIRST = ("params", "a", "b", "input_tensor", "input", "tensor", "features", "value", "indices", "dims", "num_rows",
+         "num_columns", "num_or_size_splits", "perm")  # TensorFlow's names of arguments that come first, in this order  # fmt: skip
 
 
-def _clip(t, clip_value_min, clip_value_max):
-    return low.minimum(low.maximum(t, clip_value_min), clip_value_max)
+def dtype_of(dtype):
+    """A dtype, or its name, as NumPy's; each dtype of whole numbers is int64."""
+    return whole(DTYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)
 
 
-def _split(value, num_or_size_splits, axis=0):
-    return low.split(value, num_or_size_splits, axis)
+def constant(value, dtype=None, shape=None, name=None):
+    """A tensor of numbers, lists, arrays or tensors. Python's floats become float32, whole numbers int64."""
+    made = numbers(value, dtype_of(dtype))
+    return made if shape is None else low.reshape(low.broadcast_to(made, _shape(shape)), _shape(shape))
+
+
+def _shape(shape):
+    """A shape as a tuple; it may be a tensor, or hold some."""
+    return tuple(map(int, shape)) if hasattr(shape, "__len__") else (int(shape),)
+
+
+def _taken(x):
+    """An argument as level 3 takes it: arrays as tensors, names of dtypes as dtypes, axes in a tuple."""
+    if isinstance(x, np.ndarray):
+        return constant(x)
+    return dtype_of(x) if isinstance(x, (str, type)) and x != "euclidean" else x
+
+
+def spelled(function):
+    """The function with TensorFlow's `name=`, and with its names of the arguments that come first."""
+
+    @functools.wraps(function)
+    def call(*args, name=None, **options):
+        args = [*args, *(options.pop(key) for key in FIRST if key in options)]
+        if isinstance(options.get("axis"), list):
+            options["axis"] = tuple(options["axis"])
+        return function(*map(_taken, args), **{key: _taken(x) for key, x in options.items()})
+
+    return call
+
+
+def _binary(act):
+    return lambda x, y: act(x if isinstance(x, Operators) else low.as_tensor(x, y), y)
+
+
+def _l2_normalize(x, axis=None, epsilon=1e-12):
+    return x / low.sqrt(low.maximum(low.reduce_sum(x * x, axis, True), epsilon))
+
+
+def _mask(x, mask, axis=None):
+    mask = constant(mask)
+    return low.take(x, np.flatnonzero(mask.numpy()), axis) if axis else low.boolean_mask(x, mask)
+
+
+def _matmul(x, b, transpose_a=False, transpose_b=False):
+    x, b = constant(x), constant(b)
+    if x.dtype.kind == "i":  # exact below 2⁵³
+        return low.cast(_matmul(low.cast(x, "float64"), low.cast(b, "float64"), transpose_a, transpose_b), "int64")
+    return low.apply("matmul", x, b, transpose_x=transpose_a, transpose_w=transpose_b)
 
 
 def _mean(x, axis=None, keepdims=False):
-    x = low.as_tensor(x)
-    return low.reduce_mean(x if x.dtype.kind == "f" else low.cast(x, "float32"), axis, keepdims)
+    x = constant(x)
+    if x.dtype.kind != "i":
+        return low.reduce_mean(x, axis, keepdims)
+    total = low.reduce_sum(x, axis, keepdims)  # of whole numbers the mean is one, cut off behind the point
+    return constant(np.trunc(total.numpy() * math.prod(total.shape) / math.prod(x.shape)).astype(np.int64))
 
 
-def _std(x, axis=None, keepdims=False):
-    apart = x - low.reduce_mean(x, axis, True)
-    return low.sqrt(low.reduce_mean(apart * apart, axis, keepdims))
+def _of_logits(kind):
+    return lambda labels, logits, name=None: kind(from_logits=True).call(constant(labels), constant(logits))
 
 
-def _cast(x, dtype, name=None):
-    return low.cast(x, DTYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+def _moments(x, axes, keepdims=False):
+    axes = tuple(axes) if len(axes) > 1 else axes[0]
+    return low.reduce_mean(x, axes, keepdims), low.reduce_variance(x, axes, keepdims)
 
 
-def _operator(name):
-    return lambda x, y, name_=None: getattr(low.as_tensor(x, y if isinstance(y, low.Operators) else None), name)(y)
+def _one_way(condition, true_fn, false_fn):
+    known_now("tf.cond")
+    return true_fn() if condition else false_fn()
 
 
-def _sigmoid_cross_entropy(labels, logits):
-    return low.maximum(logits, 0.0) - logits * labels + low.log(1.0 + low.exp(-low.abs(logits)))
+def _range(start, limit=None, delta=1, dtype=None):
+    bounds = [x.item() if isinstance(x, Operators) else x for x in (start, limit, delta)]
+    return low.range(*bounds, dtype)
 
 
-def _softmax_cross_entropy(labels, logits, axis=-1):
-    return -low.reduce_sum(labels * low.nn.log_softmax(logits), -1)
+def _timestamp():
+    known_now("tf.timestamp")
+    return constant(np.float64(time.time()))
 
 
-def _sparse_softmax_cross_entropy(labels, logits):
-    return _softmax_cross_entropy(low.one_hot(labels, logits.shape[-1], logits.dtype), logits)
+def _where(condition, x=None, y=None):
+    return constant(np.argwhere(condition.numpy())) if x is None else low.where(condition, x, y)
 
 
-FUNCTIONS = {
-    **{name: getattr(low, name) for name in (
-        "abs argmax argmin boolean_mask concat cos equal exp expand_dims log maximum minimum one_hot ones ones_like "
-        "range reduce_all reduce_any reduce_max reduce_min reduce_sum reshape sigmoid sin sqrt square squeeze stack "
-        "stop_gradient tanh transpose zeros zeros_like"
-    ).split()},
-    "add": _operator("__add__"), "subtract": _operator("__sub__"), "multiply": _operator("__mul__"),
-    "divide": _operator("__truediv__"), "pow": _operator("__pow__"), "greater": _operator("__gt__"),
-    "greater_equal": _operator("__ge__"), "less": _operator("__lt__"), "less_equal": _operator("__le__"),
-    "not_equal": _operator("__ne__"), "negative": lambda x: -x, "identity": low.as_tensor, "matmul": _matmul,
-    "gather": lambda params, indices, axis=0: low.take(params, indices, axis), "where": _where, "cast": _cast,
-    "clip_by_value": _clip, "split": _split, "reduce_mean": _mean, "reduce_std": _std, "add_n": lambda xs: sum(xs[1:], xs[0]),
-    "fill": lambda dims, value: low.constant(np.full(tuple(dims), value, np.float32 if isinstance(value, float) else None)),
-    "linspace": lambda start, stop, num: low.constant(np.linspace(start, stop, num).tolist()),
-    "eye": lambda n, m=None, dtype="float32": low.constant(np.eye(n, m), dtype), "rank": lambda x: len(x.shape),
-    "size": lambda x: int(np.prod(x.shape)), "shape": lambda x: low.constant(np.array(low.as_tensor(x).shape)),
-    "norm": lambda x, axis=None: low.sqrt(low.reduce_sum(x * x, axis)), "ensure_shape": lambda x, shape: x,
-}  # fmt: skip
-nn = SimpleNamespace(
-    **{name: getattr(low.nn, name) for name in ("relu", "sigmoid", "tanh", "softmax", "log_softmax", "elu", "gelu", "silu")},
-    leaky_relu=lambda x, alpha=0.2: low.where(x > 0.0, x, alpha * x), softplus=lambda x: low.maximum(x, 0.0)
-    + low.log(1.0 + low.exp(-low.abs(x))), bias_add=lambda value, bias: value + bias,
-    sigmoid_cross_entropy_with_logits=_sigmoid_cross_entropy, softmax_cross_entropy_with_logits=_softmax_cross_entropy,
-    sparse_softmax_cross_entropy_with_logits=_sparse_softmax_cross_entropy,
-    l2_loss=lambda t: low.reduce_sum(t * t) / 2.0,
-)  # fmt: skip
-swish = functools.partial(low.nn.silu)
+_SAME = (
+    "abs argsort broadcast_to ceil clip_by_norm concat confusion_matrix cos cumsum diag equal erf exp expand_dims floor gather_nd global_norm "
+    "is_nan linspace log log_softmax logical_and logical_not logical_or maximum minimum norm ones_like reduce_all reduce_any "
+    "reduce_logsumexp reduce_max reduce_min reduce_prod reduce_std reduce_sum reduce_variance repeat reshape sigmoid sign "
+    "sin softmax sort split sqrt square squeeze stack stop_gradient tanh tile transpose unstack zeros_like"
+)
+_OPERATORS = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "truediv": "truediv", "pow": "pow",
+              "floordiv": "floordiv", "mod": "mod", "floormod": "mod", "less": "lt", "less_equal": "le", "greater": "gt",
+              "greater_equal": "ge", "not_equal": "ne"}  # fmt: skip
+FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
+FUNCTIONS |= {name: _binary(getattr(operator, act)) for name, act in _OPERATORS.items()}
+FUNCTIONS |= {
+    "add_n": lambda inputs: functools.reduce(operator.add, inputs),
+    "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
+    "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
+    "boolean_mask": _mask,
+    "cast": lambda x, dtype: low.cast(constant(x), dtype),
+    "clip_by_global_norm": lambda t_list, clip_norm: (shortened(t_list, clip_norm), low.global_norm(t_list)),
+    "clip_by_value": lambda t, clip_value_min, clip_value_max: low.minimum(
+        low.maximum(t, clip_value_min), clip_value_max
+    ),
+    "cond": _one_way,
+    "eye": low.eye,
+    "fill": lambda shape, value: low.fill(_shape(shape), value),
+    "gather": low.take,
+    "identity": low.as_tensor,
+    "matmul": _matmul,
+    "negative": lambda x: -low.as_tensor(x),
+    "one_hot": low.one_hot,
+    "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype),
+    "range": _range,
+    "rank": lambda x: constant(len(low.as_tensor(x).shape)),
+    "reciprocal": lambda x: 1.0 / low.as_tensor(x),
+    "reduce_mean": _mean,
+    "round": low.rounded,
+    "rsqrt": lambda x: 1.0 / low.sqrt(x),
+    "shape": lambda x, out_type=None: constant(np.array(low.as_tensor(x).shape, np.int64)),
+    "size": lambda x, out_type=None: constant(math.prod(low.as_tensor(x).shape)),
+    "squared_difference": lambda x, y: low.square(x - y),
+    "timestamp": _timestamp,
+    "top_k": lambda x, k=1, sorted=True: low.top_k(x, k),
+    "where": _where,
+    "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
+}
+FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
+_BENDS = "elu gelu leaky_relu log_softmax relu sigmoid silu softmax softplus swish tanh"
+NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()} | {
+    "bias_add": lambda value, bias: value + bias,
+    "l2_loss": lambda t: low.reduce_sum(t * t) / 2.0,
+    "l2_normalize": _l2_normalize,
+    "moments": _moments,
+    "sigmoid_cross_entropy_with_logits": _of_logits(BinaryCrossentropy),
+    "softmax_cross_entropy_with_logits": _of_logits(CategoricalCrossentropy),
+    "sparse_softmax_cross_entropy_with_logits": _of_logits(SparseCategoricalCrossentropy),
+}
+
+
+def shown(x):
+    """As TensorFlow prints it: a tensor's numbers alone. Raises TypeError while a function is traced."""
+    known_now("text of tensors")
+    return x.numpy() if isinstance(x, Operators) else x

@@ -4,9 +4,9 @@
 # **In this notebook you write a program in your machine's own instructions, and it trains a model.**
 #
 # This course builds one small framework, `levels`, as one builds a house: ground, clay, bricks, walls, house. You stand on the
-# ground: memory, instructions and time, on which all else comes to rest. You need Python and a little NumPy. Five short
-# functions are yours to write; where you leave one as it is, the course's own goes on. Some cells are folded: a click opens
-# them, and the sentence above each says what it does. About 90 minutes, without the exercises.
+# ground: memory, instructions and time. You need Python and a little NumPy. Five short functions are yours to write; where you
+# leave one as it is, the course's own goes on. Some cells are folded: a click opens them, and the sentence above each says all
+# that you need of it. About 90 minutes, without the exercises.
 #
 # Below is the map, a notebook for each level. From this one six shorter ones branch off, for another day: `more/01_numbers`,
 # `01_measuring`, `01_assembler`, `01_exp_and_log`, `01_gpu` and `01_tpu`.
@@ -44,11 +44,10 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 # %% [markdown]
 # One of them lost half of the ones. A float32 has 24 significant bits
 # ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)), so from 2²⁴ = 16,777,216 on it can only count in twos: one
-# more is nothing. `cumsum` adds one number after the other and gets stuck there. `sum` adds in pairs of blocks
-# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not. So a sum on a
-# machine is not defined by its terms alone. **The order is part of the answer**, and the order depends on who wrote the
-# loop. In this course you write every loop. That is how the programs of five levels
-# will agree to the last bit.
+# more is nothing. `cumsum` adds one number after the other and gets stuck there. `sum` adds blocks first
+# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not. **The order of a
+# sum is part of the answer**, and whoever writes the loop decides it. In this course you write every loop. That is how five
+# levels will agree to the last bit.
 
 # %% [markdown]
 # ## The line, in plain Python (9 min)
@@ -68,8 +67,8 @@ figures.scatter_inputs(task)
 # `z = x1·w1 + x2·w2 + b` and its **error** `e = z - y`. The **loss** is the mean of `e·e`. Move each weight a little
 # against its slope, its **gradient**; how little, the **learning rate** says. Take the next batch. One such round is a **step**.
 #
-# The sum comes first. Cells that begin with `#| export NAME` are special: the last cell of this notebook collects them into
-# the file `levels/hardware/NAME.py`. What you change there changes every level above.
+# The sum comes first. A cell that begins with `#| export NAME` is special: the last cell of this notebook collects such cells
+# into the file `levels/hardware/NAME.py`, on which all levels above stand.
 
 # %%
 #| export formulas
@@ -85,14 +84,19 @@ def dot(p, q):
 
 
 # %%
-def loss_of(w1, w2, b, rows):
-    """The mean of the squared errors of these rows."""
-    errors = [dot(task.x[i].tolist(), [w1, w2]) + b - task.y[i, 0] for i in rows]
-    return dot(errors, errors) / len(rows)
+ten = task.batches[0]  # ten row numbers
 
 
-ten = task.batches[0]
-print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of(0.5, 0.5, 0.0, ten):.6g}")
+def errors_of(w, b):
+    return [dot(task.x[i].tolist(), w) + b - task.y[i, 0] for i in ten]
+
+
+def loss_of(w, b):
+    errors = errors_of(w, b)
+    return dot(errors, errors) / 10
+
+
+print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0):.6g}")
 
 # %% [markdown]
 # ### Your turn: the slope
@@ -108,8 +112,7 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of(0.5, 0.5, 0.0, t
 #
 # So a row adds x1·de to the slope in w1, x2·de to that in w2, and de to that in b.
 #
-# The course fixes one way to write `de`, because different ways round differently: e·e is a product of two e's, and each
-# gets its share, so `de` is g·e + g·e, with g = 1/n.
+# The course fixes one way to write `de`, because different ways round differently: `g·e + g·e`, with g = 1/n.
 
 
 # %%
@@ -142,17 +145,16 @@ print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %%
 slope = 0.0
-for i in ten:
-    row = task.x[i].tolist()
-    dw, _ = line_slopes(dot(row, [0.5, 0.5]) + 0.0 - task.y[i, 0], row, 1.0 / len(ten))
-    slope = slope + dw[0]
-up, down = loss_of(0.5 + 1e-6, 0.5, 0.0, ten), loss_of(0.5 - 1e-6, 0.5, 0.0, ten)
+for i, error in zip(ten, errors_of([0.5, 0.5], 0.0)):
+    (dw1, dw2), db = line_slopes(error, task.x[i].tolist(), 1 / 10)
+    slope = slope + dw1
+up, down = loss_of([0.5 + 1e-6, 0.5], 0.0), loss_of([0.5 - 1e-6, 0.5], 0.0)
 print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
-# The formula and the nudge agree. The whole of it stands in `course/reference.py`, in plain Python, as the course's *arithmetic
-# of record*: sums start at 0.0 and run from the first row to the last, the bias comes last, a mean divides by n. Every level
-# must give these very numbers. 8,000 steps of it go 200 times through the data: 200 **epochs**.
+# The formula and the nudge agree. The whole of it, with its loop over the steps, stands in `course/reference.py`, in plain
+# Python. It is the course's *arithmetic of record*: every level must give these very numbers. 8,000 steps go 200 times through
+# the data: 200 **epochs**.
 
 # %%
 from course import reference
@@ -169,11 +171,11 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 # %% [markdown]
 # ## One instruction (12 min)
 #
-# The instructions that we use know nothing of lists or loops. A **register** is a place for one number inside the processor,
+# A processor's instructions know nothing of lists or loops. A **register** is a place for one number inside the processor,
 # an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
 # registers, **stores** a register back to memory, and jumps. Here is one in the language of
 # [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and numba. What begins with `%` has a name,
-# `double` is a float64, `ptr` an address, and `ret void` ends the program, which gives nothing back:
+# `double` is a float64, `ptr` an address. The program gives nothing back (`void`); `ret` ends it:
 
 # %%
 TEXT = """
@@ -186,8 +188,8 @@ define void @program(ptr %x, ptr %y) {
 """
 
 # %% [markdown]
-# LLVM turns such a text into bytes for this very processor, and tells the address at which they begin. `machine_code(text)`,
-# folded, does all this, and gives the engine too, which owns the bytes: while it lives, the address is good.
+# `machine_code(text)`, folded, lets LLVM turn such a text into bytes for this very processor, and tells the address at which they
+# begin. (Folded behind it: the file that a function of yours will go to.)
 
 # %% tags=["hide-input"]
 #| export machine
@@ -260,14 +262,27 @@ def machine_code(text):
     return engine, engine.get_function_address("program")
 
 
+# %% tags=["hide-input"]
+#| export values
+"""A value is a register that will hold a number: its operators write instructions."""
+
+import numbers
+
+REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
+
 # %% [markdown]
-# NumPy tells where its numbers lie; `ctypes` calls what lies at an address:
+# NumPy tells where its numbers lie, and `ctypes` calls what lies at an address. So this runs a program on arrays:
+
 
 # %%
-engine, address = machine_code(TEXT)
-call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)  # gives nothing, takes two addresses
+def run_text(text, *arrays):
+    engine, address = machine_code(text)  # the engine owns the bytes
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)  # gives nothing, takes addresses
+    call(*[array.ctypes.data for array in arrays])
+
+
 x, y = np.array([3.0]), np.array([0.0])
-call(x.ctypes.data, y.ctypes.data)
+run_text(TEXT, x, y)
 y
 
 # %% [markdown]
@@ -301,9 +316,9 @@ print("\n".join(lines))
 lines.clear()
 
 # %% [markdown]
-# Multiplying multiplied nothing: it wrote the instruction that will. `load` and `store` take the place of the number, which for
-# now is the first one (`getelementptr` makes its address; the place is an `i64`, a whole number). `run` puts a frame around
-# the lines, whose beginning it calls `entry`, and runs them on arrays.
+# Multiplying multiplied nothing: it wrote the instruction that will. `load` and `store` now take a place in the array, counted
+# from 0 (`getelementptr` makes its address; the place is an `i64`, a whole number). `run` puts a frame around the lines, whose
+# beginning is called `entry`.
 
 
 # %%
@@ -321,10 +336,7 @@ def store(value, array, place=0):
 
 def run(*arrays):
     names = ", ".join(f"ptr %{name}" for name in "xyz"[: len(arrays)])
-    frame = [f"define void @program({names}) {{", "entry:", *lines, "ret void", "}"]
-    engine, address = machine_code("\n".join(frame))
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)
-    call(*(array.ctypes.data for array in arrays))
+    run_text("\n".join([f"define void @program({names}) {{", "entry:", *lines, "ret void", "}"]), *arrays)
     lines.clear()
 
 
@@ -342,14 +354,7 @@ y
 # ### Your turn: an instruction
 #
 # Twelve is right. Before the four zeros: what is missing for an error, z - y? LLVM's instruction is called `fsub`.
-# **Write the function that subtracts.** The minus of the grown-up assembler, further down, will call it. (The cell before it
-# opens the file that it goes to, with LLVM's names for NumPy's dtypes.)
-
-# %%
-#| export values
-"""A value is a register that will hold a number: its operators write instructions."""
-
-REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}
+# **Write the function that subtracts.** The minus of the grown-up assembler, further down, will call it.
 
 
 # %%
@@ -377,7 +382,7 @@ def subtract(x, y):
 store(subtract(load("%x"), load("%y")), "%z")
 x, y, z = np.array([5.0]), np.array([3.0]), np.zeros(1)
 run(x, y, z)
-z  # by hand: 5 - 3
+z
 
 # %% [markdown]
 # **A good place to stop.** You can write an instruction, and the record says what the line's program must answer.
@@ -395,9 +400,8 @@ z  # by hand: 5 - 3
 # ```
 #
 # `icmp slt` asks whether i < n, `br` jumps. `phi` takes its number from where we come: 0 from `entry`, `%next` from `body`.
-# (A register bears the number of its line, so the body's first one will be `%v6`.)
-# What stands between, the body, is written by whoever uses the loop. In Python that is a `with` block: `contextmanager` runs
-# our function up to its `yield`, then the block, then the rest.
+# The body is written by whoever uses the loop. In Python that is a `with` block: `contextmanager` runs our function up to its
+# `yield`, then the block, then the rest.
 
 # %%
 from contextlib import contextmanager
@@ -457,7 +461,7 @@ def flat(row, width, column):
 # Try the last of the six:
 
 # %%
-print(flat(1, 3, 2))  # x[1, 2]: the last of the six
+print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
 # Now the trouble. Two arrays of five lie in one block of memory, `y` before `x`. A loop that is told 6 instead of 5 writes one
@@ -477,25 +481,20 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (14 min)
+# ## Buffers that know their end (6 min)
 #
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
-# it with a shape and a dtype. `device.put(array)` gives a new buffer with the numbers of an array, `device.alloc(shape, dtype)`
-# one whose numbers are not set, `device.free(buffer)` gives it back, and `buffer.numpy()` copies its numbers out. (Folded, as
-# `Device` and `Buffer`: the device counts its bytes, and refuses what it does not have and what was freed. `pool()` gives this
-# computer's devices by name, with `cpus=2` a simulated second CPU, too.)
+# it with a shape and a dtype. `device.put(array)` makes one with the numbers of an array, `device.alloc(shape, dtype)` one whose
+# numbers are not set, and `buffer.numpy()` copies its numbers out. (Folded, as `Device` and `Buffer`, which refuse what does not
+# fit. `pool()` gives this computer's devices by name, with `cpus=2` a simulated second CPU, too.)
 
 # %% tags=["hide-input"]
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
 import math
-import os
 import threading
 from functools import partialmethod
-from pathlib import Path
-
-import numpy as np
 
 from levels import more
 
@@ -571,7 +570,8 @@ class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
     read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # new memory; the same in another shape
+    # new memory; the same in another shape
+    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]
@@ -607,8 +607,8 @@ class Device:
 
     def free(self, buffer):
         """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
-        live = isinstance(buffer, Buffer) and buffer.device is self and buffer.data is not None
-        if not live or buffer.source is not None:
+        live = isinstance(buffer, Buffer) and buffer.device is self
+        if not live or buffer.data is None or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
@@ -642,7 +642,8 @@ def _host_memory():
     if not hasattr(os, "sysconf"):
         return None
     paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
-    texts = [path.read_text().strip() for path in paths if path.exists()]  # a container may have less than the machine
+    # a container may have less than the machine
+    texts = [path.read_text().strip() for path in paths if path.exists()]
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 
@@ -692,23 +693,23 @@ print(here, there, there.numpy(), other.used, "bytes in use on", other.name)
 # %% [markdown]
 # ### The assembler, again
 #
-# Now the assembler grows. It is to know names, shapes and loops, and to let no address leave its array. This is what
-# we are after:
+# Now the assembler grows up: its arrays have names and shapes, and no address leaves them. It is long, and folded, because its
+# idea is the one that you have seen: each call *writes* lines. This is all that you need of it:
 #
-# ```python
-# x, y = a.array("x", "rows"), a.array("y", "rows")
-# with a.loop("rows") as i:
-#     v = a.load(x, i)
-#     a.store(v * v + v, y, i)
-# ```
+# | in Python | in the program |
+# |---|---|
+# | `a = Assembler("first", "f8")` | a new one, in float64 |
+# | `x = a.array("x", "rows", 2)` | memory that the call hands over; so many `"rows"` as the call brings |
+# | `a.number("rate")`, `a.count("rows")` | a number that the call hands over, and a size as a number |
+# | `with a.loop("rows") as i:` | your loop, over the rows |
+# | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | from memory and back; for the place of `x[i, 0]` they call your `flat` |
+# | `v * 2.0 + 1.0`, `v - w` | instructions; the minus calls your `subtract` |
+# | `a.assemble()` | the end: a `Program`, to be called with buffers by name |
 #
-# Instead of a bare register there is a `Value`: a register, and the program `a` that it belongs to. `a.write` appends an
-# instruction and gives back the register that it sets, `a.emit` only appends; `a.kind` is the type of its registers, such as
-# `double`, and `a.flags`, empty in float64, what LLVM may do to them. `_program(x, y)` finds the program of two operands.
-# `_operand(a, x)` is an operand as a text: a register's name, or a Python number in LLVM's notation.
+# What `load` gives is now called a `Value`: a register that also knows its program.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export values
 def arithmetic(instruction, x, y):
     """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
@@ -722,13 +723,6 @@ def _comparison(how, x, y):
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
-# %% [markdown]
-# Each operator is a method, the minus your `subtract`, and where a Python number stands on the left, as in `2.0 * v`, Python
-# asks for its mirror image:
-
-
-# %%
-#| export values
 def _both(write, *how):
     """Two methods: value · other, and other · value."""
     return lambda x, y: write(*how, x, y), lambda x, y: write(*how, y, x)
@@ -738,7 +732,8 @@ class Value:
     """A number that a register will hold. Its operators write instructions."""
 
     def __init__(self, a, register):
-        self.a, self.register, self.scope = a, register, a.scope  # scope: the loop in which it is known
+        # scope: the loop in which it is known
+        self.a, self.register, self.scope = a, register, a.scope
 
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
@@ -758,25 +753,8 @@ class Value:
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
 
 
-# %% [markdown]
-# A program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and `select(condition, x, y)` takes one
-# of two numbers. (Folded, with an `Index`, told below, and small helpers: `_live` refuses a value whose loop has ended,
-# `a.wide` is how a program writes a type: as it is, until the section "Lanes". `named` calls instructions such as LLVM's `sqrt`.)
-
-
-# %% tags=["hide-input"]
-#| export values
 class _Condition(Value):
     """Yes or no in a register: what a comparison gives, and `select` takes."""
-
-
-def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, _Condition):
-        return x if condition else y
-    a = _live(condition.a, condition).a
-    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
-    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
 
 
 class Index(Value):
@@ -785,6 +763,42 @@ class Index(Value):
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
         self.extent, self.each = extent, each
+
+
+class _Sum:
+    """A running sum: starts at 0.0, grows with `+=`. In lanes each has a part of it, and `total()` adds the parts."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def parts(self):
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def value(self):
+        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
+        if self.a.lanes > 1 and not self.a.mask:
+            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
+        return self.parts()
+
+    def __iadd__(self, term):
+        a, old = self.a, self.parts()
+        new = (old + term).register
+        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+            mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
+            new = a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
+        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        return self
+
+    def total(self):
+        """What has been added up."""
+        a, each = self.a, self.parts()
+        if a.lanes == 1:
+            return each
+        kind = "reassoc " * bool(a.flags) + a.real  # in any order
+        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
+        return Value(a, a.spread(a.real, a.write(add)))
 
 
 def _program(*operands):
@@ -830,24 +844,9 @@ def sqrt(x):
     return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
 
 
-# %% [markdown]
-# Next, memory. In `x[rows, 2]` a size is a number, or a name that is learned when the program is called. An **index** is the
-# counter of a loop or a row number, and is known to stay below some **extent** before the program runs: a counter over
-# `"rows"` below the number of rows. So what can leave its array is refused when the program is written, or when it is
-# called, and the running program need not look.
-#
-# And the place of `x[i, k]`: there your `flat` returns. On Python's whole numbers it computed. On a `_Whole`, a register with a
-# whole number whose `*` and `+` write instructions, it writes. (Folded first: a written program and the checks of a call;
-# `_reached`, which checks indices; `_writable`, which refuses to write over row numbers.)
-
 # %% tags=["hide-input"]
 #| export program
 """A program that is written: machine code, the names and shapes of what it works on, and the checks of a call."""
-
-import ctypes
-import numbers
-
-import numpy as np
 
 
 class _Array:
@@ -925,8 +924,8 @@ class Program:
         if len(a.scopes) != 1:
             raise ValueError(f"{a.name}: {'a loop has not ended' if a.scopes else 'it is assembled already'}")
         known = {size for array in a.arrays.values() for size in array.shape}
-        if lost := [name for name, kind in a.words.items() if kind == "i64" and name not in known]:
-            raise ValueError(f"{a.name}: the size {lost[0]} is unknown: it stands in no array's shape")
+        if lost := {name for name, kind in a.words.items() if kind == "i64"} - known:
+            raise ValueError(f"{a.name}: the size {min(lost)} is unknown: it stands in no array's shape")
         a.scopes.clear()
         self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, a.words
         self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
@@ -937,10 +936,10 @@ class Program:
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
         memory, words = _checked(self, given)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
-        bound = [(given[name], given[name].data, name, kept) for name, kept in memory.items()]  # and so kept alive
+        bound = [(name, given[name], given[name].data) for name in memory]
 
-        def launch():
-            for buffer, data, name, _ in bound:
+        def launch(kept=memory):  # and so alive
+            for name, buffer, data in bound:
                 if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
@@ -956,11 +955,17 @@ class Program:
 #| export assembler
 """An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
 
-import numbers
-from contextlib import contextmanager
-from functools import partialmethod
 
-import numpy as np
+class _Whole:
+    """A whole number in a register. Its * and + write instructions."""
+
+    def __init__(self, a, register, kind):
+        self.a, self.register, self.kind = a, register, kind
+
+    def write(self, instruction, other):
+        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
+
+    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
 
 
 def _reached(a, array, indices):
@@ -978,77 +983,43 @@ def _reached(a, array, indices):
     return indices
 
 
-def _writable(a, array, address):
-    """The address, if a program may write there."""
-    if array.rows_of:
-        raise TypeError(f"{a.name}: {array} holds row numbers, which a program only reads")
-    return address
+def _place_of(a, array, indices):
+    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+    *before, last = indices = _reached(a, array, indices)
+    apart = any(i.each for i in before) or last.each and not last.register
+    kind = a.wide("i64") if apart else "i64"
 
+    def whole(i):
+        register = i.each or a.spread("i64", i.register) if apart else i.register
+        return _Whole(a, register, kind)
 
-# %%
-#| export assembler
-class _Whole:
-    """A whole number in a register. Its * and + write instructions."""
-
-    def __init__(self, a, register, kind="i64"):
-        self.a, self.register, self.kind = a, register, kind
-
-    def write(self, instruction, other):
-        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
-
-    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
-
-
-def _address_of(a, array, indices, whole=lambda index: _Whole(index.a, index.register)):
-    """The address of array[indices], in a register."""
-    here, *columns = map(whole, _reached(a, array, indices))
+    here, *columns = map(whole, indices)
     for column, size in zip(columns, array.shape[1:]):
         here = flat(here, whole(Index(a, a.size(size), size)), column)
-    return a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {here.kind} {here.register}")
+    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
+    return at, "apart" if apart else "side by side" if last.each else ""
 
 
-# %% [markdown]
-# As before, but at a checked place:
+class Assembler:
+    """Writes one program. A turn of its loops may take a row in each lane: in float32 all there are, in float64 one, or `lanes`.
 
+    Raises TypeError and ValueError for what can be no part of a program.
+    """
 
-# %%
-#| export assembler
-def _load(a, array, *indices):
-    """array[indices] in a register; a row number becomes an index of the arrays it counts the rows of."""
-    address = _address_of(a, array, indices)
-    register = a.write(f"load {array.kind}, ptr {address}")
-    return Index(a, register, array.rows_of) if array.rows_of else Value(a, register)
-
-
-def _store(a, value, array, *indices):
-    """Store a value into array[indices]."""
-    address, register = _address_of(a, array, indices), _operand(a, value)
-    a.emit(f"store {a.kind} {register}, ptr {_writable(a, array, address)}")
-
-
-# %% [markdown]
-# The rest is folded. The class is called `Scalar`, because its programs compute one number at a time. `a.array(name, *shape)`,
-# `a.number(name)` and `a.count(size)` give an array, a number, and a size as a number, each handed over by the call as one
-# 64-bit word. `a.loop("rows")` is the loop that you know, its blocks numbered so that there may be several. `a.assemble()` gives
-# a `Program`, which is called with buffers by name. Before its first instruction runs, all is looked at that could go wrong in
-# memory: dtypes, shapes, the reach of every index, that every row number is a row.
-
-
-# %% tags=["hide-input"]
-#| export assembler
-class Scalar:
-    """Writes one program, one number at a time. Raises TypeError and ValueError for what can be no part of it."""
-
-    lanes, promises = 1, ""  # rows that a turn of a loop may take; what LLVM is told
-    wide, constant, spread = "{}".format, "{1}".format, "{1}".format  # texts, as they are
-    load, store = _load, _store
-
-    def __init__(self, name, dtype):
+    def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
-        self.name, self.dtype = name, np.dtype(dtype)
+        self.name, self.dtype, self.real = name, np.dtype(dtype), REAL[np.dtype(dtype)]
         self.flags = "contract " * (self.dtype == np.float32)  # may fuse a·b + c
-        self.real = self.kind = REAL[self.dtype]
+        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
+        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
+        # types and numbers, as LLVM writes them
+        self.wide, self.constant, self.promises = "{}".format, "{1}".format, ""
+        if self.lanes > 1:  # on the stack none may straddle two cache lines
+            self.wide = f"<{self.lanes} x {{}}>".format
+            self.constant, self.promises = "splat ({} {})".format, " nounwind alignstack(64)"
+        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
         self.slots, self.lines, self.arrays, self.words, self.reaches = [], [], {}, {}, []
         self.scopes = [(self, None)]  # what is open: the program itself, then its loops
 
@@ -1066,6 +1037,14 @@ class Scalar:
         """A place for one value that changes: memory on the stack, which LLVM turns into a register."""
         self.slots.append(f"  %slot{len(self.slots)} = alloca {kind}")
         return f"%slot{len(self.slots) - 1}"
+
+    def spread(self, kind, register):
+        """A register with the same in each lane."""
+        if self.lanes == 1:
+            return register
+        wide = self.wide(kind)
+        first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
+        return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
 
     @property
     def scope(self):
@@ -1114,21 +1093,65 @@ class Scalar:
         each = index.each or self.spread("i64", index.register)
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
+    def load(self, array, *indices):
+        """array[indices]; a row number becomes an index of the arrays it counts the rows of."""
+        address, how = _place_of(self, array, indices)
+        rows, kind, each = array.rows_of, self.wide(array.kind), "poison"
+        if not how:
+            one = self.write(f"load {array.kind}, ptr {address}")
+            return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
+        if how == "side by side":
+            mask = f"{self.wide('i1')} {self.mask}"
+            each = self.write(f"call {kind} @llvm.masked.load(ptr {address}, {mask}, {kind} zeroinitializer)")
+        for n in range(self.lanes if how == "apart" else 0):  # LLVM's gather was slower
+            one = self.write(f"extractelement {self.wide('ptr')} {address}, i32 {n}")
+            one = self.write(f"load {array.kind}, ptr {one}")
+            each = self.write(f"insertelement {kind} {each}, {array.kind} {one}, i32 {n}")
+        return Index(self, None, rows, each) if rows else Value(self, each)
+
+    def store(self, value, array, *indices):
+        """Store a value into array[indices]. Row numbers are only read."""
+        (address, how), register = _place_of(self, array, indices), _operand(self, value)
+        if array.rows_of:
+            raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
+        if how:
+            name, at = ("scatter", self.wide("ptr")) if how == "apart" else ("store", "ptr")
+            mask = f"{self.wide('i1')} {self.mask}"
+            return self.emit(f"call void @llvm.masked.{name}({self.kind} {register}, {at} {address}, {mask})")
+        if self.mask:
+            raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
+        one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
+        self.emit(f"store {self.real} {one}, ptr {address}")
+
     @contextmanager
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
-        if self.scope is None or type(lanes) is not int or lanes not in (1, self.lanes):
-            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 or {self.lanes}")
+        most = 1 if self.mask else self.lanes
+        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
+            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1{f' or {most}' * (most > 1)}")
         end, n = self.size(extent), len(self.lines)
         self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
         self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
         self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
         self.scopes.append((self, n))
-        yield Index(self, f"%i{n}", extent)
+        i = Index(self, f"%i{n}", extent)
+        if lanes > 1:
+            i.each, self.mask = self.counters(i, end)
+        yield i
         if self.scopes.pop() != (self, n):
             raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
+        self.mask = self.mask if lanes == 1 else None
         self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
         self.emit(f"br label %test{n}", f"after{n}:")
+
+    def counters(self, i, end):
+        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
+        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
+        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each, self.constant("i1", "true")  # all lanes: it costs nothing
+        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -1140,17 +1163,10 @@ class Scalar:
 
 
 # %% [markdown]
-# A table says which class writes the programs of a dtype:
-
-# %%
-#| export assembler
-ASSEMBLERS = {np.dtype("f8"): Scalar}  # dtype -> what writes its programs
-
-# %% [markdown]
 # The first program again, for any number of rows:
 
 # %%
-a = Scalar("first", "f8")
+a = Assembler("first", "f8")
 x, y = a.array("x", "rows"), a.array("y", "rows")
 with a.loop("rows") as i:
     v = a.load(x, i)
@@ -1162,65 +1178,50 @@ first(x=here, y=out)
 out.numpy()
 
 # %% [markdown]
-# And what could go wrong is an error now, when the program is written or when it is called. Here are a column that is not
-# there, a value whose loop has ended, and an array too short:
+# And what does your `flat` do? Here is what the load of `x[i, 2]` writes, in rows of three:
 
 # %%
-a = Scalar("wrong", "f8")
-x, out = a.array("x", "rows", 3), a.array("out", 1)
+a = Assembler("peek", "f8")
+x = a.array("x", "rows", 3)
 with a.loop("rows") as i:
-    v = a.load(x, i, 0)
-for attempt in (lambda: a.load(x, 0, 3), lambda: a.store(v, out, 0), lambda: first(x=here, y=cpu.alloc((4,), "f8"))):
-    try:
-        attempt()
-    except (IndexError, ValueError) as error:
-        print(f"{type(error).__name__}: {error}")
+    a.load(x, i, 2)
+    print("\n".join(a.lines[-4:]))
+
+# %% [markdown]
+# A product and a sum: they are yours. On Python's numbers `flat` computed, on registers it writes.
+#
+# And how does the assembler know that a place lies in its array? A loop's counter stays below the size that it counts to, so its
+# end is known before the program runs. What could leave its array is refused when the program is written, or when it is called,
+# and the running program need not look. Here are a column that is not there, and an array too short:
+
+# %%
+try:
+    a.load(x, 0, 3)
+except IndexError as error:
+    print(error)
+try:
+    first(x=here, y=cpu.alloc((4,), "f8"))
+except ValueError as error:
+    print(error)
 
 # %% [markdown]
 # **A good place to stop.** An assembler stands that writes loops, and lets no address leave its array.
 
 # %% [markdown]
-# ## The line as a program (17 min)
+# ## The line as a program (15 min)
 #
 # First a small piece: the loss of ten rows. A batch is a list of row numbers, so a row is found in two steps: load the number,
-# then load what it points to. And the squares must be added up, from turn to turn. A value ends with its turn of the loop. So
-# we need one more thing, a **sum**: a place that outlives the turns (`a.slot` makes it). It starts at 0.0, `+=` adds to it, and
-# `total()` is its end.
-
+# then load what it points to. And the squares must be added up. A value ends with its turn of the loop, so we need a **sum**: a
+# place in memory that outlives the turns. `a.sum()` starts at 0.0, `+=` adds to it, and `total()` is its end.
 
 # %%
-#| export values
-class _Sum:
-    """A running sum: starts at 0.0, grows with `+=`."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
-
-    def value(self):
-        """What has been added up so far."""
-        a = _live(self.a, self).a
-        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
-
-    def __iadd__(self, term):
-        new = self.value() + term
-        self.a.emit(f"store {self.a.kind} {new.register}, ptr {self.slot}")
-        return self
-
-    total = value  # until there are lanes
-
-
-# %% [markdown]
-# The loss of the first ten rows, with names and shapes:
-
-# %%
-a = Scalar("loss_of_a_batch", "f8")
+a = Assembler("loss_of_a_batch", "f8")
 x, y, w, b = a.array("x", "rows", 2), a.array("y", "rows", 1), a.array("w", 2, 1), a.array("b", 1, 1)
 picked, out, loss = a.array("picked", "batch", rows_of="rows"), a.array("out", 1), a.sum()
 with a.loop("batch") as r:
     i = a.load(picked, r)
-    row = [a.load(x, i, k) for k in range(2)]
-    error = dot(row, [a.load(w, k, 0) for k in (0, 1)]) + a.load(b, 0, 0) - a.load(y, i, 0)
+    row, column = [a.load(x, i, 0), a.load(x, i, 1)], [a.load(w, 0, 0), a.load(w, 1, 0)]
+    error = dot(row, column) + a.load(b, 0, 0) - a.load(y, i, 0)
     loss += error * error
 a.store(loss.total() / a.count("batch"), out, 0)
 program, answer = a.assemble(), cpu.alloc((1,), "f8")
@@ -1230,8 +1231,8 @@ program(x=cpu.put(task.x), y=cpu.put(task.y), w=w, b=b, picked=cpu.put(ten), out
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
-# Equal, to the last bit. `dot` is the one from above: on Python's numbers it computed, on values it writes. It is a Python
-# function that runs while the program is *written*. In the machine there is no `dot` and no call, only products and sums.
+# Equal, to the last bit. `dot` is the one from above. It is a Python function that runs while the program is *written*: in the
+# machine there is no `dot` and no call, only products and sums.
 #
 # ### Your turn: the update
 #
@@ -1260,13 +1261,13 @@ def descend(w, slope, learning_rate):
 # By hand, w = 1, a slope of 2 and a rate of 0.5 give 0.
 
 # %%
-print(descend(1.0, 2.0, 0.5))  # by hand: 0
+print(descend(1.0, 2.0, 0.5))
 
 # %% [markdown]
-# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss; `_dense` is
-# the sum of the record with a bias, for each column of weights. Each row adds to the sums of the slopes, through your
-# `line_slopes`. (Folded before it: `check_task`, which refuses wrong data, for all five levels.)
-
+# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss and adds to the
+# sums of the slopes, through your `line_slopes`. `_dense` is a row times each column of weights, plus the bias: the line has one
+# column. (Folded before it: `check_task`, which refuses wrong data, and `_each`, which
+# makes something for each number of an array: a list of rows.)
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1279,11 +1280,15 @@ def check_finite(name, array):
         raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
 
 
+def _told(array):
+    """What is there instead of an array, for an error."""
+    return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
+
+
 def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
     if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
-        found = f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
-        raise ValueError(f"{name} is {found}; expected a NumPy array {dtype}{list(shape)}")
+        raise ValueError(f"{name} is {_told(array)}; expected a NumPy array {dtype}{list(shape)}")
     check_finite(name, array)
 
 
@@ -1298,10 +1303,9 @@ def check_task(x, y, weights, batches, learning_rate, units):
     Of one float dtype x[rows, features], y[rows, 1], weights w[inputs, units], b[1, units], …; batches[steps, batch] of rows.
     """
     if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
-        found = f"{getattr(x, 'dtype', type(x).__name__)}{list(getattr(x, 'shape', ()))}"
-        raise TypeError(f"x is {found}; expected a NumPy array [rows, features] of float32 or float64")
-    sizes = [x.shape[1], *units]
-    shapes = [shape for inputs, outputs in zip(sizes, units) for shape in ((inputs, outputs), (1, outputs))]
+        raise TypeError(f"x is {_told(x)}; expected a NumPy array [rows, features] of float32 or float64")
+    layers = zip([x.shape[1], *units], units)
+    shapes = [shape for inputs, outputs in layers for shape in ((inputs, outputs), (1, outputs))]
     if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
         given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
         raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
@@ -1316,6 +1320,12 @@ def check_task(x, y, weights, batches, learning_rate, units):
         raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
     if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
+
+
+def _each(array, make):
+    """make(array, k, j) for each number of an array of weights: a list of rows."""
+    inputs, units = array.shape
+    return [[make(array, k, j) for j in range(units)] for k in range(inputs)]
 
 
 # %%
@@ -1335,38 +1345,28 @@ def line_row(row, target, weights, sums, g):
     db[0][0] += de
     for k, slope in enumerate(slopes):
         dw[k][0] += slope
-
     return loss
 
 
 # %% [markdown]
 # Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
-# `descend`. While the rows pass, the weights wait in registers. Five marks, here and above, say which line is which part.
-# (`a.lanes`, the rows of one turn, is 1, and `lanes` is empty, until the section "Lanes". Folded: `_each_of` makes something
-# for each number of the weights.)
-
-
-# %% tags=["hide-input"]
-#| export tasks
-def _each_of(shapes, make):
-    """make(m, k, j) for the number at k, j of array m, for arrays of these shapes: lists of rows."""
-    return [[[make(m, k, j) for j in range(units)] for k in range(inputs)] for m, (inputs, units) in enumerate(shapes)]
+# `descend`. Five marks, here and above, say which line is which part. (`a.lanes` is 1 here; the next section makes it more.)
 
 
 # %%
 #| export tasks
 @functools.cache
-def train_program(row_step, dtype, shapes, *lanes):
+def train_program(row_step, dtype, shapes, lanes=None):
     """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
-    a = ASSEMBLERS[dtype]("train", dtype, *lanes)
+    a = Assembler("train", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
     arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
     n, learning_rate = a.count("batch"), a.number("learning_rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))  # model
-        loss, sums = a.sum(), _each_of(shapes, lambda m, k, j: a.sum())
+        weights = [_each(array, a.load) for array in arrays]  # model
+        loss, sums = a.sum(), [_each(array, lambda *place: a.sum()) for array in arrays]
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
             row = [a.load(x, i, k) for k in range(x.shape[1])]
@@ -1380,10 +1380,9 @@ def train_program(row_step, dtype, shapes, *lanes):
 
 # %% [markdown]
 # The rest is folded: a smaller program that predicts, and `_fit`, which puts data into memory, calls once and takes the results
-# out. Every level gives back the
-# same kind of result, a `Fit`: its losses, its weights, and `predict`.
+# out. Every level gives back the same kind of result, a `Fit`: its losses, its weights, and `predict`.
 
-# %% tags=["hide-input"]
+# %%
 #| export tasks
 from collections.abc import Callable
 from typing import NamedTuple
@@ -1397,13 +1396,15 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
+# %% tags=["hide-input"]
+#| export tasks
 @functools.cache
 def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
-    a = ASSEMBLERS[dtype]("predict", dtype)
+    a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
     arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
-    weights = _each_of(shapes, lambda m, k, j: a.load(arrays[m], k, j))
+    weights = [_each(array, a.load) for array in arrays]
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
@@ -1416,8 +1417,8 @@ def _fit(row_step, forward, x, y, weights, batches, learning_rate):
     shapes = tuple(w.shape for w in weights)
     trained = {f"weights{k}": cpu.put(w) for k, w in enumerate(weights)}
     rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, **trained)
-    train_program(row_step, dtype, shapes)(losses=losses, learning_rate=learning_rate, **data)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
+    train_program(row_step, dtype, shapes)(**data, **trained)
 
     def predict(x):
         check_inputs(x, dtype, features)
@@ -1455,9 +1456,8 @@ print("last loss", fit.losses[-1].hex())
 # Equal, all 8,000 of them. Your own instructions train a line. The last loss, in base 16, is a number that you will meet on
 # every level.
 #
-# On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right: how good is it on the hundred
-# test rows? **R²** says which part of the ups and downs of y the line explains: 1 is all of it, 0 is what the mean of y alone
-# would do.
+# On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right are the hundred test rows: **R²**
+# says which part of the ups and downs of y the line explains, 1 being all of it.
 
 # %%
 figures.regression(task, fit)
@@ -1485,11 +1485,6 @@ figures.regression(penguins, penguin_fit)
 # one lane           x       +       y       =       z          one addition
 # four lanes   [x0 x1 x2 x3] + [y0 y1 y2 y3] = [z0 z1 z2 z3]    four, by one instruction
 # ```
-#
-# `Assembler` is a `Scalar` with lanes (folded; `more/01_assembler` takes it apart): its types are wide, such as `<4 x float>`,
-# and `a.loop("batch", a.lanes)` takes a row in each lane. Ten rows in lanes of four are three turns. In the last, two lanes are
-# past the end: masked, and never kept. A sum has a part in each lane, and `total()` adds the parts: another order, so other
-# last bits. In float64 it takes one lane, in the order of record. In float32 it takes all there are, `host_lanes()`.
 
 
 # %%
@@ -1500,113 +1495,11 @@ def host_lanes():
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
-# %% tags=["hide-input"]
-#| export assembler
-class _Sums(_Sum):
-    """A running sum in each lane: `value()` in each, outside of lanes an error; `total()` is the sum of them all."""
-
-    def value(self):
-        if not self.a.mask:
-            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
-        return super().value()
-
-    def __iadd__(self, term):
-        a, kind, old = self.a, self.a.kind, super().value()
-        mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"  # outside: the first
-        new = f"{a.wide('i1')} {mask}, {kind} {(old + term).register}, {kind} {old.register}"
-        a.emit(f"store {kind} {a.write(f'select {new}')}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        a, kind = self.a, "reassoc " * bool(self.a.flags) + self.a.real  # in any order
-        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {super().value().register})"
-        return Value(a, a.spread(a.real, a.write(add)))
-
-
-class Assembler(Scalar):
-    """A Scalar whose loops may take a row in each lane; float64 has one if not asked. Raises TypeError and ValueError."""
-
-    def __init__(self, name, dtype, lanes=None):
-        super().__init__(name, dtype)
-        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
-        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
-            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
-        if self.lanes > 1:  # on the stack none may straddle two cache lines
-            self.promises = " nounwind alignstack(64)"
-            self.wide, self.constant = f"<{self.lanes} x {{}}>".format, "splat ({} {})".format
-        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
-
-    def spread(self, kind, register):
-        """A register with the same in each lane."""
-        if self.lanes == 1:
-            return register
-        wide = self.wide(kind)
-        first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
-        return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
-
-    def sum(self):
-        return super().sum() if self.lanes == 1 else _Sums(self)
-
-    def _places(self, array, indices):
-        """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
-        *before, last = [None, *(getattr(i, "each", None) for i in indices)]
-        if not any(before) and (not last or indices[-1].register):
-            return _address_of(self, array, indices), "side by side" if last else ""
-        kind = self.wide("i64")
-        at = _address_of(self, array, indices, lambda i: _Whole(self, i.each or self.spread("i64", i.register), kind))
-        return at, "apart"
-
-    def load(self, array, *indices):
-        address, how = self._places(array, indices)
-        kind, each = self.wide(array.kind), "poison"
-        if not how:
-            one = self.write(f"load {array.kind}, ptr {address}")
-            return Index(self, one, array.rows_of) if array.rows_of else Value(self, self.spread(array.kind, one))
-        if how == "side by side":
-            mask = f"{self.wide('i1')} {self.mask}"
-            each = self.write(f"call {kind} @llvm.masked.load(ptr {address}, {mask}, {kind} zeroinitializer)")
-        for n in range(self.lanes if how == "apart" else 0):  # LLVM's gather was slower
-            one = self.write(f"extractelement {self.wide('ptr')} {address}, i32 {n}")
-            one = self.write(f"load {array.kind}, ptr {one}")
-            each = self.write(f"insertelement {kind} {each}, {array.kind} {one}, i32 {n}")
-        return Index(self, None, array.rows_of, each) if array.rows_of else Value(self, each)
-
-    def store(self, value, array, *indices):
-        (address, how), register = self._places(array, indices), _operand(self, value)
-        address = _writable(self, array, address)
-        if how:
-            name, at = ("scatter", self.wide("ptr")) if how == "apart" else ("store", "ptr")
-            mask = f"{self.wide('i1')} {self.mask}"
-            return self.emit(f"call void @llvm.masked.{name}({self.kind} {register}, {at} {address}, {mask})")
-        if self.mask:
-            raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
-        one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
-        self.emit(f"store {self.real} {one}, ptr {address}")
-
-    @contextmanager
-    def loop(self, extent, lanes=1):
-        if self.mask and lanes != 1:
-            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1 inside of lanes")
-        with super().loop(extent, lanes) as i:
-            if lanes > 1:  # a counter past the end is masked, and 0: never kept
-                kind, end = self.wide("i64"), self.size(extent)
-                nth = ", ".join(f"i64 {lane}" for lane in range(lanes))
-                i.each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
-                self.mask = self.constant("i1", "true")  # all lanes: it costs nothing
-                if not end.isdigit() or int(end) % lanes:
-                    self.mask = self.write(f"icmp slt {kind} {i.each}, {self.spread('i64', end)}")
-                    kept = f"{self.wide('i1')} {self.mask}, {kind} {i.each}, {kind} zeroinitializer"
-                    i.each = self.write(f"select {kept}")
-            yield i
-            self.mask = self.mask if lanes == 1 else None
-
-
 # %% [markdown]
-# From here on it writes the programs of both dtypes:
-
-# %%
-#| export assembler
-ASSEMBLERS.update(dict.fromkeys(REAL, Assembler))
+# The assembler uses them: `a.loop("batch", a.lanes)` takes a row in each lane. Ten rows in lanes of four are three turns; what
+# is past the end is never kept. A sum has a part in each lane, and `total()` adds the parts: another order, so other last bits.
+# So a float64 program has one lane, in the order of record, and a float32 program has all that there are. The line once more, in
+# float32:
 
 # %%
 x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
@@ -1629,9 +1522,24 @@ rings = tasks.rings()
 figures.classes(rings)
 
 # %% [markdown]
-# For p and its loss we need eˣ and log x. A library's functions differ from machine to machine in the last bit, so the course
-# has its own `exp` and `log`, written once, with the operators that you know. They run on Python's floats and on values. (They
-# are folded; `more/01_exp_and_log` takes them apart.)
+# A relu is a choice, and a program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and an instruction
+# takes one of two numbers.
+
+
+# %%
+#| export values
+def select(condition, x, y):
+    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    if not isinstance(condition, _Condition):
+        return x if condition else y
+    a = _live(condition.a, condition).a
+    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
+    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
+
+
+# %% [markdown]
+# It works on Python's numbers, too. So do the course's own `exp` and `log`, written with these operators: a library's differ from
+# machine to machine in the last bit. (Folded; `more/01_exp_and_log` takes them apart.)
 
 # %% tags=["hide-input"]
 #| export elementary
@@ -1647,7 +1555,8 @@ def scaled(x, n):
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
-    both = a.write(f"fptosi {a.kind} {_operand(a, n + 2.0 * bias)} to {kind}")  # twice the bias
+    # twice the bias
+    both = a.write(f"fptosi {a.kind} {_operand(a, n + 2.0 * bias)} to {kind}")
     half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):
         bits = a.write(f"shl {kind} {part}, {a.constant(whole, fraction)}")
@@ -1743,7 +1652,7 @@ def log(x):
 print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %% [markdown]
-# Now the net, forward: from a row to a probability. The functions do not care what they are given.
+# Now the net, forward: from a row to a probability. The functions do not care whether they compute or write.
 
 
 # %%
@@ -1807,12 +1716,12 @@ def through_relu(d, h, w):
 # By hand: 10 · 3, and 0 where relu cut.
 
 # %%
-print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))  # by hand: 30, and 0 where relu cut
+print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
-# With that, all slopes of one row. The loss takes not `p` but `c`: p **clipped**, kept at least 1e-7 away from 0 and 1. `dc` is
-# the slope of the loss at c, and so on; each line multiplies the one before it. The slope of log c is 1/c; `g` is -1/n
-# (`net_row` passes `-g`):
+# With that, all slopes of one row. The loss takes not `p` but `c`: p **clipped**, kept at least 1e-7 away from 0 and 1, where a
+# logarithm would be infinite. The table begins at the loss, where the walk back begins. `dc` is the slope of the loss at c, and
+# so on; each line multiplies the one before it. (The slope of log c is 1/c; `g` is -1/n here.)
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1846,24 +1755,7 @@ def _backward(sums, row, target, h1, h2, p, c, weights, g):
 
 
 # %% [markdown]
-# Is it right? On Python's floats we can nudge a weight of the middle layer, as we did with the line:
-
-
-# %%
-def loss_of_point(nudge):
-    w1, b1, w2, *others = floats
-    first = [w2[0][0], w2[0][1] + nudge, *w2[0][2:]]
-    *_, p = _forward(point, w1, b1, [first, *w2[1:]], *others)
-    c = _clipped(p)
-    return (answer - 1.0) * log(1.0 - c) - answer * log(c)
-
-
-sums = [np.zeros_like(v).tolist() for v in rings.weights]
-_backward(sums, point, answer, h1, h2, p, _clipped(p), floats, -1.0)
-print(f"gradient {sums[2][0][1]:.6f}   nudged {(loss_of_point(1e-6) - loss_of_point(-1e-6)) / 2e-6:.6f}")
-
-# %% [markdown]
-# They agree. The program's loops are those of the line; only the row is another.
+# One row, as for the line. The loops of `train_program` stay as they are.
 
 
 # %%
@@ -1874,12 +1766,26 @@ def net_row(row, target, weights, sums, g):
     c = _clipped(prediction)
     loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
     _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
-
     return loss
 
 
 # %% [markdown]
-# One call again:
+# Is it right? On Python's floats we can nudge a weight of the middle layer, as we did with the line:
+
+
+# %%
+def loss_and_slopes(nudge):
+    weights = [v.copy() for v in rings.weights]
+    weights[2][0, 1] += nudge
+    sums = [np.zeros_like(v).tolist() for v in weights]
+    return net_row(point, answer, [v.tolist() for v in weights], sums, 1.0), sums[2][0][1]
+
+
+(up, _), (down, _), (_, slope) = map(loss_and_slopes, (1e-6, -1e-6, 0.0))
+print(f"gradient {slope:.6f}   nudged {(up - down) / 2e-6:.6f}")
+
+# %% [markdown]
+# They agree. One call again:
 
 
 # %%
@@ -1907,8 +1813,8 @@ ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 print(f"{time.perf_counter() - start:.2f} s")
 
 # %% [markdown]
-# A fraction of a second. There is no Python in the loop, no call, no allocation. The plain Python of the record would take
-# minutes, so we compare only the first 100 steps with it.
+# There is no Python in the loop, no call, no allocation. The plain Python of the record would take minutes, so we compare only
+# the first 100 steps with it.
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1931,7 +1837,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # **A good place to stop.** Both tasks are trained by your own instructions; what remains is what they cost.
 
 # %% [markdown]
-# ## What a step costs (10 min)
+# ## What a step costs (7 min)
 #
 # Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
 # second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
@@ -1974,6 +1880,15 @@ def _measure_bandwidth(device, nbytes=2**28):
     return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
 
 
+MEASURES["peak"] = lambda device: max(2 * host_lanes() * n / _measure_turn(device, n) for n in (8, 12, 16, 24))
+MEASURES["bandwidth"] = _measure_bandwidth
+
+# %% [markdown]
+# The simplest of them: a program that does nothing, called a thousand times.
+
+
+# %%
+#| export roofline
 def _measure_launch(device, calls=1000):
     """Seconds that one call of a bound program takes when there is nothing to do."""
     a = Assembler("nothing", "f4")
@@ -1982,8 +1897,7 @@ def _measure_launch(device, calls=1000):
     return seconds(lambda: [call() for _ in range(calls)]) / calls
 
 
-MEASURES["peak"] = lambda device: max(2 * host_lanes() * n / _measure_turn(device, n) for n in (8, 12, 16, 24))
-MEASURES.update(bandwidth=_measure_bandwidth, launch_time=_measure_launch)
+MEASURES["launch_time"] = _measure_launch
 
 # %% tags=["nbval-ignore-output"]
 print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops a second, all lanes at work")
@@ -1998,60 +1912,33 @@ print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB a second, launch {cpu.launch_time
 # seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
 # ```
 #
-# A step of the line reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64. How many
-# operations a row takes, we need not count by hand: the program is a text, and its innermost loop lies between the last block
-# called `body` and the first called `again`.
+# A step of the line reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64. Its operations need
+# no counting by hand, for the program is a text: `compare.operations` counts them in the innermost loop.
 
 # %%
-import re
-
 from course import compare
 
 
-def operations_a_row(program):
-    """Additions, subtractions, multiplications and divisions of numbers in the innermost loop."""
-    inner = program.text.split("\nagain")[0].split("\nbody")[-1]
-    return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
+def program_of(row_step, task, dtype):
+    return train_program(row_step, np.dtype(dtype), tuple(w.shape for w in task.weights))
 
 
-def program_of(row_step, task, dtype="f4", *lanes):
-    return train_program(row_step, np.dtype(dtype), tuple(w.shape for w in task.weights), *lanes)
-
-
-line, net = program_of(line_row, task), program_of(net_row, rings)
-print(f"operations a row: line {operations_a_row(line)}, net {operations_a_row(net)}")
-
-# %% tags=["nbval-ignore-output"]
-steps = len(task.batches)
-predicted = cpu.cost(launches=1 / steps, flops=10 * operations_a_row(line), nbytes=10 * 32)
-compare.cost(linear_regression, task, 1 / steps, 10 * 32, predicted, steps)
+line, net = program_of(line_row, task, "f8"), program_of(net_row, rings, "f4")
+flops, net_flops = compare.operations(line), compare.operations(net)
+print(f"operations a row: line {flops}, net {net_flops}")
 
 # %% [markdown]
-# Why is it so much more? (Folded: `time_of_step` measures a step of a program, without the call's checks and
-# copies. `_measure_turn(cpu, 1)` is the time of one operation that waits for the one before.)
-
-
-# %% tags=["hide-input"]
-def time_of_step(program, task, batches):
-    """Microseconds of a step, in one call for all of them."""
-    put = dict(x=task.x, y=task.y) | {f"weights{k}": w for k, w in enumerate(task.weights)}
-    put = {name: cpu.put(array.astype(program.dtype)) for name, array in put.items()}
-    put |= dict(batches=cpu.put(batches), losses=cpu.alloc((len(batches),), program.dtype))
-    return seconds(program.bind(learning_rate=0.0005, **put)) / len(batches) * 1e6
-
+# The launch costs nothing here: one call runs all steps. So for a step we predict its floor, and measure. (`compare.step_time` is
+# the program's time alone. `_measure_turn(cpu, 1)`, folded above, is the time of one operation that waits for the one before.)
 
 # %% tags=["nbval-ignore-output"]
-busy = 10 * operations_a_row(line) / cpu.peak * 1e6
-waiting = 20 * _measure_turn(cpu, 1) * 1e6
-alone = time_of_step(program_of(line_row, task, "f8"), task, task.batches)
-print(f"arithmetic, in all lanes   {busy:.4f} µs")
-print(f"20 operations that wait    {waiting:.4f} µs")
-print(f"measured, the program      {alone:.4f} µs")
+print(f"predicted, for the bytes   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs")
+print(f"measured                   {1e6 * compare.step_time(line, task):.4f} µs")
+print(f"20 operations that wait    {20e6 * _measure_turn(cpu, 1):.4f} µs")
 
 # %% [markdown]
-# Predicted was the time of the bytes, not of arithmetic. The peak has all lanes, a float64 program has one. And it waits: from
-# a weight to its next value, five operations make the error, three its slope, ten the sum, two the update, each after the
-# other. That alone explains the program's time. The rest is checks and copies, once a call.
+# Nearly twice as long. The processor waits: from a weight to its next value, five operations make the error, three its slope, ten the
+# sum, two the update, each after the other. Those twenty alone explain the time.
 #
 # And larger batches?
 
@@ -2065,27 +1952,23 @@ checks.predict(
 )
 
 # %% tags=["nbval-ignore-output"]
-kinds = {"float64": ["f8"], "float32": ["f4", 1], "lanes": ["f4"]}
-for kind, how in kinds.items():
-    program = program_of(net_row, rings, *how)
-    small, large = (time_of_step(program, rings, rings.batches[:5000, :n]) for n in (10, 100))
-    print(f"{kind:8} batch 10 {small:6.2f} µs   batch 100 {large:6.2f} µs {large / small:6.1f} times")
+for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
+    program = program_of(net_row, rings, dtype)
+    small, large = (1e6 * compare.step_time(program, rings, batch) for batch in (10, 100))
+    print(f"{lanes:9}   batch 10 {small:5.2f} µs   batch 100 {large:5.2f} µs   {large / small:.1f} times")
 
 # %% [markdown]
-# Without lanes, ten times the rows take eight or nine times as long. With lanes much less, so a larger batch
-# makes a row cheaper.
+# In one lane, ten times the rows take nine times as long or so. With lanes much less, so a larger batch makes a row cheaper.
 #
-# One program runs all steps here, so a launch costs nothing a step. The levels above will call many small programs in each
-# step. **What would that cost?** Move the sliders (mouse, or Tab and the arrow keys): the batch, and how many launches a step
-# takes.
+# The levels above will call many small programs in each step. **What would that cost?** Move the sliders (mouse, or Tab and the
+# arrow keys): the batch, and how many launches a step takes. On the left a dot, the step, hangs below its roof.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["hide-input", "nbval-ignore-output"]
 from course.figures import widgets
 
 
 def draw(batch, launches):
-    row = operations_a_row(net), 20
-    return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, *row, batch, launches)
+    return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, net_flops, 20, batch, launches)
 
 
 widgets.explore(
@@ -2104,23 +1987,23 @@ widgets.explore(
 # ## The level below | here (1 min)
 #
 # Each notebook lays the level below beside its own. Below this one there is only plain Python, number 0: `course/reference.py`.
-# The lines stand under the part of a step that they are. **A line that calls functions says how many lines they have: click on
-# it, and they open.** A mark holds until the next, so level 1's loop over the rows stands under MODEL; the rest is folded at
-# the end. Plain Python's **launches** are its operations on two numbers, 24 bytes each.
+# The lines stand under the part of a step that they are: look at BACKWARD first. **A line that calls functions says how many lines
+# they have: click on it, and they open.** The rest is folded at the end. In plain Python each operation on two numbers counts as a
+# **launch**, of 24 bytes.
 
 # %%
 compare.measure(task, reference.linear_regression, linear_regression, last=1000)
 
 # %% [markdown]
-# The formulas are the same, but for a sign in the net's loss. What differs is when they run: plain Python computes each line
-# for each row, and level 1 runs each line once, to write the instructions down. And the net. (Plain Python takes only its last
-# ten steps, from where level 1 has come by then.)
+# The formulas are the same. What differs is when they run: plain Python computes each line for each row, and level 1 runs each
+# line once, to write the instructions down. And the net, whose plain Python takes only the last ten steps:
 
 # %%
 compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeats=1)
 
 # %% [markdown]
-# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch:
+# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch, whose programs run on what you build
+# from notebook 03 on:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|

@@ -33,7 +33,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (8 min)
+# ## Lanes (10 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
@@ -56,7 +56,7 @@ with a.loop("n", 4) as i:
 # no lane has an address outside of its array:
 
 # %%
-page.source(Assembler.loop)
+page.source(Assembler.loop, Assembler.counters)
 
 # %% [markdown]
 # Where rows are picked by number, lanes lie anywhere, and each is loaded on its own. Processors have one instruction for that, a

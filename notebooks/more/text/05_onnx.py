@@ -31,9 +31,9 @@ from levels_more.exporting import (
     arg_row,
     attributes_of,
     both,
-    export,
     info,
     onnx_graph,
+    onnx_model,
     reduction_row,
     slice_row,
     sum_row,
@@ -48,7 +48,7 @@ model.compile(Adam(0.02), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 
 # %% [markdown]
-# ## To where there is no `levels` (19 min)
+# ## To where there is no `levels` (18 min)
 #
 # The folder of `model.save` needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
 # Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
@@ -107,10 +107,10 @@ for node in graph.node:
 
 # %% [markdown]
 # The weights kept their names. It remains to say which edition of the ops we mean, the **opset**. Then ONNX checks
-# types and shapes:
+# types and shapes. (`export`, which we call next, writes what this gives into a file.)
 
 # %%
-page.source(export)
+page.source(onnx_model)
 
 # %% [markdown]
 # And now a Python process in which `levels` is never imported. It runs the file with the evaluator that comes with
@@ -187,9 +187,9 @@ for node in onnx_graph(Model(x, Flatten()(x))).node:
 # draw. We cut this one out of its text to show it.)
 
 # %%
-from course.figures import page
+from levels_more.pages import TEMPLATE, export_page
 
-_, forward, *_ = page.TEMPLATE.read_text(encoding="utf-8").split("function ")
+_, forward, *_ = TEMPLATE.read_text(encoding="utf-8").split("function ")
 print("function " + forward.rsplit("}", 1)[0] + "}")
 
 # %% tags=["hide-input"]
@@ -206,12 +206,13 @@ checks.predict(
 # "implementation-approximated". A test holds all hidden values to be equal, and the probability to a millionth.)
 
 # %%
-home = page.take_home(load_model("rings"), "rings.html")
-print(f"{home}: {home.stat().st_size / 1000:.0f} kB, net, page and all")
+reach = {"x1": (-11, 11), "x2": (-11, 11)}
+export_page(load_model("rings"), "rings.html", inputs=reach, outputs=["inner ring", "outer ring"])
+print(f"{Path('rings.html').stat().st_size / 1000:.0f} kB, net, page and all")
 
 # %% [markdown]
 # Now **open the page**. In Lab's file browser, right-click `rings.html` and take *Open in New Browser Tab*; outside of Lab, a
 # double click does. Drag the point over the edge, by mouse or by the arrow keys: hidden units wake and fall silent, and each
 # corner of the blue region is a place where one of them does. The page needs no network. Send it to somebody.
 #
-# It takes models of your own, too: a `Sequential` of `Dense` layers, from two inputs to one sigmoid.
+# It takes models of your own, too. *more/05_at_work* makes a page with sliders, and one on which you draw a digit.

@@ -1,0 +1,109 @@
+"""Where `levels_more` spells a name of TensorFlow or PyTorch: the line of `tf.random.normal`, of `torch.nn.Linear`."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+PACKAGES = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "tensorflow.keras"}
+PACKAGES |= {
+    "torch": "torch",
+    "nn": "torch.nn",
+    "optim": "torch.optim",
+    "F": "torch.nn.functional",
+    "torchkeras": "torchkeras",
+}
+NOTEBOOKS = {
+    "tensorflow": "more/05_tensorflow",
+    "torch": "more/03_torch",
+    "torchkeras": "more/05_tensorflow",
+}  # that show it
+
+
+def called(asked):
+    """(its package, the names behind that, what they lead to) of a name that can be called so here; else None.
+
+    As "torch.nn.Linear" can. In a notebook that sees the core alone, none can.
+    """
+    first, *names = asked.split(".")
+    if first not in PACKAGES or not all(names) or not names:
+        return None
+    package, *path = [*PACKAGES[first].split("."), *names]
+    try:
+        thing = importlib.import_module(f"levels_more.{package}")
+        for name in path:
+            thing = getattr(thing, name)
+    except (ImportError, AttributeError):
+        return None
+    return package, path, thing
+
+
+def home(folder, names):
+    """The file of the innermost module that these names lead to, and the names that are left."""
+    while names:
+        module = folder / f"{names[0]}.py"
+        if module.exists():
+            return module, names[1:]
+        if not (folder / names[0]).is_dir():
+            break
+        folder, names = folder / names[0], names[1:]
+    return folder / "__init__.py", names
+
+
+def line_of(root, package, path, thing):
+    """(file, its first line, its last line) of what that package of `levels_more` calls so; 0 where no line names it.
+
+    That is where the text names it; else where the class or function is written; else where its room is filled.
+    """
+    *around, name = path
+    file, around = home(root / "levels_more", [package, *around])
+    others = sorted(file.parent.glob("*.py")) + sorted((root / "levels_more" / package).rglob("*.py"))
+    files = dict.fromkeys([file, *others] if file.parent.name != "levels_more" else [file])
+    return named_in(files, around, name) or written(root, thing) or named_in([file], [], *around[-1:]) or (file, 0, 0)
+
+
+def named_in(files, around, name=None):
+    """(file, first line, last line) of the best place in these files that names it, inside of what `around` names; or None."""
+    found = []  # (how good a place it is, file, lines)
+    for order, each in enumerate(files):
+        for statement in ast.parse(each.read_text(encoding="utf-8")).body:
+            inside = not around or around[-1] in bound(statement)
+            for sort, first, last in places_in(statement, name):
+                found.append(((not inside, sort > 1, order, sort, first), each, first, last))
+    return min(found)[1:] if found else None
+
+
+def written(root, thing):
+    """(file, first line, last line) of a class or function in `levels_more`, or None."""
+    try:
+        file, (lines, first) = inspect.getsourcefile(thing), inspect.getsourcelines(thing)
+    except (TypeError, OSError):
+        return None
+    file = Path(file).resolve()
+    return (file, first, first + len(lines) - 1) if root / "levels_more" in file.parents else None
+
+
+def bound(statement):
+    """The names that a statement of a module binds."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in statement.names]
+    if hasattr(statement, "name"):
+        return [statement.name]
+    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def places_in(statement, name):
+    """(how it is named there, first line, last line): 0 bound, 1 a method, a key or a keyword, 2 a word of a list."""
+    if name in bound(statement):
+        yield 0, statement.lineno, statement.end_lineno
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.keyword):
+            if name == getattr(node, "name", getattr(node, "arg", None)):
+                yield 1, node.lineno, node.end_lineno
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == name:
+                    yield 1, key.lineno, value.end_lineno
+        elif isinstance(node, ast.Constant) and name in str(node.value).split() and re.fullmatch(r"[\w ]+", node.value):
+            yield 2, node.lineno, node.end_lineno

@@ -1,0 +1,94 @@
+"""A program in TensorFlow, in PyTorch and on a level, as bands; and one program with the line that changes to run it here."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from IPython.display import Markdown
+
+from course import programs
+from course.build.rooms import code_lines
+from course.inspection import bands, compare
+from course.inspection.marks import read, read_program
+
+APIS = {3: "low", 4: "mid", 5: "high"}  # the level of the course that stands where this API does
+TASKS = {"linear_regression": "linear", "dnn_classifier": "rings"}
+STEPS = (1, 100, 200)  # whose losses are told
+DIGITS = 10
+
+
+class Row(NamedTuple):
+    """A program: in which framework, sorted by marks, and its losses."""
+
+    name: str  # "tf 2.21", or "3"
+    level: Any  # "tf", "torch", or a level
+    code: dict  # {mark: its steps}, as `marks.read` finds them
+    lines: int
+    losses: Any  # [steps]
+
+
+class Spellings(NamedTuple):
+    """One task in several frameworks. It shows as bands, like a compare.Comparison."""
+
+    title: str
+    rows: list
+
+    def counts(self):
+        """{what is counted: a text for each row}"""
+        return {"numbers": [str(row.losses.dtype) for row in self.rows], "lines": [str(row.lines) for row in self.rows]}
+
+    def times(self):
+        """Nothing is timed: what is not run has no time."""
+        return {}
+
+    def answers(self):
+        """(which losses, these, the frameworks that give them), for each answer that differs in the digits shown."""
+        names = {}
+        for row in self.rows:
+            told = ", ".join(f"{row.losses[step - 1]:#.{DIGITS}g}" for step in STEPS)
+            names.setdefault(told, []).append(bands.COLUMNS[row.level])
+        for losses, those in names.items():
+            yield f"losses {STEPS[0]}, {STEPS[1]}, {STEPS[2]}", losses, ", ".join(those)
+
+    def __repr__(self):
+        return bands.as_text(self)
+
+    def _repr_html_(self):
+        return bands.as_html(self)
+
+
+def row_of(program, name, level):
+    code = read_program(program.name, program.text)
+    return Row(name, level, code, code_lines(program.text), np.array(program.losses))
+
+
+def beside(task, train):
+    """The program of this task function's API in TensorFlow and PyTorch, and the function itself: Spellings.
+
+    The function runs here, as many steps as are stored of the others, which ran where they are installed. Raises
+    ValueError for a function of a level beneath the third, where no framework has an API.
+    """
+    (level,) = compare.by_level([train])
+    if level not in APIS:
+        raise ValueError(
+            f"{train.__name__} stands on level {level}; TensorFlow and PyTorch have an API from level 3 on"
+        )
+    found = [programs.program(framework, APIS[level], TASKS[train.__name__]) for framework in ("tf", "torch")]
+    fit = train(task.x, task.y, task.weights, task.batches[: len(found[0].losses)], task.learning_rate)
+    rows = [row_of(each, f"{each.framework} {each.version}", each.framework) for each in found]
+    return Spellings(task.title, [*rows, Row(str(level), level, read(train), compare.lines_of(train), fit.losses)])
+
+
+def three(framework, title, task):
+    """The programs of a framework for one task on its three APIs, each led by the level of ours on which it stands."""
+    found = [(level, programs.program(framework, api, task)) for level, api in APIS.items()]
+    return Spellings(title, [row_of(each, f"{level} {each.api}", level) for level, each in found])
+
+
+def here(framework, api, task):
+    """The program with the lines changed that import it, so that it runs on `levels_more`, and its stored losses."""
+    program = programs.program(framework, api, task)
+    lines = zip(program.text.splitlines(), programs.here(program.text).splitlines(), strict=True)
+    text = "\n".join(new if new == old else f"{new}  # it was: {old}" for old, new in lines)
+    losses = ", ".join(f"`{program.losses[step - 1]:#.{DIGITS}g}`" for step in STEPS)
+    told = f"Its losses of steps {STEPS[0]}, {STEPS[1]} and {STEPS[2]}: {losses}"
+    return Markdown(f"```python\n{text}\n```\n\n{told} ({bands.COLUMNS[framework]} {program.version})")

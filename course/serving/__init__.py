@@ -1,0 +1,304 @@
+"""A model at work: `python3 -m course serve MODEL ...` answers the Open Inference Protocol, version 2.
+
+The server is KServe's own, in an environment of its own under `.course/serving`, which the first use makes. Here a model
+becomes an ONNX file in a folder, the server starts on that folder (`server.py`), and a model that is saved anew is handed
+to it while it runs.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from course.setup.arguments import parser
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK, SERVER, ORDER = (
+    Path(__file__).with_name(name) for name in ("requirements.lock", "server.py", "inferenceservice.yaml")
+)
+NEWEST = 3, 13  # the last Python that KServe is made for
+MEGABYTES = 510
+PATIENCE = 60  # seconds until the server answers
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+
+class ServingError(Exception):
+    """What stands in the way, in a sentence."""
+
+
+# The environment ------------------------------------------------------------------------------------------------------
+
+
+def place():
+    """Where the environment is: in the course's folder, or where COURSE_SERVING says."""
+    return Path(os.environ.get("COURSE_SERVING") or ROOT / ".course" / "serving")
+
+
+def python():
+    return place() / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def ready():
+    """Whether the environment was finished from the lock as it is now."""
+    stamp = place() / "course-stamp"
+    return python().exists() and stamp.exists() and stamp.read_text() == digest()
+
+
+def digest():
+    return hashlib.sha256(LOCK.read_bytes()).hexdigest()
+
+
+def set_up():
+    """Make the environment where it is not there. Raises ServingError, which says why that could not be done."""
+    try:
+        if not ready():
+            make()
+    except SystemExit as error:  # a step of the setup has said what is wrong; a notebook goes on
+        raise ServingError(str(error)) from error
+
+
+def make():
+    """Make the environment, or make it anew where its lock has changed. The stamp is written last."""
+    from course.__main__ import held, stage
+
+    ROOT.joinpath(".course").mkdir(exist_ok=True)
+    with open(ROOT / ".course" / "serving.lock", "a") as file:
+        while not held(file):
+            time.sleep(0.2)
+        if ready():
+            return  # somebody else has made it
+        print(f"Setting up {place()}, the server's own environment (once; about {MEGABYTES} MB)", flush=True)
+        uv, base = shutil.which("uv"), base_python()
+        shutil.rmtree(place(), ignore_errors=True)
+        venv = [uv, "venv", "--no-project", "--python", base] if uv else [base, "-m", "venv"]
+        stage("making the environment", [*venv, str(place())])
+        pip = [uv, "pip", "install", "--python", str(python())] if uv else [str(python()), "-m", "pip", "install"]
+        stage("installing the server", [*pip, "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)])
+        (place() / "course-stamp").write_text(digest())
+
+
+def base_python():
+    """A Python that KServe runs on: this one, or one that is here. uv finds or fetches one by itself."""
+    if sys.version_info[:2] <= NEWEST:
+        return getattr(sys, "_base_executable", None) or sys.executable
+    if shutil.which("uv"):
+        return "{}.{}".format(*NEWEST)
+    for minor in range(NEWEST[1], 10, -1):
+        found = shutil.which(f"python3.{minor}")
+        if found and not subprocess.run([found, "-c", "import ensurepip"], capture_output=True).returncode:
+            return found
+    here = "{}.{}".format(*sys.version_info)
+    raise ServingError(f"KServe runs on Python 3.11 to 3.13, and this is {here}: install one of them beside it, or uv")
+
+
+# Models ---------------------------------------------------------------------------------------------------------------
+
+
+def named(models):
+    """{name: path} of what stands behind the command, MODEL or NAME=MODEL. Raises ServingError for what is no model."""
+    from levels_more.saving import MODELS, WEIGHTS
+
+    found = {}
+    for text in models:
+        name, given, path = str(text).partition("=")
+        path = Path(path if given else text)
+        if not path.exists() and path.name == str(path) and (MODELS / path).is_dir():
+            path = MODELS / path  # it came with the course
+        name = name if given else path.stem if path.suffix == ".onnx" else path.resolve().name
+        if not ((path / WEIGHTS).is_file() or (path.is_file() and path.suffix == ".onnx")):
+            there = ", ".join(sorted(each.name for each in MODELS.iterdir() if each.is_dir()))
+            raise ServingError(
+                f"{path} is no model: it is neither a folder that `save` made nor an .onnx file; there are {there}"
+            )
+        if not NAME.fullmatch(name):
+            raise ServingError(f"{name!r} cannot be a model's name in an address; give it one: NAME={path}")
+        if name in found:
+            raise ServingError(f"two models are called {name}; give one of them another name: NAME={path}")
+        found[name] = path
+    return found
+
+
+def write_onnx(path, target):
+    """The model in a folder that `save` made, or in an ONNX file, as the ONNX file `target`, whole or not at all."""
+    import onnx
+
+    from levels.high_level import load_model
+
+    try:
+        if path.is_dir():
+            load_model(path).export(target)
+            return
+        aside = target.with_suffix(".new")
+        shutil.copy(path, aside)
+        onnx.checker.check_model(str(aside), full_check=True)
+        os.replace(aside, target)
+    except (OSError, ValueError, NameError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        own = "custom_objects" in str(error)  # this command has no code of the reader's; a graph needs none
+        cure = "; or export it where that code is, model.export('net.onnx'), and serve the file" if own else ""
+        raise ServingError(f"{path} cannot be served: {error}{cure}") from error
+    except Exception as error:  # protobuf's own, for a file that is something else
+        raise ServingError(f"{path} cannot be served: it is no ONNX file ({type(error).__name__})") from error
+
+
+def seen(path):
+    """What changes when a model is saved anew: of each file its time and size."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    try:
+        return [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    except OSError:
+        return None  # in the middle of being replaced
+
+
+# The server -----------------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """Models behind an address, as long as this object is open: `with Server(["rings"]) as server: … server.address`.
+
+    models: paths of folders that `save` made or of .onnx files, names of pretrained models; "NAME=PATH" names one.
+    port 0 takes a free one. Raises ServingError for what cannot be served.
+    """
+
+    def __init__(self, models, port=0, host="127.0.0.1"):
+        self.sources, self.process = named(models), None
+        set_up()
+        self.folder = tempfile.TemporaryDirectory(prefix="serving-")
+        try:
+            self.known = {name: seen(path) for name, path in self.sources.items()}
+            for name, path in self.sources.items():
+                write_onnx(path, self.file(name))
+            self.host, self.port = host, free_port(host, port)
+            shown = "127.0.0.1" if host == "0.0.0.0" else f"[{host}]" if ":" in host else host
+            self.address = f"http://{shown}:{self.port}"
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def file(self, name):
+        return Path(self.folder.name, f"{name}.onnx")
+
+    def start(self):
+        """Start the process, and wait until it answers."""
+        self.log = open(Path(self.folder.name, "log"), "w+b")  # noqa: SIM115
+        command = [str(python()), "-W", "ignore", str(SERVER), self.folder.name, self.host, str(self.port)]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KSERVE"))}
+        # In a group of its own: Ctrl-C is for this process, which ends the other by closing what that reads.
+        apart = (
+            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if os.name == "nt" else {"start_new_session": True}
+        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": self.log, "stderr": self.log}
+        self.process = subprocess.Popen(command, env=clean | {"PYTHONUNBUFFERED": "1"}, **pipes, **apart)
+        late = time.monotonic() + PATIENCE
+        while time.monotonic() < late and self.process.poll() is None:
+            try:
+                if self.ask("/v2/health/ready")["ready"]:
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise ServingError(f"the server did not start: {self.said() or f'it gave no answer within {PATIENCE} s'}")
+
+    def said(self):
+        """The last line that the server wrote about itself."""
+        lines = Path(self.log.name).read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def ask(self, path, body=None):
+        """What it answers to a GET, or to a POST of `body`, as JSON."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"})
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def refresh(self):
+        """Hand over each model that was saved anew. Returns a line for each, also for one that cannot be served."""
+        lines = []
+        for name, path in self.sources.items():
+            now = seen(path)
+            if now in (None, [], self.known[name]):
+                continue
+            self.known[name] = now
+            try:
+                write_onnx(path, self.file(name))
+                self.ask(f"/v2/repository/models/{name}/load", {})
+                lines.append(f"{name}: version {self.ask(f'/v2/models/{name}')['versions'][0]}")
+            except (ServingError, OSError) as error:
+                why = json.load(error)["error"] if isinstance(error, urllib.error.HTTPError) else error
+                lines.append(f"{name}: the version before stays, for {why}")
+        return lines
+
+    def stop(self):
+        """End the server in order: what was asked by now is answered. Returns its exit status."""
+        status = None
+        if self.process:
+            self.process.stdin.close()
+            try:
+                status = self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                status = self.process.wait()
+            self.log.close()
+            self.process = None
+        self.folder.cleanup()
+        return status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def free_port(host, port):
+    """The port, or a free one for 0. Raises ServingError where it is taken, or the address is not this computer's."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as found:
+            if os.name != "nt":
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # just left counts as free
+            found.bind((host, port))
+            return found.getsockname()[1]
+    except (OSError, OverflowError) as error:
+        raise ServingError(f"nothing can listen at {host}, port {port}: {error}") from error
+
+
+def shape_of(tensor):
+    return f"{tensor['name']} {tensor['datatype']} [{', '.join('rows' if s < 0 else str(s) for s in tensor['shape'])}]"
+
+
+def main(argv):
+    """`python3 -m course serve MODEL ...`: until Ctrl-C."""
+    options = parser("serve").parse_args(argv)
+    try:
+        if options.setup:
+            set_up()
+            print(f"Ready: {place()}")
+            return 0
+        if not options.models:
+            parser("serve").error("name a model: a folder that `save` made, an .onnx file, or rings")
+        with Server(options.models, options.port, options.host) as server:
+            for name in server.sources:
+                about = server.ask(f"/v2/models/{name}")
+                takes, gives = (" and ".join(map(shape_of, about[key])) for key in ("inputs", "outputs"))
+                print(f"{name}: {takes} -> {gives}\n  POST {server.address}/v2/models/{name}/infer")
+            print("A model that is saved anew is taken in. Ctrl-C ends it.", flush=True)
+            try:
+                while server.process.poll() is None:
+                    time.sleep(0.5)
+                    for line in server.refresh():
+                        print(line, flush=True)
+            except KeyboardInterrupt:
+                status = server.stop()
+                print("\nStopped: what was asked by then was answered." if not status else "\nStopped.")
+                return 0
+            raise ServingError(f"the server ended by itself: {server.said()}")
+    except ServingError as error:
+        sys.exit(str(error))

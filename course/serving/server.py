@@ -1,0 +1,269 @@
+"""The process that serves: KServe's own server, told what an ONNX model takes. It runs in the environment of `course serve`.
+
+    python server.py FOLDER HOST PORT      every FOLDER/NAME.onnx as the model NAME, until its standard input is closed
+
+KServe speaks the protocol; what stands here is a model for it (onnxruntime), the look at what is asked, and a sentence
+for whatever is wrong: a request that cannot be answered gets a status from 400 to 499. Protocol:
+https://github.com/kserve/open-inference-protocol
+"""
+
+import asyncio
+import logging
+import re
+import signal
+import sys
+import threading
+import uuid
+from pathlib import Path
+
+import kserve
+import numpy as np
+import onnxruntime
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from kserve.constants.constants import FASTAPI_APP_IMPORT_STRING
+from kserve.errors import InvalidInput, ModelNotFound
+from kserve.model_repository import ModelRepository
+from kserve.model_server import app
+from kserve.protocol.dataplane import DataPlane
+from kserve.protocol.model_repository_extension import ModelRepositoryExtension
+from kserve.protocol.rest.server import RESTServer
+from starlette.exceptions import HTTPException
+
+LARGEST = 16_000_000  # bytes of a request
+ENDURED = 10 * LARGEST  # of one that is too large, before the connection is closed
+KINDS = {  # in ONNX, in the protocol, and the kinds of numbers that JSON may hold for it
+    "tensor(float)": ("FP32", np.float32, "iuf"),
+    "tensor(double)": ("FP64", np.float64, "iuf"),
+    "tensor(int64)": ("INT64", np.int64, "iu"),
+    "tensor(int32)": ("INT32", np.int32, "iu"),
+    "tensor(bool)": ("BOOL", np.bool_, "b"),
+}
+# a model's address, its version in it, and what follows; or the word that a model's file has a new version
+ADDRESS = re.compile(r"/v2/(?:repository/)?models/([^/]+)(?:/versions/([^/]*))?(/infer|/ready|/load|/?)")
+
+
+class OnnxModel(kserve.Model):
+    """One model: `load` takes in what the file holds now, as the next version; until then the old one answers."""
+
+    def __init__(self, file):
+        super().__init__(file.stem)
+        self.file, self.version, self.session = file, 0, None
+        self.load()
+
+    def load(self):
+        """Take in the file. Raises ValueError for a type that this server has no word for."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # requests are what runs side by side
+        session = onnxruntime.InferenceSession(self.file.read_bytes(), options)
+        unknown = {tensor.type for tensor in (*session.get_inputs(), *session.get_outputs())} - KINDS.keys()
+        if unknown:
+            raise ValueError(f"{self.name} takes or gives {', '.join(sorted(unknown))}; served are {', '.join(KINDS)}")
+        self.session = session
+        self.version, self.ready = self.version + 1, True
+        return True
+
+    def told(self, tensors):
+        return [
+            {"name": t.name, "datatype": KINDS[t.type][0], "shape": [s if isinstance(s, int) else -1 for s in t.shape]}
+            for t in tensors
+        ]
+
+    def get_input_types(self):
+        return self.told(self.session.get_inputs())
+
+    def get_output_types(self):
+        return self.told(self.session.get_outputs())
+
+    def predict(self, payload, headers=None, response_headers=None):
+        session, version = self.session, self.version  # a new version may come in at any moment
+        wanted = {tensor.name: tensor for tensor in session.get_inputs()}
+        given = [tensor.name for tensor in payload.inputs]
+        if sorted(given) != sorted(wanted):
+            raise InvalidInput(
+                f"{self.name}: the inputs are {', '.join(wanted)}; given are {', '.join(given) or 'none'}"
+            )
+        arrays = {tensor.name: array_of(tensor, wanted[tensor.name]) for tensor in payload.inputs}
+        if len({len(array) for array in arrays.values()}) > 1:
+            rows = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
+            raise InvalidInput(f"{self.name}: all inputs need as many rows; {rows}")
+        try:
+            results = session.run(None, arrays)
+        except Exception as error:  # whatever onnxruntime says of numbers that fit in type and shape, such as an index
+            raise InvalidInput(f"{self.name} cannot be run on this: {str(error).splitlines()[0][:300]}") from error
+        return kserve.InferResponse(
+            payload.id or str(uuid.uuid4()),  # without one KServe answers 500
+            self.name,
+            [self.output(*each) for each in zip(session.get_outputs(), results, strict=True)],
+            model_version=str(version),
+            requested_outputs=payload.request_outputs,
+            use_binary_outputs=payload.use_binary_outputs,
+        )
+
+    def output(self, tensor, array):
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise InvalidInput(f"{self.name}: {tensor.name} holds NaN or infinity, which JSON has no word for")
+        made = kserve.InferOutput(tensor.name, list(array.shape), KINDS[tensor.type][0])
+        made.set_data_from_numpy(array, binary_data=False)
+        return made
+
+
+def array_of(given, wanted):
+    """The array of a tensor in a request. Raises InvalidInput where its type, its shape or its numbers are others."""
+    datatype, dtype, kinds = KINDS[wanted.type]
+    shape = [size if isinstance(size, int) else -1 for size in wanted.shape]
+    fits = len(given.shape) == len(shape) and all(a == b or b == -1 for a, b in zip(given.shape, shape, strict=True))
+    if given.datatype != datatype or not fits or min(given.shape, default=0) < 0:
+        found = f"{given.datatype[:20]} {str(given.shape)[:100]}"
+        raise InvalidInput(f"{given.name} is {found}; expected {datatype} {shape}, where -1 is any number of rows")
+    try:
+        data = np.array(given.data)
+    except ValueError:  # lists of several lengths, or more of them within each other than an array has axes
+        raise InvalidInput(f"{given.name}: data is no table; its lists differ in length") from None
+    if data.size and data.dtype.kind not in kinds:
+        raise InvalidInput(f"{given.name}: data is not numbers of the kind {datatype}")
+    if data.shape not in (tuple(given.shape), (int(np.prod(given.shape, dtype=object)),)):
+        raise InvalidInput(
+            f"{given.name}: data has the shape {list(data.shape)}; expected {given.shape}, or all in a row"
+        )
+    with np.errstate(over="ignore"):
+        array = data.astype(dtype).reshape(given.shape)
+    if not np.isfinite(array).all() or (kinds == "iu" and (array != data.reshape(given.shape)).any()):
+        raise InvalidInput(f"{given.name}: data holds a number that {datatype} has no place for")
+    return array
+
+
+class Models(ModelRepository):
+    """The models by name. One that is asked to load takes in its file's new version."""
+
+    def load(self, name):
+        self.models[name].load()
+
+
+class Plane(DataPlane):
+    """What KServe asks of a request, with versions, and with a sentence for each that cannot be read."""
+
+    def decode(self, body, headers, protocol_version="v1", model_name=None):
+        if protocol_version.lower() != "v2":
+            raise InvalidInput("this server speaks version 2 of the protocol: POST /v2/models/NAME/infer")
+        if isinstance(body, bytes) and "inference-header-content-length" not in headers:
+            raise InvalidInput("the body is JSON, and its header must say so: Content-Type: application/json")
+        try:
+            return super().decode(body, headers, protocol_version, model_name)
+        except InvalidInput:
+            raise
+        except Exception as error:  # a header or a part of the body is not what the protocol says
+            raise InvalidInput(f"the request cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+
+    async def model_metadata(self, model_name):
+        told = await super().model_metadata(model_name)
+        return told | {
+            "platform": "onnx_onnxruntimev1",
+            "versions": [str(self.get_model_from_registry(model_name).version)],
+        }
+
+
+class Door:
+    """Stands before everything: bodies have a limit, and /versions/N is this model where N is its version."""
+
+    def __init__(self, app, models):
+        self.app, self.models = app, models
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        found = ADDRESS.fullmatch(scope["path"])
+        if found:
+            name, version, rest = found.groups()
+            if name not in self.models.models:
+                return await refuse(404, no_model(name, self.models))(scope, receive, send)
+            now = str(self.models.models[name].version)
+            if version not in (None, now):
+                return await refuse(404, f"{name} has the version {now}, and no other")(scope, receive, send)
+            if version:
+                scope = scope | {"path": f"/v2/models/{name}{rest}"}
+        elif scope["path"].startswith("/v2/repository"):
+            return await refuse(403, "this server serves what it was started with")(scope, receive, send)
+        taken, parts = 0, []
+        while True:  # counted as it comes, for a header may say anything
+            part = await receive()
+            if part["type"] != "http.request":
+                return None  # gone
+            taken += len(part.get("body", b""))
+            if taken <= LARGEST:
+                parts.append(part.get("body", b""))
+            else:  # read to its end, and forgotten: whoever still writes would not read an answer
+                parts.clear()
+            if not part.get("more_body") or taken > ENDURED:
+                break
+        if taken > LARGEST:
+            sentence = f"a request may have {LARGEST:,} bytes; send fewer rows at a time"
+            return await refuse(413, sentence)(scope, receive, send)
+        waiting = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+
+        async def again():
+            return waiting.pop() if waiting else await receive()
+
+        return await self.app(scope, again, send)
+
+
+def no_model(name, models):
+    return f"there is no model {name[:80]}; there are {', '.join(sorted(models.models))}"
+
+
+def refuse(status, sentence):
+    return JSONResponse({"error": sentence}, status)
+
+
+def read(error):
+    """What is wrong with a body, in a sentence."""
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return f"the body is not JSON, from character {first['loc'][-1]} on"
+    # Of the two forms that KServe takes, JSON and bytes, JSON is the one that was meant.
+    place = ".".join(str(part) for part in first["loc"] if part not in ("body", "InferenceRequest", "bytes"))
+    return f"the request is not as the protocol says: {place or 'body'}: {first['msg']}"
+
+
+def expected(record):
+    """Whether a line belongs in the log: what is wrong with a request is told to who asked."""
+    return not (record.exc_info and isinstance(record.exc_info[1], (InvalidInput, ModelNotFound)))
+
+
+def main(folder, host, port):
+    models = Models()
+    for file in sorted(Path(folder).glob("*.onnx")):
+        try:
+            models.update(OnnxModel(file))
+        except Exception as error:  # onnxruntime's own, for an op or a type that it does not have
+            sys.exit(str(error))
+    for name in ("kserve", "kserve.trace"):
+        logging.getLogger(name).addFilter(expected)
+    app.add_middleware(Door, models=models)
+
+    async def invalid(request, error):
+        return refuse(400, read(error))
+
+    async def unknown(request, error):
+        sentence = (
+            f"{request.method} {request.url.path[:200]}: {error.detail}; there are {', '.join(sorted(models.models))}"
+        )
+        return refuse(error.status_code, sentence + " under /v2/models/NAME")
+
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, unknown)
+    rest = RESTServer(FASTAPI_APP_IMPORT_STRING, Plane(models), ModelRepositoryExtension(models), port, grace_period=10)
+    rest.config.host = host  # KServe listens to everybody: it is made for a container
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn ends in order, then raises once more what it was told
+        signal.signal(number, lambda *_: None)
+
+    def end_with_parent():
+        sys.stdin.buffer.read()
+        signal.raise_signal(signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    asyncio.run(rest.start())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,381 @@
+"""Layers, models, losses, metrics and optimizers by Keras' rules, where these differ from those of levels 4 and 5.
+
+A layer computes in float32 unless told otherwise, a bias is [units], what a metric gives is a tensor, Adam's ε is larger.
+"""
+
+import functools
+import math
+
+import numpy as np
+
+from levels import high_level, mid_level
+from levels.low_level import Operators, Variable, as_tensor, cast, constant, reduce_mean, reshape, sqrt
+from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
+from levels_more import functional, layers, losses, optimizers, saving
+from levels_more.checks import dtype_of
+from levels_more.fitting import made, spelled
+from levels_more.inputs import as_list
+from levels_more.metrics import snake_case
+from levels_more.nested import each_leaf, numbers
+from levels_more.parts import get_config
+from levels_more.watching import Assigned
+
+REGISTERED = {}  # classes and functions of the reader's that load_model knows
+FLOAT = ["float32"]  # what layers compute in that do not say it
+
+
+def set_floatx(dtype):
+    """Layers made from now on compute in this dtype, "float32" or "float64"."""
+    FLOAT[0] = str(dtype_of("set_floatx: dtype", dtype, "float32 float64"))
+
+
+def _fitting(x, dtype):
+    """Floats x in a layer's dtype; lists of tensors, and what stands for numbers, as they are."""
+    if isinstance(x, dict):
+        return {name: _fitting(each, dtype) for name, each in x.items()}
+    if isinstance(x, (list, tuple)) and len(x):
+        several = isinstance(x[0], (Operators, np.ndarray, functional.Placeholder))
+        return [_fitting(each, dtype) for each in x] if several else _fitting(constant(list(x)), dtype)
+    x = numbers(x) if isinstance(x, np.ndarray) and x.dtype.kind in "iuf" else x
+    return cast(x, dtype) if isinstance(x, Operators) and x.dtype.kind == "f" and x.dtype != dtype else x
+
+
+def Input(shape=None, batch_size=None, dtype=None, name=None, input_shape=None):
+    """A place for rows of that shape [sizes], in the dtype of layers unless one is said."""
+    return functional.Input(tuple(input_shape if shape is None else shape), dtype or FLOAT[0], name)
+
+
+class Layer(mid_level.Layer):
+    """A layer of Keras: it has a dtype, float32 unless said, and takes floats in it."""
+
+    def __init__(self, *args, dtype=None, trainable=True, input_shape=None, input_dim=None, **options):
+        super().__init__(*args, **options)
+        self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), (input_dim,) if input_dim else input_shape
+        self.trainable = trainable
+
+    def __call__(self, inputs, training=None):
+        """What `call` gives for inputs [batch, …]."""
+        self.penalties = [penalty for penalty in vars(self).get("penalties", ()) if not hasattr(penalty, "of_call")]
+        return super().__call__(_fitting(inputs, self.dtype or FLOAT[0]), training)
+
+    def build(self, input_shape):
+        super().build(tuple(input_shape))
+
+    def add_weight(self, shape=(), initializer=None, dtype=None, trainable=True, regularizer=None, name=None):
+        """A new variable of this shape, in the layer's dtype, with a penalty where a regularizer is given."""
+        found = super().add_weight(tuple(shape), initializer or "glorot_uniform", trainable)
+        found = Assigned(found.newest(), trainable, name, dtype)
+        if regularizer is not None:
+            self.penalties = [*vars(self).get("penalties", ()), lambda: regularizer(found)]
+        return found
+
+    def add_loss(self, loss):
+        """Add a number to what is minimised, until the layer is called again."""
+        kept = lambda: loss  # noqa: E731
+        kept.of_call = True
+        self.penalties.append(kept)
+
+    def set_weights(self, weights):
+        """Give all variables these arrays, in their dtypes. Raises ValueError where one of them does not fit."""
+        given = [*weights]
+        dtypes = [v.dtype for v in self.variables] if len(given) == len(self.variables) else [None] * len(given)
+        super().set_weights([np.asarray(w, dtype) for w, dtype in zip(given, dtypes, strict=True)])
+
+    def get_config(self):
+        """{name: the argument that it was made with}"""
+        return get_config(self)
+
+    @classmethod
+    def from_config(cls, config):
+        """A layer of these arguments."""
+        return cls(**config)
+
+
+class Dense(Layer, layers.Dense):
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[units])"""
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        if self.use_bias:
+            self.bias = self.add_weight((self.units,), self.initializers[1], name="bias")
+
+
+class Dropout(Layer, layers.Dropout):
+    """That of levels; its random state is none of the layer's weights."""
+
+    def __init__(self, rate, seed=None, **options):
+        super().__init__(rate, seed=seed, **options)
+        self.state = _State(self.state, trainable=False)
+
+
+class _State(Variable):
+    apart = True  # for `Module.named`: no weight
+
+
+class Model(Layer, high_level.Model):
+    """A model of Keras: a subclass, which may have a `build` of its own, or Model(inputs, outputs)."""
+
+    means_by_batch = True  # a callback hears the mean loss of the epoch so far, not that of the step
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.own, self.built = None, type(self).build is Model.build
+
+    def build(self, input_shape):
+        """Make all variables: a row of zeros [rows, …] goes through."""
+        self.built = True
+        high_level.Model.build(self, tuple(input_shape), self.dtype)
+
+    def compile(
+        self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None, run_eagerly=None, jit_compile=None
+    ):
+        """Choose how to train, by names or objects. The last two change nothing here."""
+        weights = {} if loss_weights is None else {"loss_weights": loss_weights}
+        metrics = [_called(metric) for metric in as_list(() if metrics is None else metrics)]
+        found = (
+            KERAS.get(spelled("optimizer", OPTIMIZERS, optimizer), optimizer)
+            if isinstance(optimizer, str)
+            else optimizer
+        )
+        losses = each_leaf(loss, _chosen)
+        super().compile(found() if isinstance(found, type) else found, losses, metrics, **weights)
+
+    @property
+    def optimizer(self):
+        """What `compile` chose, or the one that was assigned."""
+        return self.own or self.training.optimizer
+
+    @optimizer.setter
+    def optimizer(self, value):
+        self.own = value
+
+    metrics_names = property(lambda self: self.training.names)
+
+
+def _chosen(loss):
+    """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
+    if isinstance(loss, str):
+        return WORDS[loss.lower()]() if loss.lower() in WORDS else loss
+    if isinstance(loss, mid_level.Loss) or not callable(loss):
+        return loss
+    return functools.wraps(loss)(lambda y_true, y_pred: loss(*_alike(y_true, y_pred)))
+
+
+def _called(metric):
+    """A metric that was asked for by name has that name."""
+    if isinstance(metric, str):
+        name, metric = metric, made("metric", mid_level.METRICS, metric)
+        metric.name = name
+    return metric
+
+
+def _columns(place, x):
+    """Numbers x [batch] as [batch, 1] where the place is for a column."""
+    one = isinstance(x, (Operators, np.ndarray)) and len(x.shape) == 1 and len(place.spec.shape) == 2
+    return reshape(numbers(x), (-1, 1)) if one else x
+
+
+class Functional(Model, functional.Functional):
+    """A graph of layers, from inputs to outputs; with outputs in a dict, by the names of their layers, `predict` gives one.
+
+    Raises ValueError where the dict has other names.
+    """
+
+    def __init__(self, inputs, outputs, name=None):
+        self.output_names = sorted(outputs) if isinstance(outputs, dict) else None  # in Keras' order
+        places = [outputs[name] for name in self.output_names] if self.output_names else outputs
+        super().__init__([*inputs.values()] if isinstance(inputs, dict) else inputs, places, name)
+        if self.output_names not in (None, [place.layer.name for place in self.outputs]):
+            told = [place.layer.name for place in self.outputs]
+            raise ValueError(f"Model: outputs are called {self.output_names}, their layers {told}; give them one name")
+
+    def __call__(self, inputs, training=None):
+        """What the outputs are for inputs [batch, …]."""
+        return super().__call__(_columns(self.inputs[0], inputs), training)
+
+    def predict(self, x, batch_size=1024, verbose=0, steps=None):
+        """What the model gives for all rows x [rows, …]: an array, a list or a dict of them."""
+        found = super().predict(x, batch_size, verbose, steps)
+        return dict(zip(self.output_names, as_list(found), strict=True)) if self.output_names else found
+
+
+class Sequential(Model, high_level.Sequential):
+    """Layers in a row. A first layer with an `input_shape` builds the model."""
+
+    def __init__(self, layers=None, **options):
+        super().__init__(layers or (), **options)
+
+    def __call__(self, inputs, training=None):
+        """What the last layer gives for inputs [batch, …]."""
+        return super().__call__(_columns(self.place, inputs) if self.place else inputs, training)
+
+    def add(self, layer):
+        """One more layer at the end."""
+        if not self.layers and getattr(layer, "input_size", None):
+            super().add(Input(layer.input_size))
+        super().add(layer)
+
+
+WIDER[Model] = Functional
+
+
+def _alike(y_true, y_pred):
+    """y_true [batch] as [batch, 1] where y_pred is; floats in the dtype of y_pred."""
+    y_pred = as_tensor(y_pred)
+    y_true = numbers(y_true)
+    y_true = reshape(y_true, y_pred.shape) if (*y_true.shape, 1) == y_pred.shape else y_true
+    return cast(y_true, y_pred.dtype) if y_true.dtype.kind == "f" else y_true, y_pred
+
+
+class Loss(losses.Reduced):
+    """The mean of what `call(y_true, y_pred)` gives, or as `reduction` says."""
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        return super().__call__(*_alike(y_true, y_pred), sample_weight)
+
+
+class Metric(mid_level.Metric):
+    """Sums over all batches; `result` is a tensor."""
+
+    def __init__(self, *args, dtype=None, **options):
+        super().__init__(*args, **options)
+
+    def result(self):
+        """The metric over all batches since the last `reset_state`, a tensor."""
+        return constant(float(super().result()))
+
+    def reset_state(self):
+        """Forget all batches."""
+        for variable in self.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
+    def reset_states(self):
+        """The same, as it was called before."""
+        self.reset_state()
+
+
+class Optimizer(mid_level.Optimizer):
+    """Changes variables by their gradients; where there is None, the variable stays."""
+
+    iterations = constant(0)  # until there are variables
+
+    learning_rate = property(
+        lambda self: self.rate if callable(self.rate) else constant(mid_level.Optimizer.learning_rate.fget(self)),
+        lambda self, value: mid_level.Optimizer.learning_rate.fset(
+            self, float(value) if isinstance(value, Operators) else value
+        ),
+    )
+    lr = learning_rate
+
+    def apply_gradients(self, grads_and_vars):
+        """Update by pairs (gradient, variable). Raises ValueError where there is no gradient at all."""
+        pairs = [(dw, w) for dw, w in grads_and_vars if dw is not None]
+        if not pairs:
+            raise ValueError("apply_gradients: there is no gradient; does the loss depend on these variables?")
+        super().apply_gradients(pairs)
+
+    def apply(self, grads, trainable_variables):
+        """Update by gradients and their variables."""
+        self.apply_gradients(zip(grads, trainable_variables, strict=True))
+
+
+class Adam(Optimizer, optimizers.Adam):
+    """That of levels, with ε added to √v before the correction, as in Keras (Kingma and Ba, 2015, before section 2.1)."""
+
+    def update(self, rate, dw, w, m, v):
+        (b1, b2), t = self.betas, self.iterations
+        m, v = b1 * m + (1.0 - b1) * dw, b2 * v + (1.0 - b2) * (dw * dw)
+        rate = rate * sqrt(1.0 - b2**t) / (1.0 - b1**t)
+        return w - rate * m / (sqrt(v) + self.epsilon), m, v
+
+
+def of_keras(base, *kinds):
+    """{name: a class by these rules}, each made of a base of this file and a class of levels."""
+    found = {}
+    for kind in kinds:
+        bases = (kind, base) if base is Adam else (base, kind)
+        found[kind.__name__] = type(kind.__name__, bases, {"__doc__": kind.__doc__, "__module__": __name__})
+    return found
+
+
+def binary_accuracy(y_true, y_pred, threshold=0.5):
+    """The share of each row's numbers, y_true and y_pred [batch, …], that are on one side of the threshold."""
+    y_true, y_pred = _alike(y_true, y_pred)
+    return reduce_mean(cast(cast(y_pred > threshold, y_pred.dtype) == cast(y_true, y_pred.dtype), "float32"), -1)
+
+
+def draw(name, shape, first=None, second=None, *, value=0.0, mean=0.0, stddev=0.05, minval=-0.05, maxval=0.05):
+    """Numbers [as many as the shape has] for starting weights, by the name of an initializer and Keras' arguments of it."""
+    if name == "constant":
+        return [value if first is None else first] * math.prod(shape)
+    values = np.array(known("initializer", INITIALIZERS, name)(shape))
+    if name == "random_uniform":
+        low, high = minval if first is None else first, maxval if second is None else second
+        return low + (high - low) * (values + 0.05) / 0.1
+    if name in ("random_normal", "truncated_normal"):
+        return (mean if first is None else first) + values * ((stddev if second is None else second) / 0.05)
+    return values
+
+
+def drawn_by(name):
+    """An initializer: called with Keras' arguments of it, it gives a function of a shape, whose numbers are a tensor."""
+
+    def make(*given, seed=None, **options):
+        def drawn(shape, dtype=None):
+            return numbers(np.reshape(draw(name, tuple(shape), *given, **options), tuple(shape)), dtype or FLOAT[0])
+
+        return drawn
+
+    return make
+
+
+def metric_of(kind):
+    """The metric of a loss: its mean over all samples."""
+    return lambda name=None, dtype=None, **options: METRICS["MeanLoss"](kind(**options), name)
+
+
+def register_keras_serializable(package="Custom", name=None):
+    """Decorates a class or a function of yours, which `load_model` then knows."""
+    return lambda kind: REGISTERED.setdefault(kind.__name__, kind)
+
+
+def load_model(filepath, custom_objects=None, compile=True):
+    """The model that `save` wrote."""
+    return saving.load_model(filepath, REGISTERED | (custom_objects or {}))
+
+
+def rows_of(kind):
+    """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample."""
+    return lambda y_true, y_pred, **options: kind(**options).each(*_alike(y_true, y_pred))
+
+
+_PLAIN = (
+    "Activation Add Average BatchNormalization Concatenate DenseFeatures Embedding Flatten Lambda LayerNormalization "
+)
+_PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization ReLU Rescaling Reshape Softmax Subtract"
+_LOSSES = (
+    "BinaryCrossentropy CategoricalCrossentropy Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
+)
+_METRICS = "AUC Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
+_METRICS += "SparseCategoricalAccuracy MeanLoss"
+LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
+LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
+LOSSES = {"Loss": Loss} | of_keras(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
+METRICS = {"Metric": Metric} | of_keras(Metric, *(getattr(mid_level, name) for name in _METRICS.split()))
+OPTIMIZERS_OF_KERAS = {"Optimizer": Optimizer, "Adam": Adam} | of_keras(Adam, optimizers.AdamW)
+OPTIMIZERS_OF_KERAS |= of_keras(Optimizer, optimizers.SGD, optimizers.RMSprop, optimizers.Adagrad)
+KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as `compile` is told them
+for kinds in (LAYERS, LOSSES, METRICS, OPTIMIZERS_OF_KERAS):
+    saving.CLASSES.update({f"keras.{name}": kind for name, kind in kinds.items()})
+saving.CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
+WORDS = {snake_case(name): kind for name, kind in LOSSES.items()}  # as `compile` is told them
+WORDS |= {"mse": WORDS["mean_squared_error"], "mae": WORDS["mean_absolute_error"]}
+LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
+LOSSES |= {"mse": LOSSES["mean_squared_error"], "mae": LOSSES["mean_absolute_error"]}
+METRICS |= {name: metric_of(kind) for name, kind in LOSSES.items() if isinstance(kind, type) and kind is not Loss}
+METRICS |= {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)} | {
+    "binary_accuracy": binary_accuracy
+}
+_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform ones random_normal random_uniform truncated_normal zeros"
+DRAWERS = {name: drawn_by(name) for name in _DRAWN.split()}
+DRAWERS |= {name.title().replace("_", ""): drawer for name, drawer in DRAWERS.items()}

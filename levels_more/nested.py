@@ -1,0 +1,162 @@
+"""Values made of others: lists, tuples and dicts of tensors; and functions that take and return them."""
+
+import types
+
+import numpy as np
+
+from levels import low_level
+from levels.low_level import DOOR, RUN, Operators, Tensor, Trace, Variable, constant, stack
+
+
+def known_now(what):
+    """Raise TypeError while a function is traced: `what` is done at each call. (A `Function` of this file then is not traced.)"""
+    here = DOOR.stands
+    while hasattr(here, "below"):  # tapes, in front of what stands behind them
+        here = here.below
+    if isinstance(here, Trace):
+        raise TypeError(f"{what}: while a function is traced, no numbers are known; do it outside of fit's functions")
+
+
+def whole(dtype):
+    """A dtype, or its name, as NumPy's: int64 for all whole numbers, which have kernels in no other. None stays."""
+    found = None if dtype is None else np.dtype(dtype)
+    return np.dtype(np.int64) if found is not None and found.kind in "iu" else found
+
+
+def numbers(x, dtype=None):
+    """A tensor of tensors, arrays or numbers; of whole numbers it is int64, of Python's floats float32.
+
+    Raises TypeError for text, and for a dtype that would lose digits.
+    """
+    if isinstance(x, (list, tuple)) and any(isinstance(each, Operators) for each in x):
+        x = stack([*x])
+    if isinstance(x, str):
+        raise TypeError(f"{x!r:.60} is text; tensors hold numbers, and text stays Python's")
+    if hasattr(x, "dtype") and not isinstance(x, Operators) and x.dtype.kind in "iu":
+        x = np.asarray(x, np.int64)
+    return constant(x, whole(dtype))
+
+
+def each_leaf(x, function):
+    """A list, a tuple or a dict of tensors with the function's results in the places of its leaves."""
+    if isinstance(x, dict):
+        return {name: each_leaf(each, function) for name, each in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(each_leaf(each, function) for each in x)
+    return function(x)
+
+
+def leaves(x):
+    """What stands in it [a list], whatever it is in."""
+    found = []
+    each_leaf(x, found.append)
+    return found
+
+
+_TENSOR, EAGER = object(), [False]  # what stands for a tensor; whether no Function is to be traced
+
+
+def _apart(x, tensors, results=False):
+    """How x is made, as a key, without the tensors in it, which go to the list."""
+    if isinstance(x, (Tensor, np.ndarray)) or results and isinstance(x, (Variable, int, float, np.generic)):
+        tensors.append(numbers(x))
+        return _TENSOR
+    if type(x) in (list, tuple):
+        return type(x), tuple(_apart(each, tensors, results) for each in x)
+    if type(x) is dict:
+        return dict, tuple(x), tuple(_apart(each, tensors, results) for each in x.values())
+    return None, type(x), repr(x) if isinstance(x, float) else x, x
+
+
+def _together(form, tensors):
+    """What `_apart` took apart, with these tensors, an iterator."""
+    if form is _TENSOR:
+        return next(tensors)
+    kind, *parts = form
+    if kind is None:
+        return parts[-1]
+    made = [_together(each, tensors) for each in parts[-1]]
+    return dict(zip(parts[0], made, strict=True)) if kind is dict else kind(made)
+
+
+class Function(low_level.Function):
+    """A function that is traced for each shape and each Python value that it is given.
+
+    Its arguments and results may be lists, tuples and dicts of tensors. What cannot be traced runs op by op, at each call:
+    an `if` on a tensor's numbers, what is `known_now` only. `input_signature` is a list of `TensorSpec`.
+    """
+
+    def __init__(self, python, input_signature=None):
+        super().__init__(python)
+        self.whole, self.signature = python, input_signature
+        self.eager, self.form = False, None
+
+        def flat(form, *tensors):
+            args, options = _together(form, iter(tensors))
+            results = []
+            self.form = _apart(self.whole(*args, **options), results, results=True)
+            return results
+
+        self.python = flat
+
+    python_function = property(lambda self: self.whole, doc="The function itself, not traced.")
+
+    def compile(self, args, over):
+        program, _ = super().compile(args, over)
+        return program, self.form
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __call__(self, *args, **options):
+        """Raises TypeError for arguments that are not what `input_signature` says."""
+        args = self._signed(args)
+        if self.eager or EAGER[0] or DOOR.stands is not RUN:
+            return self.whole(*args, **options)
+        try:
+            tensors = []
+            form = _apart((args, options), tensors)
+            program, result = self.program([form, *tensors], (form, *[x.spec for x in tensors]), False)
+        except TypeError:
+            result = self.whole(*args, **options)
+            self.eager = True
+            return result
+        return _together(result, iter(program.run([form, *tensors])))
+
+    def _signed(self, args):
+        """The arguments as `input_signature` says: the last ones, for a method's first one is its owner."""
+        if self.signature is None:
+            return args
+        first = len(args) - len(self.signature)
+        if first not in (0, 1):
+            raise TypeError(f"{self.__name__}: {len(args)} arguments; input_signature has {len(self.signature)}")
+        pairs = zip(self.signature, args[first:], strict=True)
+        return (*args[:first], *(spec.checked(self.__name__, x) for spec, x in pairs))
+
+
+class TensorSpec:
+    """A shape, in which None is any size, and a dtype."""
+
+    def __init__(self, shape=None, dtype="float32", name=None):
+        self.shape = None if shape is None else tuple(shape)
+        self.dtype, self.name = whole(dtype), name
+
+    def checked(self, name, x):
+        """x as a tensor. Raises TypeError where it is of another shape or dtype."""
+        x = numbers(x, None if hasattr(x, "dtype") else self.dtype)
+        wanted = x.shape if self.shape is None else self.shape
+        if (
+            len(wanted) != len(x.shape)
+            or x.dtype != self.dtype
+            or any(n not in (None, size) for n, size in zip(wanted, x.shape, strict=True))
+        ):
+            raise TypeError(f"{name}: an argument is {x.spec}; input_signature says {self}")
+        return x
+
+    def __repr__(self):
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype})"
+
+
+def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False):
+    """Make a Function of a function or a method; without one, a decorator that does. The last three change nothing here."""
+    return Function(func, input_signature) if func is not None else lambda func: Function(func, input_signature)

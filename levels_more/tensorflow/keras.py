@@ -1,0 +1,73 @@
+"""`tf.keras`: levels 4 and 5 by Keras' names, in rooms. Where Keras' rules differ, they are in levels_more.keras_rules."""
+
+import numpy as np
+
+from levels import high_level, mid_level
+from levels.low_level import set_seed
+from levels_more import keras_rules as rules
+from levels_more.by_batch import to_categorical
+from levels_more.keras_rules import LAYERS, Input, Model, Sequential  # noqa: F401
+
+from .functions import FUNCTIONS, NN, constant
+from .rooms import missing, room
+
+
+def _named(place, names):
+    return {name: getattr(place, name) for name in names.split()}
+
+
+def _layer(name):
+    """A layer's class as a function of several inputs: concatenate([a, b])."""
+    return lambda inputs, **options: LAYERS[name](**options)(inputs)
+
+
+def _activation(name):
+    return mid_level.known("activation", mid_level.ACTIVATIONS, name or "linear")
+
+
+_PLAIN = (
+    "abs argmax argmin cast equal exp expand_dims log matmul maximum minimum ones_like reduce_all reduce_any reduce_max "
+    "reduce_mean reduce_min reduce_prod reduce_std reduce_sum reshape round shape sign sqrt square squeeze stack transpose "
+    "where zeros_like"
+)
+_JOINING = "Add Average Concatenate Maximum Minimum Multiply Subtract"
+_HEARING = (
+    "Callback CSVLogger EarlyStopping History LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
+    "TensorBoard TerminateOnNaN"
+)
+_RATES = "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay"
+_plain = {name.removeprefix("reduce_"): FUNCTIONS[name] for name in _PLAIN.split()}
+_joining = {name.lower(): _layer(name) for name in _JOINING.split()}
+
+activations = room("keras.activations", NN, linear=FUNCTIONS["identity"], get=_activation)
+backend = room(
+    "keras.backend",
+    _plain,
+    clear_session=lambda: None,  # models share no state, so there is nothing to clear
+    clip=FUNCTIONS["clip_by_value"],
+    epsilon=lambda: 1e-7,
+    floatx=lambda: rules.FLOAT[0],
+    get_value=np.asarray,
+    set_floatx=rules.set_floatx,
+)
+callbacks = room("keras.callbacks", _named(high_level, _HEARING))
+initializers = room("keras.initializers", rules.DRAWERS)
+layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=Input)
+losses = room("keras.losses", rules.LOSSES)
+metrics = room("keras.metrics", rules.METRICS)
+models = room(
+    "keras.models", _named(rules, "Model Sequential load_model"), _named(high_level, "clone_model model_from_json")
+)
+ops = room("keras.ops", FUNCTIONS, NN, _plain, convert_to_tensor=constant)
+optimizers = room("keras.optimizers", rules.OPTIMIZERS_OF_KERAS)
+optimizers.schedules = room("keras.optimizers.schedules", _named(mid_level, _RATES))
+regularizers = room(
+    "keras.regularizers", _named(mid_level, "L1 L2 L1L2"), l1=mid_level.L1, l2=mid_level.L2, l1_l2=mid_level.L1L2
+)
+utils = room(
+    "keras.utils", _named(rules, "register_keras_serializable"), set_random_seed=set_seed, to_categorical=to_categorical
+)
+
+
+def __getattr__(name):
+    raise missing(__name__, name)

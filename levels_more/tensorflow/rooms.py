@@ -1,0 +1,39 @@
+"""A room is a module that a table fills: `tf.keras.layers` and the others. What it lacks, it says, and what to use instead."""
+
+import sys
+from types import ModuleType
+
+INSTEAD = {  # a name that is not here -> what to use
+    "TensorArray": "a Python list, and tf.stack",
+    "Tokenizer": "levels.mid_level.feature_columns, for words",
+    "custom_gradient": "a row of levels.low_level.VJPS",
+    "datasets": "course.data, or files of your own with NumPy or pandas",
+    "experimental": "the name without experimental",
+    "float16": "tf.float32",
+    "gradients": "tf.GradientTape",
+    "plot_model": "model.summary()",
+    "saved_model": "model.save(folder) and tf.keras.models.load_model(folder)",
+    "string": "Python's text; tensors hold numbers",
+    "uint8": "tf.int64",
+    "while_loop": "Python's while",
+}
+
+
+def missing(place, name):
+    """The AttributeError of a name that a module does not have."""
+    cure = INSTEAD.get(name, "here are the names that small dense nets use; dir() lists them")
+    return AttributeError(f"{place} has no {name!r}; {cure}", name=name)
+
+
+def room(name, *tables, **names):
+    """Make the module levels_more.tensorflow.NAME, such as "keras.layers", of tables {name: thing} and of names."""
+    module = ModuleType(f"{__package__}.{name}", f"`tf.{name}`.")
+    for table in (*tables, names):
+        vars(module).update(table)
+
+    def find(wanted):
+        raise missing(module.__name__, wanted)
+
+    module.__getattr__ = find
+    sys.modules[module.__name__] = module
+    return module

@@ -1,0 +1,161 @@
+"""A model put on a hub and fetched again, over the loopback; what is missing or broken is told; and no code is loaded."""
+
+import os
+import subprocess
+import sys
+
+import hub_server
+import numpy as np
+import onnxruntime
+import pytest
+
+from course.build import ROOT
+from levels.high_level import Sequential, from_pretrained, load_model
+from levels.mid_level import Adam, Dense, Layer
+
+X = np.linspace(-9, 9, 20).reshape(-1, 2)
+
+
+class Doubled(Layer):
+    def call(self, x):
+        return x * 2.0
+
+
+def net(*layers):
+    model = Sequential([*layers, Dense(1, "sigmoid")], name="net")
+    model.build((None, 2), "float32")
+    return model
+
+
+def test_a_folder_with_its_card(tmp_path):
+    model = net(Dense(4, "relu"))
+    model.compile(Adam(0.01), "binary_crossentropy")
+    model.save_pretrained(tmp_path / "m", data="points of two rings", metrics={"accuracy": 0.9451}, license="mit")
+    assert {file.name for file in (tmp_path / "m").iterdir()} == {"README.md", "model.onnx", "weights.safetensors"}
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlibrary_name: levels\ntags:\n- levels\nlicense: mit\n---\n")
+    for line in (
+        "A net of 17 numbers, made with *levels*. It takes float32 [rows, 2].",
+        "- **Data:** points of two rings",
+        "- **How it was trained:** Adam(0.01), on BinaryCrossentropy",
+        "- **Metrics:** accuracy 0.9451",
+        "- **Licence:** mit",
+        "- **Not in here:** the data",
+    ):
+        assert f"{line}\n" in card
+    assert "torch" not in card.lower()
+    x = X.astype("f4")
+    again, portable = from_pretrained(str(tmp_path / "m")), onnxruntime.InferenceSession(tmp_path / "m" / "model.onnx")
+    assert (again.predict(x) == model.predict(x)).all()
+    assert np.abs(portable.run(None, {"x0": x})[0] - model.predict(x)).max() < 1e-6
+
+
+def test_a_card_says_what_is_not_along(tmp_path):
+    model = net(Doubled())
+    model.save_pretrained(tmp_path / "m")
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    assert "- **Not in here:** Doubled, which whoever loads it must have\n" in card
+    assert "custom_objects={'Doubled': Doubled})" in card and "- **Data:** not told\n" in card
+    with pytest.raises(ValueError, match="no class is called 'Doubled'; pass custom_objects"):
+        from_pretrained(str(tmp_path / "m"))
+    again = from_pretrained(str(tmp_path / "m"), {"Doubled": Doubled})
+    assert (again.predict(X) == model.predict(X)).all()
+
+
+def test_a_card_of_ones_own_stays_and_the_model_is_new(tmp_path):
+    first, second = net(), net()
+    first.save_pretrained(tmp_path / "m")
+    (tmp_path / "m" / "README.md").write_text("mine")
+    second.save_pretrained(tmp_path / "m")
+    assert (tmp_path / "m" / "README.md").read_text() == "mine"
+    assert (from_pretrained(str(tmp_path / "m")).predict(X) == second.predict(X)).all()
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """run(program): what a fresh process prints that has this hub and no other; its folder; what was asked of it."""
+    (tmp_path / "hub").mkdir()
+    address, asked = hub_server.start(tmp_path / "hub")
+    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    place = {
+        "HF_ENDPOINT": address,
+        "HF_HOME": str(tmp_path / "cache"),
+        "HF_TOKEN": "hf_loopback",
+        "PYTHONPATH": str(ROOT),
+    }
+
+    def run(*lines, **more):
+        command = [sys.executable, "-c", START, *lines]
+        options = {"cwd": tmp_path, "env": kept | quiet | place | more, "capture_output": True, "text": True}
+        return subprocess.run(command, timeout=120, **options).stdout.splitlines()
+
+    run.folder, run.asked = tmp_path / "hub", asked
+    return run
+
+
+START = """
+import sys
+import numpy as np
+from levels.high_level import from_pretrained, load_model
+for line in sys.argv[1:]:
+    try:
+        print(eval(line))
+    except Exception as error:
+        print(type(error).__name__, str(error).replace(chr(10), " "), sep=": ")
+"""
+FETCH = "from_pretrained('me/rings').predict(np.ones((1, 2)))[0, 0].hex()"
+PUSH = "load_model('rings').push_to_hub('me/rings', data='rings', metrics={'accuracy': 0.95}, license='mit')"
+NOWHERE = "http://127.0.0.1:9"
+
+
+def test_up_and_down_again(hub):
+    (told,) = hub(PUSH)
+    assert told.startswith("http://127.0.0.1:") and told.endswith("/me/rings/commit/" + "0" * 40), told
+    folder = hub.folder / "me" / "rings"
+    assert {file.name for file in folder.iterdir()} >= {"README.md", "model.onnx", "weights.safetensors"}
+    assert 'from_pretrained("me/rings")' in (folder / "README.md").read_text(encoding="utf-8")
+    # a stranger adds code, and a config.json that names it: neither is even fetched
+    (folder / "evil.py").write_text("raise SystemExit('run')")
+    (folder / "config.json").write_text('{"auto_map": {"AutoModel": "evil.Model"}}')
+    hub.asked.clear()
+    want = [load_model("rings").predict(np.ones((1, 2)))[0, 0].hex()]
+    assert hub(FETCH) == want
+    assert hub.asked and not any("evil" in line or "config" in line for line in hub.asked)
+    assert hub(FETCH.replace("'me/rings'", "'me/rings', local_files_only=True"), HF_ENDPOINT=NOWHERE) == want
+
+
+def test_what_is_missing_or_broken_is_told(hub):
+    for name, file, content in (("empty", "README.md", b"hello"), ("broken", "weights.safetensors", b"no model")):
+        (hub.folder / "me" / name).mkdir(parents=True)
+        (hub.folder / "me" / name / file).write_bytes(content)
+    names = "me/nobody", "me/empty", "me/broken", "a/b/c", "", "me/"
+    nobody, empty, broken, *impossible = hub(*(f"from_pretrained({name!r})" for name in names))
+    assert nobody.startswith("FileNotFoundError: from_pretrained: me/nobody: the hub has no such model")
+    assert empty.startswith("FileNotFoundError: from_pretrained: me/empty holds no weights.safetensors")
+    assert broken.startswith("ValueError: ") and "weights.safetensors" in broken
+    assert len(impossible) == 3 and all("Error: " in told for told in impossible), impossible
+    # (Where nobody listens, `huggingface_hub` tries for half a minute before it says the same.)
+    (away,) = hub("from_pretrained('me/nobody')", HF_HUB_OFFLINE="1")
+    assert away.startswith("ConnectionError: from_pretrained: me/nobody: the hub cannot be reached"), away
+    (away,) = hub(PUSH, HF_ENDPOINT=NOWHERE)
+    assert away.startswith("ConnectionError: push_to_hub: me/rings: the hub cannot be reached"), away
+
+
+def test_who_may_not_write_is_told(hub):
+    (refused,) = hub(PUSH, HF_TOKEN="hf_other")
+    assert refused.startswith("OSError: push_to_hub: me/rings: the hub refuses with status 401; log in"), refused
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"data": 3}, "save_pretrained: data is 3; expected a text"),
+        ({"metrics": ["accuracy"]}, "save_pretrained: metrics is .*; expected a dict"),
+        ({"license": 3}, "save_pretrained: license is 3"),
+    ],
+)
+def test_words_that_no_card_takes(words, told, tmp_path):
+    with pytest.raises(TypeError, match=told):
+        net().save_pretrained(tmp_path / "m", **words)
+    assert not list(tmp_path.iterdir())

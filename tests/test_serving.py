@@ -1,0 +1,544 @@
+"""A model served by KServe, in its own environment: asked, asked wrongly, loaded, replaced and ended, over a real connection."""
+
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from course import serving
+from course.build import ROOT
+from levels.high_level import Input, Model, Sequential, load_model
+from levels.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
+
+NOT_MADE = "the server's environment is not made here: python3 -m course serve --setup"
+real = pytest.mark.skipif(not serving.ready(), reason=NOT_MADE)
+PREDICT = "/v2/models/rings/infer"
+
+
+def dense(units, dtype="float32", rows=2):
+    model = Sequential([Dense(4, "relu"), Dense(units, "sigmoid")])
+    model.build((None, rows), dtype)
+    return model
+
+
+def question(x, name="x0"):
+    kind = {"float32": "FP32", "float64": "FP64", "int64": "INT64"}[x.dtype.name]
+    return {"name": name, "datatype": kind, "shape": list(x.shape), "data": x.ravel().tolist()}
+
+
+def answer_of(server, model, *inputs):
+    found = server.ask(f"/v2/models/{model}/infer", {"inputs": [question(x, f"x{k}") for k, x in enumerate(inputs)]})
+    output = found["outputs"][0]
+    return np.array(output["data"], {"FP32": "f4", "FP64": "f8"}[output["datatype"]]).reshape(output["shape"]), found
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    dense(3).save(folder / "small")
+    dense(2, rows=3).export(folder / "file.onnx")
+    number, word = Input((2,), dtype="float32"), Input((1,), dtype="int64")
+    mixed = Model([number, word], Dense(1)(Concatenate()([number, Flatten()(Embedding(5, 3)(word))])))
+    mixed.save(folder / "mixed")
+    huge = Sequential([Dense(1)])
+    huge.build((None, 1), "float32")
+    huge.set_weights([np.full((1, 1), 1e38, "f4"), np.zeros((1, 1), "f4")])
+    huge.save(folder / "huge")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(models):
+    each = [
+        "rings",
+        str(models / "small"),
+        str(models / "file.onnx"),
+        f"twice={models / 'small'}",
+        str(models / "mixed"),
+        str(models / "huge"),
+    ]
+    with serving.Server(each) as running:
+        yield running
+
+
+# Before anything is started -------------------------------------------------------------------------------------------
+
+
+def test_names(models):
+    found = serving.named([models / "small", f"other={models / 'file.onnx'}", "penguins_sex"])
+    assert [*found] == ["small", "other", "penguins_sex"] and found["other"] == models / "file.onnx"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["nothing"], "nothing is no model: .* there are .*rings"),
+        ([""], "is no model|cannot be a model's name"),
+        (["a/b={small}"], "'a/b' cannot be a model's name in an address; give it one: NAME="),
+        (["{small}", "{small}"], "two models are called small"),
+        ([__file__], "is no model: it is neither a folder"),
+    ],
+)
+def test_what_is_no_model_is_told(models, given, told):
+    with pytest.raises(serving.ServingError, match=told):
+        serving.named([text.format(small=models / "small") for text in given])
+
+
+def test_a_file_that_is_no_onnx_is_told(tmp_path):
+    for content in (b"", b"hello", b"\x08" * 1000):
+        (tmp_path / "bad.onnx").write_bytes(content)
+        with pytest.raises(serving.ServingError, match="bad.onnx cannot be served"):
+            serving.write_onnx(tmp_path / "bad.onnx", tmp_path / "made.onnx")
+        assert not (tmp_path / "made.onnx").exists()
+
+
+class Doubled(Layer):
+    def call(self, x):
+        return x * 2.0
+
+
+def test_a_layer_of_ones_own_goes_along_as_a_graph_alone(tmp_path):
+    model = Sequential([Doubled(), Dense(1)])
+    model.build((None, 2), "float32")
+    model.save(tmp_path / "own")
+    with pytest.raises(
+        serving.ServingError, match=r"no class is called 'Doubled'.*; or export it where that code is, model.export"
+    ):
+        serving.write_onnx(tmp_path / "own", tmp_path / "made.onnx")
+    model.export(tmp_path / "own.onnx")
+    serving.write_onnx(tmp_path / "own.onnx", tmp_path / "made.onnx")
+    assert (tmp_path / "made.onnx").read_bytes() == (tmp_path / "own.onnx").read_bytes()
+
+
+def test_a_port_that_is_taken_is_told():
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(serving.ServingError, match="nothing can listen at 127.0.0.1, port"):
+            serving.free_port("127.0.0.1", taken.getsockname()[1])
+    for host, port in (("192.0.2.1", 0), ("127.0.0.1", 70000), ("127.0.0.1", -1)):
+        with pytest.raises(serving.ServingError):
+            serving.free_port(host, port)
+
+
+def test_the_lock_is_complete():
+    """It is of what pyproject.toml names; and the same onnxruntime runs in the server and here, for the same bits."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["serving"]
+    lock = serving.LOCK.read_text(encoding="utf-8")
+    here = re.search(r"^onnxruntime==(\S+)", (ROOT / "requirements-test.lock").read_text(encoding="utf-8"), re.M)[1]
+    assert f"onnxruntime=={here}" in wanted and f"\nonnxruntime=={here} " in lock
+    assert all(f"\n{re.split('[=><]', each)[0]}==" in lock for each in wanted)
+    assert "://" not in lock and lock.count("--hash=sha256:") > 500
+
+
+# Asked ----------------------------------------------------------------------------------------------------------------
+
+
+@real
+def test_every_model_answers(server, models):
+    assert server.ask("/v2/health/live") == {"live": True} and server.ask("/v2/health/ready") == {"ready": True}
+    assert sorted(server.ask("/v2/models")["models"]) == ["file", "huge", "mixed", "rings", "small", "twice"]
+    about = server.ask("/v2/models/mixed")
+    assert about["inputs"] == [
+        {"name": "x0", "datatype": "FP32", "shape": [-1, 2]},
+        {"name": "x1", "datatype": "INT64", "shape": [-1, 1]},
+    ]
+    assert about["versions"] == ["1"] and server.ask("/v2/models/mixed/versions/1") == about
+    x, words = (
+        np.random.default_rng(0).uniform(-1, 1, (7, 2)).astype("f4"),
+        np.array([[0], [1], [2], [3], [4], [0], [1]]),
+    )
+    found, _ = answer_of(server, "mixed", x, words)
+    assert np.abs(found - load_model(models / "mixed").predict([x, words])).max() < 1e-6
+
+
+@real
+@pytest.mark.parametrize("rows", [0, 1, 2, 1000])
+def test_answers_are_those_of_predict(server, models, tmp_path, rows):
+    """A number goes through JSON without a change: beside onnxruntime here, to the last bit; beside `predict`, as it adds up."""
+    for name, model, columns, dtype, near in (
+        ("rings", load_model("rings"), 2, "f8", 1e-12),
+        ("small", load_model(models / "small"), 2, "f4", 1e-6),
+    ):
+        x = np.random.default_rng(1).uniform(-9, 9, (rows, columns)).astype(dtype)
+        found, whole = answer_of(server, name, x)
+        model.export(tmp_path / f"{name}.onnx")
+        assert (
+            found.tobytes() == onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run(None, {"x0": x})[0].tobytes()
+        )
+        if rows:
+            assert np.abs(found - model.predict(x)).max() < near
+        assert whole["model_version"] == "1" and whole["id"]
+
+
+@real
+def test_an_id_comes_back_and_nested_data_is_the_same(server):
+    flat = {"name": "x0", "datatype": "FP64", "shape": [2, 2], "data": [1, 2, 3, 4]}
+    first = server.ask(PREDICT, {"id": "mine", "inputs": [flat], "outputs": [{"name": "y0"}]})
+    nested = server.ask(PREDICT, {"inputs": [flat | {"data": [[1, 2], [3, 4]]}]})
+    assert first["id"] == "mine" and first["outputs"] == nested["outputs"]
+
+
+# Asked wrongly --------------------------------------------------------------------------------------------------------
+
+
+def bad_requests(draw):
+    """(method, path, headers, body) of 300 requests that cannot be answered, each wrong in a way of its own."""
+    good = {"name": "x0", "datatype": "FP64", "shape": [1, 2], "data": [3.0, 4.0]}
+    header = {"Content-Type": "application/json"}
+
+    def infer(body, path=PREDICT, more=None):
+        return "POST", path, header | (more or {}), body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    def tensor(**changes):
+        return infer({"inputs": [{name: v for name, v in (good | changes).items() if v is not ...}]})
+
+    yield infer({"inputs": [good]}, "/v2/models/nothing/infer")
+    for path in (
+        "/v2/models/%00/infer",
+        "/v2/models/..%2f..%2fetc/infer",
+        "/v2/models//infer",
+        "/infer",
+        "/v2/models/rings/guess",
+    ):
+        yield infer({"inputs": [good]}, path)
+    for version in ("0", "2", "-1", "one", "1.0", "9" * 400):
+        yield infer({"inputs": [good]}, f"/v2/models/rings/versions/{version}/infer")
+        yield "GET", f"/v2/models/rings/versions/{version}", {}, b""
+    for name in ("nothing", "x" * 5000, "%F0%9F", "a b".replace(" ", "%20")):
+        yield "GET", f"/v2/models/{name}", {}, b""
+        yield "GET", f"/v2/models/{name}/ready", {}, b""
+    for method in ("GET", "PUT", "DELETE", "PATCH"):
+        yield method, PREDICT, header, json.dumps({"inputs": [good]}).encode()
+    for path in ("/v2/repository/models/rings/unload", "/v2/repository/index", "/v2/repository/models/nothing/load"):
+        yield infer({}, path)
+    yield infer({"instances": [[3, 4]]}, "/v1/models/rings:predict")
+    yield infer({"instances": [[3, 4]]}, "/v1/models/rings:explain")
+    yield "POST", PREDICT, {}, json.dumps({"inputs": [good]}).encode()
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/octet-stream", "multipart/form-data"):
+        yield "POST", PREDICT, {"Content-Type": kind}, json.dumps({"inputs": [good]}).encode()
+    for length in ("0", "5", "-1", "x", "1e3"):
+        yield infer(
+            {"inputs": [good]},
+            more={"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": length},
+        )
+    for body in (
+        b"",
+        b"{",
+        b"null",
+        b"3",
+        b'"text"',
+        b"[]",
+        b"\xff\xfe",
+        b"{}",
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b'{"inputs":[{}]}',
+    ):
+        yield infer(body)
+    yield infer(b" " * (serving_limit() + 1))
+    for inputs in (None, 3, "x", {}, [], [None], [3], [[]], [good, good], [good, good | {"name": "x1"}]):
+        yield infer({"inputs": inputs})
+    for name in ("x1", "", None, 3, [], "X0", "x0 ", ...):
+        yield tensor(name=name)
+    for kind in ("FP32", "FP16", "INT64", "BYTES", "BOOL", "float64", "", None, 3, "FP64 ", "x" * 10_000, ...):
+        yield tensor(datatype=kind)
+    for shape in (
+        [],
+        [2],
+        [2, 1],
+        [1, 3],
+        [1, 2, 1],
+        [-1, 2],
+        [0, 2],
+        [1, -2],
+        [10**30, 2],
+        [2**62, 2],
+        ["1", "b"],
+        None,
+        2,
+        [1.5, 2],
+        ...,
+    ):
+        yield tensor(shape=shape)
+    for data in (
+        [],
+        [3],
+        [3, 4, 5],
+        ["3", "4"],
+        [None, 4],
+        [True, False],
+        [[3], [4]],
+        [[3, 4], [5]],
+        {},
+        None,
+        3,
+        "3,4",
+        [3, [4]],
+        [10**400, 1],
+        ...,
+    ):
+        yield tensor(data=data)
+    for word in (b"NaN", b"Infinity", b"-Infinity", b"1e999", b"0x10", b"'3'", b"+3", b"03", b"3.", b".5"):
+        yield infer(json.dumps({"inputs": [good]}).encode().replace(b"3.0", word))
+    deep = 3.0
+    for _ in range(80):
+        deep = [deep]
+    yield tensor(data=deep)
+    for outputs in ([{"name": "y1"}], [{"name": ""}], [{}], 3, [3]):
+        yield infer({"inputs": [good], "outputs": outputs})
+    for identity in (3, [], {}):
+        yield infer({"id": identity, "inputs": [good]})
+    whole = json.dumps({"inputs": [good]}).encode()
+    while True:  # a good one, cut off or with letters in it that no JSON has
+        at = draw.randrange(1, len(whole) - 1)
+        yield infer(whole[:at] if draw.random() < 0.5 else whole[:at] + bytes([draw.randrange(1, 9)]) + whole[at:])
+
+
+def serving_limit():
+    return int(re.search(r"^LARGEST = ([\d_]+)", serving.SERVER.read_text(encoding="utf-8"), re.M)[1])
+
+
+@real
+def test_300_bad_requests_and_no_500(server):
+    counted, requests = {}, bad_requests(random.Random(0))
+    for _, (method, path, headers, body) in zip(range(300), requests, strict=False):
+        told = f"{method} {path[:80]} {headers} {body[:120]}"
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection.request(method, path, body, headers)
+        found = connection.getresponse()
+        text = found.read()
+        assert 400 <= found.status < 500, f"{told}: {found.status} {text[:300]}"
+        assert len(json.loads(text)["error"].split()) > 3, f"{told}: {text[:300]}"  # a sentence
+        assert len(text) < 1000 and b"Traceback" not in text
+        counted[found.status] = counted.get(found.status, 0) + 1
+        connection.close()
+    assert sum(counted.values()) == 300 and {400, 403, 404, 405, 413} <= counted.keys(), counted
+    assert answer_of(server, "rings", np.ones((1, 2)))[1]["model_version"] == "1"
+    assert server.said() == ""
+
+
+@real
+def test_a_body_without_a_length_has_the_same_limit(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request(
+        "POST", PREDICT, iter([b" " * 1_000_000] * 40), {"Content-Type": "application/json"}, encode_chunked=True
+    )
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+@real
+def test_an_index_outside_of_an_embedding_is_refused(server):
+    with pytest.raises(urllib.error.HTTPError) as error:
+        answer_of(server, "mixed", np.ones((1, 2), "f4"), np.array([[99]]))
+    assert error.value.code == 400 and "mixed cannot be run on this" in json.load(error.value)["error"]
+
+
+@real
+def test_an_answer_that_json_has_no_word_for_is_told(server):
+    assert answer_of(server, "huge", np.ones((1, 1), "f4"))[0] == np.float32(1e38)
+    with pytest.raises(urllib.error.HTTPError) as error:
+        answer_of(server, "huge", np.full((1, 1), 99, "f4"))
+    assert error.value.code == 400 and "huge: y0 holds NaN or infinity" in json.load(error.value)["error"]
+
+
+@real
+def test_it_listens_to_this_computer_alone(server):
+    if sys.platform != "linux":
+        pytest.skip("elsewhere 127.0.0.2 is no address")
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"http://127.0.0.2:{server.port}/v2", timeout=5)
+
+
+# Under load -----------------------------------------------------------------------------------------------------------
+
+
+class Load:
+    """Clients that ask without a pause, each on a connection of its own, and note what they get."""
+
+    def __init__(self, port, clients=8):
+        self.port, self.found, self.refused, self.over = port, [], 0, threading.Event()
+        self.threads = [threading.Thread(target=self.client, args=(k,), daemon=True) for k in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def client(self, number):
+        draw = random.Random(number)
+        while not self.over.is_set():
+            x = [draw.uniform(-9, 9), draw.uniform(-9, 9)]
+            body = {"inputs": [{"name": "x0", "datatype": "FP32", "shape": [1, 2], "data": x}]}
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            try:
+                connection.connect()
+            except OSError:  # nobody is there: not taken, so not lost
+                self.refused += 1
+                time.sleep(0.02)
+                continue
+            try:
+                connection.request(
+                    "POST", "/v2/models/net/infer", json.dumps(body), {"Content-Type": "application/json"}
+                )
+                answer = connection.getresponse()
+                told = json.loads(answer.read())
+                self.found.append((answer.status, x, told.get("model_version"), told))
+            except (OSError, http.client.HTTPException) as error:
+                self.found.append((type(error).__name__, x, None, None))
+            finally:
+                connection.close()
+
+    def wait_for(self, number):
+        late, now = time.monotonic() + 60, len(self.found)
+        while len(self.found) < now + number:
+            assert time.monotonic() < late, "no answers"
+            time.sleep(0.01)
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join(30)
+        return self.found
+
+
+@real
+def test_a_new_version_is_taken_in_without_a_lost_request(tmp_path):
+    first, second = dense(1), dense(1)
+    first.save(tmp_path / "net")
+    with serving.Server([tmp_path / "net"]) as server:
+        assert server.refresh() == []
+        load = Load(server.port)
+        load.wait_for(100)
+        second.save(tmp_path / "net")
+        assert server.refresh() == ["net: version 2"]
+        load.wait_for(100)
+        (tmp_path / "net" / "weights.safetensors").write_bytes(b"broken")
+        (line,) = server.refresh()
+        assert line.startswith("net: the version before stays, for ")
+        assert server.refresh() == []
+        load.wait_for(100)
+        found = load.end()
+    assert {status for status, *_ in found} == {200} and {version for *_, version, _ in found} == {"1", "2"}
+    for version, model in (("1", first), ("2", second)):
+        x, y = zip(*((x, told["outputs"][0]["data"]) for _, x, v, told in found if v == version), strict=True)
+        assert np.abs(model.predict(np.array(x, "f4")) - np.array(y)).max() < 1e-6
+    assert load.refused == 0
+
+
+@real
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent to a process in another way there")
+def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell):
+    dense(1).save(tmp_path / "net")
+    port = serving.free_port("127.0.0.1", 0)
+    command = [sys.executable, str(ROOT / "course"), "serve", "net", "--port", str(port)]
+    load, lines = None, []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while "Ctrl-C ends it" not in (line := running.stdout.readline()):
+            assert line, "it ended"
+            lines.append(line)
+        load = load or Load(port)
+        load.wait_for(300)
+        running.send_signal(number)
+        assert "what was asked by then was answered" in running.communicate(timeout=30)[0]
+        assert running.returncode == 0
+    found = load.end()
+    assert lines[0] == "net: x0 FP32 [rows, 2] -> y0 FP32 [rows, 1]\n"
+    # A connection that the system took but nobody read is the client's to repeat; no request is answered wrongly.
+    assert {status for status, *_ in found} - {"RemoteDisconnected", "ConnectionResetError"} == {200}
+    lost = sum(status != 200 for status, *_ in found)
+    assert lost <= 2 * 8 and load.refused
+    tell(
+        "serve", f"restart under load: {len(found) - lost} answered, {lost} to be repeated, {load.refused} found nobody"
+    )
+
+
+@real
+def test_who_kills_the_command_leaves_no_server(tmp_path):
+    program = "import sys\nfrom course import serving\nprint(serving.Server(['rings']).process.pid, flush=True)\nsys.stdin.read()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    options = {"env": environment, "text": True, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    running = subprocess.Popen([sys.executable, "-c", program], **options)
+    child = int(running.stdout.readline())
+    running.kill()
+    running.communicate()
+    late = time.monotonic() + 20
+    while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split()[2]:
+        assert time.monotonic() < late, "the server is still there"
+        time.sleep(0.1)
+
+
+@real
+def test_a_type_that_it_does_not_serve_is_told(tmp_path):
+    given = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.STRING, ["rows"])
+    gives = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.STRING, ["rows"])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "g", [given], [gives])
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "words.onnx",
+    )
+    with pytest.raises(serving.ServingError, match=r"words takes or gives tensor\(string\)"):
+        serving.Server([tmp_path / "words.onnx"])
+
+
+CHECK = '''
+import re, sys, yaml, kserve
+from kubernetes import client
+
+def check(value, kind, place):
+    """Hold a value of the file against what KServe and Kubernetes say of it."""
+    named = re.fullmatch(r"[Dd]ict[\\[(]str, (.*)[\\])]", kind)
+    if named:
+        assert isinstance(value, dict), place
+        return [check(each, named[1], f"{place}.{name}") for name, each in value.items()]
+    plain = {"str": str, "int": int, "bool": bool, "float": (int, float), "object": object}
+    if kind in plain:
+        assert isinstance(value, plain[kind]) and not (kind == "int" and isinstance(value, bool)), f"{place}: {value!r}"
+        return
+    model = getattr(kserve, kind, None) or getattr(client, kind)
+    names = {key: name for name, key in model.attribute_map.items()}
+    assert isinstance(value, dict) and value.keys() <= names.keys(), f"{place}: {sorted(value.keys() - names.keys())}"
+    for key, each in value.items():
+        check(each, model.openapi_types[names[key]], f"{place}.{key}")
+    model(**{names[key]: each for key, each in value.items()})  # what must be there
+
+order = yaml.safe_load(sys.stdin)
+assert order["apiVersion"] == "serving.kserve.io/v1beta1"
+check(order, "V1beta1InferenceService", order["kind"])
+print("valid")
+'''
+
+
+def checked_order(text):
+    command = [str(serving.python()), "-W", "ignore", "-c", CHECK]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", timeout=100)
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+
+@real
+def test_the_order_for_a_cluster_is_one_that_kserve_takes():
+    text = serving.ORDER.read_text(encoding="utf-8")
+    assert checked_order(text) == "valid"
+    for old, new, told in (
+        ("storageUri:", "storageURL:", "predictor.model: ['storageURL']"),
+        ("minReplicas: 1", "minReplicas: one", "predictor.minReplicas: 'one'"),
+        ("v1beta1\n", "v1\n", "AssertionError"),
+        ("        name: onnx\n", "        version: 1\n", "modelFormat.version"),
+    ):
+        assert told in checked_order(text.replace(old, new, 1)), old

@@ -1,0 +1,105 @@
+"""A program in TensorFlow, in PyTorch and on a level: the same answer, every line once, and it fits the page."""
+
+import importlib
+import re
+
+import pytest
+
+from course import programs, tasks
+from course.build.rooms import code_of
+from course.inspection import bands, marks, spellings
+from course.inspection.spellings import APIS, DIGITS, STEPS, TASKS
+
+ALL = [(framework, api, task) for framework in ("tf", "torch") for api in APIS.values() for task in TASKS.values()]
+LAB = 828  # px: what JupyterLab gives an output in a window of 1280, its list of files open
+
+
+LEVELS = "low_level", "mid_level", "high_level"
+
+
+@pytest.fixture(scope="module", params=[(level, name) for level in LEVELS for name in TASKS], ids=" ".join)
+def beside(request):
+    level, name = request.param
+    train = getattr(importlib.import_module(f"levels.{level}.tasks"), name)
+    return spellings.beside(tasks.FOR[name](), train)
+
+
+def test_all_three_give_the_digits_that_are_shown(beside):
+    """Which are printed once; a loss that is off by one in the last of them is printed beside."""
+    (head, told, names) = next(answers := beside.answers())
+    assert [*answers] == [] and names == f"TensorFlow, PyTorch, {bands.COLUMNS[beside.rows[2].level]}"
+    losses = [f"{beside.rows[0].losses[step - 1]:#.{DIGITS}g}" for step in STEPS]
+    assert told == ", ".join(losses) and repr(beside).count(told) == beside._repr_html_().count(told) == 1
+    other = beside.rows[1].losses.copy()
+    other[STEPS[-1] - 1] *= 1 + 10.0 ** (1 - DIGITS)
+    answers = beside._replace(rows=[beside.rows[0], beside.rows[1]._replace(losses=other)]).answers()
+    assert [names for *_, names in answers] == ["TensorFlow", "PyTorch"]
+
+
+def test_they_stand_beneath_each_other(beside):
+    level = beside.rows[2].level
+    assert [row.level for row in beside.rows] == ["tf", "torch", level] and len(beside.rows[2].losses) == 200
+    text = repr(beside)
+    assert max(map(len, text.splitlines())) <= 120
+    for mark in (*marks.MARKS, marks.AROUND):
+        assert f"\n{bands.HEADS[mark]}\n" in text
+    leads = {line.split(" ")[0] for line in text.splitlines() if re.match(r"\S+ +[│┐┤┘]", line)}
+    assert leads == {"tf", "torch", str(level)}
+
+
+@pytest.mark.parametrize("framework, api, task", ALL)
+def test_every_line_of_a_program_stands_once(framework, api, task):
+    program = programs.program(framework, api, task)
+    found = marks.read_program(program.name, program.text)
+    lines = [line for steps in found.values() for step in steps for _, line in step.lines()]
+    written = [marks.MARK.sub("", line).strip() for line in code_of(program.text).values()]
+    assert sorted(line.strip() for line in lines if line.strip()[0] != "#") == sorted(written)
+    assert [*found] == [*marks.MARKS, marks.AROUND]
+
+
+@pytest.mark.parametrize("framework, api, task", ALL)
+def test_what_runs_here_differs_in_its_imports(framework, api, task):
+    program = programs.program(framework, api, task)
+    data = spellings.here(framework, api, task).data
+    shown = re.search(r"```python\n(.*)\n```", data, re.DOTALL)[1].splitlines()
+    pairs = [(a, b) for a, b in zip(program.text.splitlines(), shown, strict=True) if a != b]
+    assert pairs and all(
+        re.match(r"(import|from) levels_more\.", b) and b.endswith(f"  # it was: {a}") for a, b in pairs
+    )
+    assert f"{program.losses[199]:#.{DIGITS}g}" in data and program.version in data
+
+
+def test_three_apis_of_a_framework():
+    three = spellings.three("tf", "Two rings", "rings")
+    assert [row.level for row in three.rows] == [3, 4, 5] and [row.name for row in three.rows] == [
+        "3 low",
+        "4 mid",
+        "5 high",
+    ]
+
+
+def test_beneath_level_3_there_is_no_api():
+    train = importlib.import_module("levels.kernels.tasks").linear_regression
+    with pytest.raises(
+        ValueError, match="linear_regression stands on level 2; TensorFlow and PyTorch have an API from level 3"
+    ):
+        spellings.beside(tasks.linear(), train)
+
+
+def test_it_fits_beside_the_list_of_files(chromium, beside):
+    tab = chromium.new_page(viewport={"width": LAB, "height": 1000})
+    tab.set_content(f'<!doctype html><body style="margin: 0">{beside._repr_html_()}')
+    tab.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    assert tab.evaluate("document.documentElement.scrollWidth") == LAB
+    lefts = tab.evaluate(
+        "[...document.querySelectorAll('.band > div > div')].map(part => part.getBoundingClientRect().left)"
+    )
+    assert max(lefts) - min(lefts) < 1, "all code begins in one column"
+    one, other = tab.locator("select").all()
+    one.select_option("tf")
+    other.select_option("torch")
+    shown = tab.evaluate(
+        "[...document.querySelectorAll('.band > div')].filter(part => part.clientWidth).map(part => part.className)"
+    )
+    assert {each.split(" ")[0] for each in shown} == {"level-tf", "level-torch"}
+    tab.close()
