@@ -5,7 +5,7 @@
 
 What every notebook needs stands at the door, all else in the room of its trade: `setup` (what the commands do), `build`
 (texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by side, x-ray),
-`data` (how its files were made), `bench` (beside other libraries).
+`data` (how its files were made), `bench` (beside other libraries), `programs` (as those libraries' readers write them).
 """
 
 import importlib

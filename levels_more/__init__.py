@@ -10,7 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
-        "adapting": "leaky_relu softplus",
+        "curves": "leaky_relu log_sigmoid mish relu6 selu softplus softsign",
         "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
@@ -72,8 +72,8 @@ CONTENTS = {
         "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
         "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
-        "machines_spread": "shares spread",
-        "machines_stages": "Alone Bucket Staged messages_of stages_of",
+        "machines_spread": "BY_ROWS SUMS Cut shares spread",
+        "machines_stages": "EARLY LARGE Alone Bucket Staged argument_rows messages_of places_of stages_of",
         "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
@@ -111,25 +111,33 @@ CONTENTS = {
         "trials": "SPECIAL TRIALS bounds_checked counter_example drawn outcome trials_of try_kernel try_on_all",
     },
     "levels.low_level": {
-        "arranging": "expand_dims split squeeze stack take",
+        "arranging": "expand_dims pick pieces split squeeze stack take tile",
+        "curves": "leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
+        "generators": "Generator",
         "gradients": "backward grad stop_gradient",
-        "machines": "World all_gather all_reduce broadcast meet time_limit world",
+        "machines": (
+            "COLLECTIVES World all_gather all_gather_kernel all_reduce all_reduce_kernel broadcast broadcast_kernel meet "
+            "rows_back time_limit world"
+        ),
         "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
+        "statistics": (
+            "argsort cosine_similarity cumsum diagonal flip largest norm ranked reduce_logsumexp reduce_prod reduce_std reduce_variance smallest sort "
+            "take_along top_k"
+        ),
         "tensor_ops": (
-            "abs absolute arg_max arg_min argmax argmin boolean_mask cast cat concat cos elu equal erf gelu log_softmax "
+            "abs absolute arg_max arg_min argmax argmin boolean_mask broadcast_to cast cat concat cos dot elu equal erf gelu log_softmax "
             "logical_and logical_not logical_or "
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
-            "square swish tanh transpose where"
+            "square swapaxes swish tanh transpose where"
         ),
         "tensor_math": (
-            "argsort broadcast_to ceil clip_by_norm confusion_matrix cumsum diag eye fill floor floordiv gather_nd global_norm is_nan leaky_relu linspace mod norm reduce_logsumexp "
-            "reduce_prod reduce_std reduce_variance repeat rounded sign softplus sort tile top_k unstack"
+            "ceil clip_by_norm confusion_matrix diag eye fill floor floordiv gather_nd global_norm is_nan linspace mod repeat rounded sign unstack"
         ),
     },
     "levels.low_level.nn": {
-        "tensor_math": "leaky_relu softplus",
+        "curves": "leaky_relu log_sigmoid mish relu6 selu softplus softsign",
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {

@@ -4,12 +4,10 @@ import math
 
 import numpy as np
 
-from levels.low_level import Variable, cast, leaky_relu, maximum, nn, reshape, sqrt
-from levels.mid_level import ACTIVATIONS, Dataset, Layer, positive
+from levels.low_level import Variable, cast, leaky_relu, maximum, reshape, sqrt
+from levels.mid_level import Dataset, Layer, positive
 from levels_more.checks import called, number, sizes
 from levels_more.layers import Activation
-
-ACTIVATIONS.update(softplus=nn.softplus, leaky_relu=leaky_relu)
 
 
 class Normalization(Layer):

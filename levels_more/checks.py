@@ -89,3 +89,12 @@ def takes(method, given):
     except (TypeError, ValueError):  # it cannot, or Python does not know
         return False
     return True
+
+
+def axis_of(name, axis, axes):
+    """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is no such axis."""
+    whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+    expect(whole, f"{name}: axis", axis, "a whole number")
+    if not -axes <= axis < axes:
+        raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
+    return int(axis) % axes

@@ -400,9 +400,11 @@ def predict(model, x, batch_size=1024, verbose=0, steps=None):
         batches = ((rows, Packing(len(rows), 0, 0, *form)) for rows, *form in given)
     else:
         rows, *form = inputs_of(model, x)
-        arrays, packing = [row.numpy() for row in rows], Packing(len(rows), 0, 0, *form)
-        starts = range(0, max(1, len(arrays[0])), size)  # no rows are one empty batch
-        batches = (([a[k : k + size] for a in arrays], packing) for k in starts)
+        packing, batches = Packing(len(rows), 0, 0, *form), [rows]
+        if (count := len(rows[0])) > size:
+            arrays = [row.numpy() for row in rows]
+            batches = ([a[k : k + size] for a in arrays] for k in range(0, count, size))
+        batches = ((batch, packing) for batch in batches)
     outputs = zip(*map(as_list, answers(model, batches)), strict=True)
     return alone([np.concatenate([part.numpy() for part in parts]) for parts in outputs])
 

@@ -3,6 +3,7 @@
 A layer computes in float32 unless told otherwise, a bias is [units], what a metric gives is a tensor, Adam's ε is larger.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -14,10 +15,12 @@ from levels_more import functional, layers, losses, optimizers, saving
 from levels_more.checks import dtype_of
 from levels_more.fitting import made, spelled
 from levels_more.inputs import as_list
-from levels_more.nested import numbers
+from levels_more.metrics import snake_case
+from levels_more.nested import each_leaf, numbers
 from levels_more.parts import get_config
 from levels_more.watching import Assigned
 
+REGISTERED = {}  # classes and functions of the reader's that load_model knows
 FLOAT = ["float32"]  # what layers compute in that do not say it
 
 
@@ -35,6 +38,11 @@ def _fitting(x, dtype):
         return [_fitting(each, dtype) for each in x] if several else _fitting(constant(list(x)), dtype)
     x = numbers(x) if isinstance(x, np.ndarray) and x.dtype.kind in "iuf" else x
     return cast(x, dtype) if isinstance(x, Operators) and x.dtype.kind == "f" and x.dtype != dtype else x
+
+
+def Input(shape=None, batch_size=None, dtype=None, name=None, input_shape=None):
+    """A place for rows of that shape [sizes], in the dtype of layers unless one is said."""
+    return functional.Input(tuple(input_shape if shape is None else shape), dtype or FLOAT[0], name)
 
 
 class Layer(mid_level.Layer):
@@ -129,7 +137,8 @@ class Model(Layer, high_level.Model):
             if isinstance(optimizer, str)
             else optimizer
         )
-        super().compile(found() if isinstance(found, type) else found, loss, metrics, **weights)
+        losses = each_leaf(loss, _chosen)
+        super().compile(found() if isinstance(found, type) else found, losses, metrics, **weights)
 
     @property
     def optimizer(self):
@@ -141,6 +150,15 @@ class Model(Layer, high_level.Model):
         self.own = value
 
     metrics_names = property(lambda self: self.training.names)
+
+
+def _chosen(loss):
+    """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
+    if isinstance(loss, str):
+        return WORDS[loss.lower()]() if loss.lower() in WORDS else loss
+    if isinstance(loss, mid_level.Loss) or not callable(loss):
+        return loss
+    return functools.wraps(loss)(lambda y_true, y_pred: loss(*_alike(y_true, y_pred)))
 
 
 def _called(metric):
@@ -194,7 +212,7 @@ class Sequential(Model, high_level.Sequential):
     def add(self, layer):
         """One more layer at the end."""
         if not self.layers and getattr(layer, "input_size", None):
-            super().add(functional.Input(tuple(layer.input_size), FLOAT[0]))
+            super().add(Input(layer.input_size))
         super().add(layer)
 
 
@@ -299,6 +317,33 @@ def draw(name, shape, first=None, second=None, *, value=0.0, mean=0.0, stddev=0.
     return values
 
 
+def drawn_by(name):
+    """An initializer: called with Keras' arguments of it, it gives a function of a shape, whose numbers are a tensor."""
+
+    def make(*given, seed=None, **options):
+        def drawn(shape, dtype=None):
+            return numbers(np.reshape(draw(name, tuple(shape), *given, **options), tuple(shape)), dtype or FLOAT[0])
+
+        return drawn
+
+    return make
+
+
+def metric_of(kind):
+    """The metric of a loss: its mean over all samples."""
+    return lambda name=None, dtype=None, **options: METRICS["MeanLoss"](kind(**options), name)
+
+
+def register_keras_serializable(package="Custom", name=None):
+    """Decorates a class or a function of yours, which `load_model` then knows."""
+    return lambda kind: REGISTERED.setdefault(kind.__name__, kind)
+
+
+def load_model(filepath, custom_objects=None, compile=True):
+    """The model that `save` wrote."""
+    return saving.load_model(filepath, REGISTERED | (custom_objects or {}))
+
+
 def rows_of(kind):
     """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample."""
     return lambda y_true, y_pred, **options: kind(**options).each(*_alike(y_true, y_pred))
@@ -323,3 +368,14 @@ KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as
 for kinds in (LAYERS, LOSSES, METRICS, OPTIMIZERS_OF_KERAS):
     saving.CLASSES.update({f"keras.{name}": kind for name, kind in kinds.items()})
 saving.CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
+WORDS = {snake_case(name): kind for name, kind in LOSSES.items()}  # as `compile` is told them
+WORDS |= {"mse": WORDS["mean_squared_error"], "mae": WORDS["mean_absolute_error"]}
+LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
+LOSSES |= {"mse": LOSSES["mean_squared_error"], "mae": LOSSES["mean_absolute_error"]}
+METRICS |= {name: metric_of(kind) for name, kind in LOSSES.items() if isinstance(kind, type) and kind is not Loss}
+METRICS |= {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)} | {
+    "binary_accuracy": binary_accuracy
+}
+_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform ones random_normal random_uniform truncated_normal zeros"
+DRAWERS = {name: drawn_by(name) for name in _DRAWN.split()}
+DRAWERS |= {name.title().replace("_", ""): drawer for name, drawer in DRAWERS.items()}

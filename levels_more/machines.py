@@ -104,13 +104,18 @@ def meet(op, call, *args):
 
 
 def all_gather_kernel(out, x, rows):
-    """out[all rows, …] = the rows of rank 0, of rank 1, …; rank r has rows[r] of them, here x."""
-    comm = world().comm
-    if comm is None:
+    """out[all rows, …] = the rows of rank 0, of rank 1, …; rank r has rows[r] of them, here x.
+
+    Raises ValueError where these are other ranks.
+    """
+    here = world()
+    if len(rows) != here.size or rows[here.rank] != len(x):
+        raise ValueError(f"all_gather: x is {x.shape} and rows are {rows}; here is rank {here.rank} of {here.size}")
+    if here.comm is None:
         out[...] = x
-        return
-    width = out.size // max(1, len(out))
-    meet("all_gather", comm.Allgatherv, x, [out, [count * width for count in rows]])
+    else:
+        width = out.size // max(1, len(out))
+        meet("all_gather", here.comm.Allgatherv, x, [out, [count * width for count in rows]])
 
 
 def all_reduce_kernel(out, x):
@@ -138,10 +143,9 @@ def broadcast_kernel(out, x, root):
 def _plan_all_gather(op, function, x, rows=()):
     """Rows of all ranks in one array. `rows`: how many each rank has, a tuple; () for as many on each."""
     same_dtype(op, x, kinds="fib")
-    here, rows = world(), sizes(f"{op}: rows", rows)
-    rows = rows or x.shape[:1] * here.size
-    if not x.shape or len(rows) != here.size or rows[here.rank] != x.shape[0]:
-        raise ValueError(f"{op}: x is {x.shape} and rows are {rows}; expected a number for each of {here.size} ranks")
+    rows = sizes(f"{op}: rows", rows) or x.shape[:1] * world().size
+    if x.shape[:1] not in [(count,) for count in rows]:
+        raise ValueError(f"{op}: x is {x.shape} and rows are {rows}; expected the rows of each rank, among them x's")
     return make(op, (sum(rows), *x.shape[1:]), x.dtype, [x], lambda: lambda out, x: function(out, x, rows))
 
 
@@ -165,14 +169,14 @@ kernel("broadcast", "cpu", planner=_plan_broadcast)(broadcast_kernel)
 TRIALS.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for op in COLLECTIVES})
 
 
-def _own_rows(dy, y, x, rows=()):
-    """The rows of dy that this rank's x has become."""
+def rows_back(dy, y, x, rows=()):
+    """The rule of all_gather: of the tensor dy, the rows that this rank's x has become."""
     count = x.spec.shape[0]
     first = sum(rows[: world().rank]) if rows else count * world().rank
     return dy[first : first + count]
 
 
-VJPS["all_gather"] = (_own_rows,)
+VJPS["all_gather"] = (rows_back,)
 VJPS["all_reduce"] = (lambda dy, y, x: dy,)
 VJPS["broadcast"] = (lambda dy, y, x, root=0: dy * (1.0 if world().rank == root else 0.0),)
 

@@ -85,7 +85,7 @@ def shares(batch, ranks):
     return [batch * rank // ranks for rank in range(ranks + 1)]
 
 
-class _Cut:
+class Cut:
     """The new graph while it is made. `whole` and `own`: node -> the new node that has all its rows, or this rank's."""
 
     def __init__(self, batch, world):
@@ -162,7 +162,7 @@ def spread(graph, batch, world):
     """
     if world.size == 1 or not batch or batch < world.size:
         return graph
-    graph, cut = dce(graph), _Cut(batch, world)
+    graph, cut = dce(graph), Cut(batch, world)
     for node in graph.nodes:
         cut.enter(node)
     updates = {variable: cut.all_of(node) for variable, node in graph.updates.items()}

@@ -49,8 +49,8 @@ def places_of(graph):
     return places | {x: (stage[x], pieces.get(stage[x], 0)) for x in late}
 
 
-def own_rows(node):
-    """(the number of an argument, first, last) of a node that is just these rows of it; of any other None."""
+def argument_rows(node):
+    """(the number of an argument, first, last) of a node that is just these rows of it. None for any other node."""
     (rows, *rest) = node.attrs.get("slices") or [None]
     if node.op != "slice" or node.inputs[0].op != "input" or any(part != (None, None, None) for part in rest):
         return None
@@ -146,7 +146,7 @@ class Staged(Replay):
             raise NoProgram("it has no collective")
         super().__init__(graph)
         place, sent = places_of(graph), [x for x in graph.ops if x.op in COLLECTIVES]
-        own = {x: rows for x in graph.ops if (rows := own_rows(x))}  # views of arguments: nothing is computed
+        own = {x: rows for x in graph.ops if (rows := argument_rows(x))}  # views of arguments: nothing is computed
         passed = {*own, *sent, *(x.inputs[0] for x in sent)}
         passed |= {x for node in graph.ops for x in node.inputs if place[x] < place[node] and x.inputs}
         self.slots = {x: k for k, x in enumerate(x for x in graph.nodes if x.op == "input" or x in passed)}

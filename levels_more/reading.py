@@ -47,11 +47,16 @@ def read_by(functions, inside):
     return found
 
 
+def same(now, value):
+    """Whether these are one value. Numbers and texts count by what they say: 0.0 is not -0.0."""
+    return now is value or (type(now) is type(value) and type(now) in TEXTS and repr(now) == repr(value))
+
+
 def changed(places):
-    """Whether another value stands in one of these places. Numbers and texts count by what they say: 0.0 is not -0.0."""
+    """Whether another value stands in one of these places."""
     for read, key, value in places:  # this stands in the way of every call
         now = read(key)
-        if now is not value and not (type(now) is type(value) and type(now) in TEXTS and repr(now) == repr(value)):
+        if now is not value and not same(now, value):
             return True
     return False
 

@@ -7,15 +7,15 @@ here counts as changed, and the step is traced anew.
 import functools
 import math
 import threading
-from itertools import filterfalse
-from operator import attrgetter
+from itertools import chain, filterfalse
+from operator import attrgetter, is_, methodcaller
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 import numpy as np
 
 from levels.low_level import Function, Module, Variable
 from levels.mid_level import Made
-from levels_more.reading import TEXTS, changed, of_levels, read_outside
+from levels_more.reading import TEXTS, changed, of_levels, read_outside, same
 
 # attributes that change while what a trace reads does not
 PASSING = {
@@ -36,30 +36,41 @@ PASSING = {
     "watch",
 }
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
-_trained = attrgetter("trainable")
+_trained, _values = attrgetter("trainable"), methodcaller("values")
+_FIXED = "builtins", "abc"  # modules whose classes nobody changes
 
 
-def _names_are(place):
-    """Whether a dict has these names, in this order, apart from passing ones."""
-    entries, names, passing = place
-    return [*filterfalse(passing.__contains__, entries)] == names
+def _entries_stay(place):
+    """Whether a dict has these names, in this order, apart from passing ones, and the same under each."""
+    entries, all_names, names, values, passing = place
+    if [*entries] != all_names and [*filterfalse(passing.__contains__, entries)] != names:
+        return False
+    now = [*map(entries.get, names)]
+    return all(map(is_, now, values)) or all(map(same, now, values))
 
 
 def _entries(entries, passing=()):
-    """The places of a dict: its names, and what stands under each."""
+    """The place of a dict, and what stands in it."""
     names = [*filterfalse(passing.__contains__, entries)]
-    return [(_names_are, (entries, names, passing), True), *((entries.get, name, entries[name]) for name in names)]
+    values = [*map(entries.get, names)]
+    return [(_entries_stay, (entries, [*entries], names, values, passing), True)], values
+
+
+def _members_stay(place):
+    """Whether classes have these names, all in one row, and the same under each. (There are many, and they seldom change.)"""
+    members, names, values = place
+    return [*chain.from_iterable(members)] == names and all(
+        map(is_, chain.from_iterable(map(_values, members)), values)
+    )
 
 
 def _members(kind):
-    """The places of a class and of those that it is made from, and what to look into there: methods of the reader's."""
-    kinds, within = [k for k in kind.__mro__ if k.__module__ not in ("builtins", "abc")], []
-    for name, part in [entry for k in kinds if not of_levels(k) for entry in vars(k).items()]:
+    """What to look into in a class: those that it is made from, and methods of the reader's."""
+    within = [*kind.__bases__]
+    for name, part in () if of_levels(kind) else vars(kind).items():
         if not name.startswith("__") or name == "__call__":
             within += (part.fget, part.fset) if isinstance(part, property) else [getattr(part, "__func__", part)]
-    members = [*map(vars, kinds)]
-    places = [(one.get, name, part) for one in members for name, part in one.items()]
-    return [(len, one, len(one)) for one in members] + places, within
+    return within
 
 
 def _within(value):
@@ -68,15 +79,16 @@ def _within(value):
     if isinstance(value, Variable):
         return [(_trained, value, value.trainable)], []
     if isinstance(value, (Module, Made)):
-        places = [(type, value, type(value)), *_entries(vars(value), PASSING)]
-    elif isinstance(value, list):
+        places, within = _entries(vars(value), PASSING)
+        return [(type, value, type(value)), *places], [type(value), *within]
+    if isinstance(value, list):
         places = [(len, value, len(value)), *((value.__getitem__, k, part) for k, part in enumerate(value))]
     elif isinstance(value, dict):
-        places = _entries(value)
+        return _entries(value)
     elif isinstance(value, FunctionType) and not of_levels(value) and "random" not in value.__code__.co_names:
         places = [(read, value, read(value)) for read in _OWN] + read_outside(value)
     elif isinstance(value, type):
-        return _members(value)
+        return [], _members(value) if value.__module__ not in _FIXED else []
     elif isinstance(value, MethodType):
         return [], [value.__self__, value.__func__]
     elif isinstance(value, functools.partial):
@@ -99,7 +111,7 @@ def _says_all(value):
 
 def places_of(value):
     """All that a trace may read of a value, as places for `changed`. What is not understood is a place that always changes."""
-    found, waiting, met = [], [value], {}
+    found, members, waiting, met = [], [], [value], {}
     while waiting:
         value = waiting.pop()
         if id(value) not in met:
@@ -108,7 +120,10 @@ def places_of(value):
                 return [(id, value, None)]
             found += within[0]
             waiting += within[1]
-    return found
+            if isinstance(value, type) and value.__module__ not in _FIXED:
+                members.append(vars(value))
+    names, values = [*chain.from_iterable(members)], [*chain.from_iterable(map(_values, members))]
+    return [(_members_stay, (members, names, values), True), *found]
 
 
 class _Way(threading.local):

@@ -8,7 +8,7 @@ import numpy as np
 
 from levels.hardware import flag
 from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sigmoid
-from levels_more.checks import dtype_of, expect, number, several, sizes
+from levels_more.checks import axis_of, dtype_of, expect, number, several, sizes
 
 
 def _whole(axis):
@@ -124,14 +124,23 @@ def reduce_min(x, axis=None, keepdims=False):
     return apply("reduce_min", x, axis=_whole(axis), keepdims=keepdims)
 
 
-def arg_max(x, axis=None):
+def arg_max(x, axis=None, keepdims=False):
     """The place, int64, of the first largest number along one axis, or in x as one long row."""
-    return apply("arg_max", x, axis=_whole(axis))
+    return _place("arg_max", x, axis, keepdims)
 
 
-def arg_min(x, axis=None):
+def arg_min(x, axis=None, keepdims=False):
     """The place, int64, of the first smallest number along one axis, or in x as one long row."""
-    return apply("arg_min", x, axis=_whole(axis))
+    return _place("arg_min", x, axis, keepdims)
+
+
+def _place(op, x, axis, keepdims):
+    y = apply(op, x, axis=_whole(axis))
+    if not flag(f"{op}: keepdims", keepdims):
+        return y
+    shape = [1] * len(x.shape) if axis is None else [*x.shape]
+    shape[0 if axis is None else axis] = 1
+    return reshape(y, shape)
 
 
 argmax, argmin = arg_max, arg_min  # as NumPy, TensorFlow and PyTorch say it
@@ -159,14 +168,36 @@ def one_hot(x, depth, dtype=np.float32):
     return apply("one_hot", x, depth=sizes("one_hot: depth", depth)[0], dtype=dtype_of("one_hot: dtype", dtype))
 
 
-def softmax(x):
-    """exp(x) divided by its sum, along the last axis of a float tensor: probabilities. Raises TypeError for others."""
-    return apply("softmax", x)
+def swapaxes(x, first, second):
+    """x with two of its axes in each other's place, as in NumPy: [a, b, c] with 0 and 2 becomes [c, b, a]."""
+    x = as_tensor(x)
+    axes = list(range(len(x.spec.shape)))
+    first, second = (axis_of("swapaxes", axis, len(axes)) for axis in (first, second))
+    axes[first], axes[second] = axes[second], axes[first]
+    return transpose(x, axes)
 
 
-def log_softmax(x):
-    """log(softmax(x)) along the last axis, and no overflow on the way: a tensor shaped like x."""
-    return apply("log_softmax", x)
+def softmax(x, axis=-1):
+    """exp(x) divided by its sum, along an axis of a float tensor: probabilities. Raises TypeError for others."""
+    return apply("softmax", x) if axis == -1 else swapaxes(softmax(swapaxes(x, axis, -1)), axis, -1)
+
+
+def log_softmax(x, axis=-1):
+    """log(softmax(x)) along an axis, and no overflow on the way: a tensor shaped like x."""
+    return apply("log_softmax", x) if axis == -1 else swapaxes(log_softmax(swapaxes(x, axis, -1)), axis, -1)
+
+
+def broadcast_to(x, shape):
+    """x, repeated along axes of one number, and along new ones in front, as far as `shape` says. Raises ValueError for others."""
+    return apply("broadcast_to", x, shape=sizes("broadcast_to: shape", shape))
+
+
+def dot(x, w):
+    """x[…, k] @ w[k, n] -> […, n], or x[…, k] @ w[k] -> […]: rows may have more axes than one, and vectors none."""
+    x, w = _alike((x, w))
+    shape = (*x.spec.shape[:-1], *w.spec.shape[1:])
+    y = apply("matmul", reshape(x, (-1, x.spec.shape[-1])), w if len(w.spec.shape) == 2 else reshape(w, (-1, 1)))
+    return y if y.spec.shape == shape else reshape(y, shape)
 
 
 def elu(x, alpha=1.0):

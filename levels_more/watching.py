@@ -1,9 +1,9 @@
-"""Variables and a tape by TensorFlow's rules: `assign` takes what can become a tensor, gradients go to what is watched."""
+"""Variables, modules and a tape by TensorFlow's rules: `assign` takes what can become a tensor, gradients go to what is watched."""
 
 import contextlib
 
 from levels import low_level
-from levels.low_level import Operators, Variable, as_tensor, hand_on, walk_back, zeros_like
+from levels.low_level import Module, Operators, Variable, as_tensor, hand_on, walk_back, zeros_like
 from levels_more.nested import each_leaf, leaves, numbers
 
 
@@ -39,6 +39,28 @@ class Assigned(Variable):
 
     def __reduce__(self):
         return Assigned, (self.numpy(), self.trainable, self.name)
+
+
+class SortedModule(Module):
+    """Owns variables and modules, in the order of their attributes' names, and has a name."""
+
+    def __init__(self, name=None):
+        self.name = type(self).__name__.lower() if name is None else name
+
+    name_scope = property(lambda self: contextlib.nullcontext(self.name))
+    submodules = property(lambda self: tuple(part for part in self.named(Module).values() if part is not self))
+    trainable_variables = property(lambda self: tuple(v for v in self.variables if v.trainable))
+
+    @property
+    def variables(self):
+        """All variables: its own, then those of its parts."""
+        named = self.named(Variable)
+        return tuple(named[path] for path in sorted(named, key=lambda path: (path.count("."), path)))
+
+    @staticmethod
+    def with_name_scope(method):
+        """The method itself: the names of variables have no prefix here."""
+        return method
 
 
 class WatchingTape(low_level.GradientTape):

@@ -8,6 +8,7 @@ and ends with a list `losses`. Only its lines that import another library change
 """
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -24,11 +25,13 @@ from course.setup import files
 from course.setup.arguments import parser
 
 FOLDER = Path(__file__).resolve().parent
-STORED = FOLDER / "losses.json"  # {name: {"losses", "version"}}
+STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "digest"}}
 FRAMEWORKS = {"tf": "tensorflow", "torch": "torch", "torchkeras": "torchkeras"}  # short name: library
 ALIKE = 1e-5  # how far from the stored losses a program may be
 IMPORT = re.compile(rf"^(\s*)(import|from) ({'|'.join(FRAMEWORKS.values())})\b(?P<rest>.*)$", re.MULTILINE)
 WORKER = "from course import programs; programs.answer()"
+
+QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUTF8": "1"}
 
 
 class Program(NamedTuple):
@@ -41,6 +44,7 @@ class Program(NamedTuple):
     text: str
     losses: list  # of the first 200 steps; of torchkeras a table of epochs, column by column
     version: str  # of the library that gave them
+    digest: str  # of the text that gave them
 
 
 def program(framework, api, task):
@@ -57,8 +61,12 @@ def programs(*frameworks):
     for framework in frameworks or FRAMEWORKS:
         for path in sorted((FOLDER / FRAMEWORKS[framework]).glob("*.py")):
             (api, task), name = path.stem.split("_"), f"{path.parent.name}/{path.name}"
-            known = stored.get(name, {"losses": [], "version": ""})
+            known = stored.get(name, {"losses": [], "version": "", "digest": ""})
             yield Program(framework, api, task, name, path.read_text(encoding="utf-8"), **known)
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def here(text):
@@ -95,10 +103,11 @@ def ask(each, library, python=sys.executable):
     from course import bench
 
     text = here(each.text) if library == "levels_more" else each.text
-    environment = bench.environment(1, own=True, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
+    environment = bench.environment(1, own=True, **QUIET)
     done = subprocess.run(
-        [python, "-c", WORKER, each.name, library], input=text, env=environment, capture_output=True, text=True
-    )
+        [python, "-c", WORKER, each.name, library],
+        input=text, env=environment, capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
     if done.returncode:
         return {"skipped": (done.stderr.strip() or f"it ended with {done.returncode}").splitlines()[-1]}
     return json.loads(done.stdout.splitlines()[-1])
@@ -108,7 +117,8 @@ def answer():
     """What `ask` asks for, from the text of a program, as JSON."""
     name, library = sys.argv[1:]
     losses = run(sys.stdin.read(), name)
-    print(json.dumps({"losses": losses, "version": getattr(sys.modules[library], "__version__", "")}))
+    version = getattr(sys.modules.get(library), "__version__", "")
+    print(json.dumps({"losses": losses, "version": version.partition("+")[0]}))  # not for which GPU it was made
 
 
 def ask_all(asked, library_of, python_of):
@@ -130,7 +140,7 @@ def store(given):
         if "skipped" in told:
             print(f"{each.name}: skipped ({told['skipped']}; python3 -m course bench --peer {library_of(each)})")
         else:
-            stored[each.name] = told
+            stored[each.name] = told | {"digest": digest(each.text)}
     files.write(STORED, json.dumps(dict(sorted(stored.items())), indent=0) + "\n")
 
 

@@ -84,7 +84,6 @@ def line_row(row, target, weights, sums, g):
     db[0][0] += de
     for k, slope in enumerate(slopes):
         dw[k][0] += slope
-
     return loss
 
 
@@ -201,7 +200,6 @@ def net_row(row, target, weights, sums, g):
     c = _clipped(prediction)
     loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
     _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
-
     return loss
 
 

@@ -6,7 +6,7 @@ from levels import more
 from levels.hardware import flag
 
 from .ops import reduce_sum
-from .tensors import DOOR, Run, Variable, apply, as_tensor
+from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
 
 
 class _Tape(Run):
@@ -134,13 +134,13 @@ class GradientTape(_Tape):
             raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        tensors = [as_tensor(each) for each in (target, *sources)]
-        for k, (given, x) in enumerate(zip((target, *sources), tensors)):
-            name = f"source {k - 1}" if k else "the target"
+        tensors = _as_tensors((target, *sources))
+        for k, (given, x) in enumerate(zip((target, *sources), tensors), -1):
+            name = ("gradient: the target" if k < 0 else "gradient: source {}").format
             if x.spec.dtype.kind != "f":
-                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
+                raise TypeError(f"{name(k)} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
+                raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
             return walk_back(records, tensors[0], tensors[1:])

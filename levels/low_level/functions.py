@@ -105,10 +105,7 @@ class _Programs:
         return found
 
     def traced(self, signature, over):
-        """The graph of the function, and what it returned.
-
-        Raises ValueError where each call makes a variable, and for results of an `over` that are not one number.
-        """
+        """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
         if self.traces % 10 == 9:
             name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
             warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)

@@ -32,9 +32,7 @@ class Symbol(Tensor):
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
-    @data.setter
-    def data(self, nothing):
-        """It has no memory."""
+    data = data.setter(lambda self, nothing: None)  # it has no memory
 
     def __repr__(self):
         return f"Symbol({self.spec})"

@@ -59,8 +59,8 @@ def reduce_mean(x, axis=None, keepdims=False):
 
 def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
-    if axis is None or isinstance(axis, tuple):
-        return axis and tuple(map(_whole, axis))
-    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return int(axis)
+    return tuple(map(_whole, axis)) if isinstance(axis, tuple) else int(axis)

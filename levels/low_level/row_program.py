@@ -2,10 +2,11 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import ctypes
 import functools
 import math
 import operator
+import struct
+from ctypes import addressof
 
 import numpy as np
 
@@ -158,7 +159,7 @@ class RowProgram:
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
         self.program, owners = _write(graph, self.parts, batch)
-        self.block = ctypes.c_int64 * len(self.program.words)
+        self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
         self.turns = Turns(self.variables)
@@ -166,13 +167,12 @@ class RowProgram:
         self.once = 1, batch, self.every.ctypes.data
 
     def launch(self, args, specs, sizes):
-        """Fill in a block of words, of this call alone, and run. Variables are read, and overwritten, at home."""
-        outs, block = [spec.device.new(spec, kind=Tensor) for spec in specs], self.block()
-        given = [ctypes.addressof(_bytes_of(x.data)) for x in [*outs, *map(args.__getitem__, self.inputs)]]
+        """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
+        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.turns:
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
-            block[:] = [*sizes, *given, *homes]
-            self.program.run(block)
+            self.program.run(self.words(*sizes, *given, *homes))
         return outs
 
     def run(self, args):

@@ -3,10 +3,10 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import copyreg
-import ctypes
 import functools
 import itertools
 import threading
+from ctypes import addressof, c_char
 
 import numpy as np
 
@@ -150,11 +150,13 @@ def _placed(array, dtype, device):
     """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
     if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
-    try:
-        with np.errstate(over="raise"):
-            return device.put(array.astype(dtype, copy=False), Tensor)
-    except FloatingPointError:
-        raise OverflowError(f"a number is too large for {dtype}") from None
+    if array.dtype is not dtype:
+        try:
+            with np.errstate(over="raise"):
+                array = array.astype(dtype)
+        except FloatingPointError:
+            raise OverflowError(f"a number is too large for {dtype}") from None
+    return device.put(array, Tensor)
 
 
 def constant(values, dtype=None):
@@ -188,7 +190,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
     return tensors
 
 
@@ -223,17 +225,15 @@ class _Held(Operators):
         return held
 
 
-_bytes_of = (ctypes.c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
+_bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
 
 
 def home_of(variable, to_write=True):
     """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
-    if variable.home is None and not to_write:
-        return ctypes.addressof(_bytes_of(variable.held.data))
-    if variable.home is None:
+    if variable.home is None and to_write:
         private = variable.device.put(variable.held.data, Tensor)
-        variable.home, variable.held = ctypes.addressof(_bytes_of(private.data)), private
-    return variable.home
+        variable.home, variable.held = addressof(_bytes_of(private.data)), private
+    return variable.home or addressof(_bytes_of(variable.held.data))
 
 
 class Turns:
@@ -268,7 +268,7 @@ class Variable(_Held):
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
-        value = as_tensor(value, self)
+        value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         DOOR.stands.assign(self, value)

@@ -17,6 +17,7 @@ from levels_more import nested, saving, summaries
 from levels_more.nested import function, known_now  # noqa: F401
 from levels_more.tensor_pipeline import TensorStream
 from levels_more.watching import Assigned as Variable  # noqa: F401
+from levels_more.watching import SortedModule as Module  # noqa: F401
 from levels_more.watching import WatchingTape as GradientTape  # noqa: F401
 
 from . import keras
@@ -26,28 +27,6 @@ from .rooms import missing, room
 __version__ = "levels"
 TensorShape, newaxis = tuple, None
 convert_to_tensor, name_scope = constant, contextlib.nullcontext
-
-
-class Module(low.Module):
-    """Owns variables and modules, in the order of their attributes' names, and has a name."""
-
-    def __init__(self, name=None):
-        self.name = type(self).__name__.lower() if name is None else name
-
-    name_scope = property(lambda self: contextlib.nullcontext(self.name))
-    submodules = property(lambda self: tuple(part for part in self.named(low.Module).values() if part is not self))
-    trainable_variables = property(lambda self: tuple(v for v in self.variables if v.trainable))
-
-    @property
-    def variables(self):
-        """All variables: its own, then those of its parts."""
-        named = self.named(low.Variable)
-        return tuple(named[path] for path in sorted(named, key=lambda path: (path.count("."), path)))
-
-    @staticmethod
-    def with_name_scope(method):
-        """The method itself: the names of variables have no prefix here."""
-        return method
 
 
 def TensorSpec(shape=None, dtype="float32", name=None):

@@ -14,8 +14,8 @@ from levels_more.nested import known_now, numbers, whole
 
 DTYPES = {"float32": np.dtype("f4"), "float64": np.dtype("f8"), "double": np.dtype("f8"), "int64": np.dtype("i8"),
           "int32": np.dtype("i8"), "bool": np.dtype(bool)}  # int32 is int64 here: there are no other whole numbers  # fmt: skip
-RENAMED = {"a": "x", "dims": "shape", "features": "x", "input": "x", "input_tensor": "x", "perm": "axes",
-           "tensor": "x"}  # TensorFlow's name of an argument -> ours  # fmt: skip
+FIRST = ("params", "a", "b", "input_tensor", "input", "tensor", "features", "value", "indices", "dims", "num_rows",
+         "num_columns", "num_or_size_splits", "perm")  # TensorFlow's names of arguments that come first, in this order  # fmt: skip
 
 
 def dtype_of(dtype):
@@ -35,20 +35,21 @@ def _shape(shape):
 
 
 def _taken(x):
-    return constant(x) if isinstance(x, np.ndarray) else x
+    """An argument as level 3 takes it: arrays as tensors, names of dtypes as dtypes, axes in a tuple."""
+    if isinstance(x, np.ndarray):
+        return constant(x)
+    return dtype_of(x) if isinstance(x, (str, type)) and x != "euclidean" else x
 
 
 def spelled(function):
-    """The function with TensorFlow's `name=` and its names of arguments, with axes in a list, too."""
+    """The function with TensorFlow's `name=`, and with its names of the arguments that come first."""
 
     @functools.wraps(function)
     def call(*args, name=None, **options):
-        options = {RENAMED.get(key, key): value for key, value in options.items()}
+        args = [*args, *(options.pop(key) for key in FIRST if key in options)]
         if isinstance(options.get("axis"), list):
             options["axis"] = tuple(options["axis"])
-        if "dtype" in options:
-            options["dtype"] = dtype_of(options["dtype"]) or "float32"
-        return function(*map(_taken, args), **options)
+        return function(*map(_taken, args), **{key: _taken(x) for key, x in options.items()})
 
     return call
 
@@ -102,11 +103,11 @@ def _range(start, limit=None, delta=1, dtype=None):
 
 def _timestamp():
     known_now("tf.timestamp")
-    return low.constant(np.float64(time.time()))
+    return constant(np.float64(time.time()))
 
 
 def _where(condition, x=None, y=None):
-    return low.constant(np.argwhere(condition.numpy())) if x is None else low.where(condition, x, y)
+    return constant(np.argwhere(condition.numpy())) if x is None else low.where(condition, x, y)
 
 
 _SAME = (
@@ -125,20 +126,20 @@ FUNCTIONS |= {
     "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
     "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
     "boolean_mask": _mask,
-    "cast": lambda x, dtype: low.cast(constant(x), dtype_of(dtype)),
+    "cast": lambda x, dtype: low.cast(constant(x), dtype),
     "clip_by_global_norm": lambda t_list, clip_norm: (shortened(t_list, clip_norm), low.global_norm(t_list)),
     "clip_by_value": lambda t, clip_value_min, clip_value_max: low.minimum(
         low.maximum(t, clip_value_min), clip_value_max
     ),
     "cond": _one_way,
-    "eye": lambda num_rows, num_columns=None, dtype="float32": low.eye(num_rows, num_columns, dtype),
+    "eye": low.eye,
     "fill": lambda shape, value: low.fill(_shape(shape), value),
-    "gather": lambda params, indices, axis=0: low.take(params, indices, axis),
+    "gather": low.take,
     "identity": low.as_tensor,
     "matmul": _matmul,
     "negative": lambda x: -low.as_tensor(x),
-    "one_hot": lambda indices, depth, dtype="float32": low.one_hot(indices, depth, dtype),
-    "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype_of(dtype)),
+    "one_hot": low.one_hot,
+    "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype),
     "range": _range,
     "rank": lambda x: constant(len(low.as_tensor(x).shape)),
     "reciprocal": lambda x: 1.0 / low.as_tensor(x),
@@ -151,7 +152,7 @@ FUNCTIONS |= {
     "timestamp": _timestamp,
     "top_k": lambda x, k=1, sorted=True: low.top_k(x, k),
     "where": _where,
-    "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype_of(dtype)),
+    "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
 FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
 _BENDS = "elu gelu leaky_relu log_softmax relu sigmoid silu softmax softplus swish tanh"

@@ -1,36 +1,41 @@
 """PyTorch's names on what the five notebooks build: `import levels_more.torch as torch`.
 
 Programs for small dense nets run with only that line changed. Tensors remember what they were made from
-(`levels_more.recording`), weights are [out, in], losses take the prediction first. A name that is missing says so.
+(`levels_more.recorded`), weights are [out, in], losses take the prediction first. A name that is missing says so.
 """
 
+import functools
 import math
-from types import SimpleNamespace
+import types
 
-from levels_more.recording import FUNCTIONS, Switched, grad
+from levels.low_level import set_seed
+from levels_more import checkpoints
+from levels_more.checkpoints import save  # noqa: F401
+from levels_more.generators import Generator
+from levels_more.promotion import NUMBERS
+from levels_more.recorded import Size, device  # noqa: F401
+from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
+from levels_more.recording import recording as is_grad_enabled  # noqa: F401
+from levels_more.recording import switched
 
-from . import functions, nn, optim, utils  # noqa: F401
-from .functions import DEFAULT, KINDS, Size, Tensor, tensor  # noqa: F401
+from .functions import FUNCTIONS, KINDS, Tensor, find, from_numpy, normal, tensor  # noqa: F401
 
-autograd = SimpleNamespace(grad=grad)
-cuda = SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
-pi, inf, nan = math.pi, math.inf, math.nan
-as_tensor, set_grad_enabled = tensor, Switched
-
-
-def no_grad():
-    """Inside this `with` block, or the function that it decorates, nothing is remembered."""
-    return Switched(False)
-
-
-def enable_grad():
-    """Inside this `with` block, or the function that it decorates, results remember what they were made from."""
-    return Switched(True)
+pi, inf, nan, as_tensor = math.pi, math.inf, math.nan, tensor
+cuda = types.SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
+accelerator, backends = cuda, types.SimpleNamespace(mps=cuda)
+no_grad, enable_grad = functools.partial(switched, False), functools.partial(switched, True)
+inference_mode = no_grad
 
 
-def device(name="cpu"):
-    """The name of a device. There is "cpu"."""
-    return name
+def manual_seed(seed):
+    """Random numbers begin anew, at others for each seed. They are not those that PyTorch draws for it."""
+    set_seed(seed)
+    return Generator(seed)
+
+
+def load(f, map_location=None, weights_only=True):
+    """What `save` wrote. There is nothing but numbers, texts, dicts and lists in it."""
+    return checkpoints.load(f, tensor)
 
 
 def is_tensor(x):
@@ -38,13 +43,18 @@ def is_tensor(x):
     return isinstance(x, Tensor)
 
 
+def get_default_dtype():
+    """The dtype of Python's floats."""
+    return NUMBERS[float]
+
+
 def set_default_dtype(dtype):
     """The dtype of Python's floats from now on: torch.float32 or torch.float64."""
-    DEFAULT[0] = dtype
+    NUMBERS[float] = dtype
 
 
 def __getattr__(name):
-    for table in (KINDS, FUNCTIONS, vars(functions)):
-        if name in table and not name.startswith("_") and not name.endswith("_"):
-            return table[name]
-    raise AttributeError(f"levels_more.torch has no {name!r}; it knows the names that small programs use", name=name)
+    return find("torch", name, KINDS, FUNCTIONS)
+
+
+from . import autograd, nn, optim, utils  # noqa: E402, F401

@@ -1345,7 +1345,6 @@ def line_row(row, target, weights, sums, g):
     db[0][0] += de
     for k, slope in enumerate(slopes):
         dw[k][0] += slope
-
     return loss
 
 
@@ -1767,7 +1766,6 @@ def net_row(row, target, weights, sums, g):
     c = _clipped(prediction)
     loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
     _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
-
     return loss
 
 
@@ -2004,7 +2002,8 @@ compare.measure(task, reference.linear_regression, linear_regression, last=1000)
 compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeats=1)
 
 # %% [markdown]
-# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch:
+# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch, whose programs run on what you build
+# from notebook 03 on:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|

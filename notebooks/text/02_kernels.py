@@ -409,13 +409,10 @@ def same_dtype(op, *inputs, kinds="f"):
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:  # two inputs and one are the commonest; spelled out, their key takes a third of the time
-        if len(reads) == 2:
-            key = op, reads[0].spec, reads[1].spec
-        else:
-            key = (op, reads[0].spec) if len(reads) == 1 else (op, *[x.spec for x in reads])
+        key = (op, len(reads), reads[0].spec, reads[-1].spec) if 0 < len(reads) < 3 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
-                key += (name, type(float(value))) if op in _NUMBERS else (name, value, type(value))
+                key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
             hash(key)
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
@@ -466,15 +463,12 @@ def launch(op, out, *inputs, **attrs):
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
-    pair = len(reads) == 2 and not attrs  # the commonest; spelled out it is quicker
     if out is None:
         out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or (
-        out is inputs[0] or out is inputs[-1] if pair else out in {*inputs}
-    ):  # or freed
+    elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
         raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     found.launches += 1
-    if pair:
+    if len(reads) == 2 and not attrs:  # the commonest; spelled out it is quicker
         found.run(out.data, reads[0].data, reads[1].data)
     else:
         found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
@@ -1411,7 +1405,7 @@ print(f"{launches:.0f} launches {total:.1f} µs, a whole step {own:.1f} µs of o
 #
 # ### The level below | here
 #
-# Both levels beside each other: what they count and take, and the same parts of a step. A click on a line opens what it calls.
+# Both levels beside each other, part by part. A click on a line opens what it calls.
 
 # %%
 compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1426,7 +1420,7 @@ compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last=50, r
 # %% [markdown]
 # Where level 1 opens eight helpers, level 2 opens two: loops over units have gone into the kernels.
 #
-# Who else has such a table?
+# Who else has such a table? (From notebook 03 on their programs run on yours.)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|

@@ -9,7 +9,7 @@
 # device's program for an op; its **plan**, what `launch("add", y, a, b)` looks up once: the kernel, and the Spec of the result;
 # and notebook 01's **assembler**, which writes a program.
 #
-# Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**. Walls and the house come on levels 4 and 5.
+# Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**.
 
 # %%
 from course import build, figures, tasks
@@ -19,9 +19,9 @@ build.watch("03_low_level")
 figures.you_are_here(3)
 
 # %% [markdown]
-# Branching off here: [more ops](more/03_more_ops.ipynb), [second derivatives](more/03_second_derivatives.ipynb),
-# [several devices](more/03_devices.ipynb), [passes](more/03_passes.ipynb), [guards](more/03_guards.ipynb) and
-# [fused programs](more/03_fused.ipynb).
+# Branching off: [PyTorch's programs](more/03_torch.ipynb), [more ops](more/03_more_ops.ipynb), [second
+# derivatives](more/03_second_derivatives.ipynb), [several devices](more/03_devices.ipynb), [passes](more/03_passes.ipynb),
+# [guards](more/03_guards.ipynb), [fused programs](more/03_fused.ipynb).
 #
 # ## A surprise to begin with (2 min)
 #
@@ -51,15 +51,15 @@ f(2 + 1e-20j).imag / 1e-20
 # ([Squire and Trapp, 1998](https://doi.org/10.1137/S003614459631241X)). `f` never knew. That is the idea of this level: let the
 # same program run on numbers that do a little more than numbers. Ours will write down what happens, and we read it backwards.
 #
-# Soon these lines train a model. Nobody derives a gradient in them:
-#
-# ```python
-# with GradientTape() as tape:            # in PyTorch each result remembers its op
-#     error = rows @ w + b - target
-#     loss = reduce_mean(error * error)
-# dw, db = tape.gradient(loss, [w, b])    # in PyTorch: torch.autograd.grad(loss, [w, b])
-# ```
-#
+# Here is a PyTorch program, in which nobody derives a gradient. Only its import has changed: **you are about to write what it
+# calls**. ([more/03_torch](more/03_torch.ipynb) runs it, right after this notebook.)
+
+# %%
+from course.inspection import spellings
+
+spellings.here("torch", "low", "linear")
+
+# %% [markdown]
 # ## The door (7 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
@@ -114,10 +114,10 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
 import copyreg
-import ctypes
 import functools
 import itertools
 import threading
+from ctypes import addressof, c_char
 
 import numpy as np
 
@@ -215,8 +215,8 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# The guest who runs gets an op, its **plan**, which knows the kernel and the shape of the result, and tensors. (`plan.numbers`
-# names attributes such as a rate; `plan.launches` counts.) Variables, which come in the next section, pass the door, too.
+# The guest who runs gets an op, its **plan**, and tensors. (`plan.numbers` names attributes such as a rate; `plan.launches`
+# counts.) Variables, which come in the next section, pass the door, too.
 
 
 # %%
@@ -285,11 +285,13 @@ def _placed(array, dtype, device):
     """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
     if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
-    try:
-        with np.errstate(over="raise"):
-            return device.put(array.astype(dtype, copy=False), Tensor)
-    except FloatingPointError:
-        raise OverflowError(f"a number is too large for {dtype}") from None
+    if array.dtype is not dtype:
+        try:
+            with np.errstate(over="raise"):
+                array = array.astype(dtype)
+        except FloatingPointError:
+            raise OverflowError(f"a number is too large for {dtype}") from None
+    return device.put(array, Tensor)
 
 
 def constant(values, dtype=None):
@@ -323,7 +325,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
     return tensors
 
 
@@ -358,17 +360,15 @@ class _Held(Operators):
         return held
 
 
-_bytes_of = (ctypes.c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
+_bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
 
 
 def home_of(variable, to_write=True):
     """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
-    if variable.home is None and not to_write:
-        return ctypes.addressof(_bytes_of(variable.held.data))
-    if variable.home is None:
+    if variable.home is None and to_write:
         private = variable.device.put(variable.held.data, Tensor)
-        variable.home, variable.held = ctypes.addressof(_bytes_of(private.data)), private
-    return variable.home
+        variable.home, variable.held = addressof(_bytes_of(private.data)), private
+    return variable.home or addressof(_bytes_of(variable.held.data))
 
 
 class Turns:
@@ -388,7 +388,8 @@ class Turns:
 
 # %% [markdown]
 # A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one: it is the state of a model. Both
-# ways pass the door, where `Run` calls `newest` and `replace`. (Folded beneath: second names, and copies.)
+# ways pass the door, where `Run` calls `newest` and `replace`. (`tf.Variable` · `torch.nn.Parameter`, changed in place. Folded
+# beneath: second names, and copies.)
 
 
 # %%
@@ -410,7 +411,7 @@ class Variable(_Held):
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
-        value = as_tensor(value, self)
+        value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         DOOR.stands.assign(self, value)
@@ -495,11 +496,11 @@ def reduce_mean(x, axis=None, keepdims=False):
 
 def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
-    if axis is None or isinstance(axis, tuple):
-        return axis and tuple(map(_whole, axis))
-    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return int(axis)
+    return tuple(map(_whole, axis)) if isinstance(axis, tuple) else int(axis)
 
 
 # %%
@@ -551,7 +552,7 @@ by_nudge = (loss_of(2.0 + 1e-6, 1.0) - loss_of(2.0 - 1e-6, 1.0)) / 2e-6
 print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}")
 
 # %% [markdown]
-# The nudge takes no person, but two runs for each weight, and it rounds. We look for a way that is exact and takes no person.
+# The nudge takes no person, but two runs for each weight, and it rounds. We want a way that is exact and takes no person.
 #
 # ## The tape (6 min)
 #
@@ -655,8 +656,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. Left
-# as it is, the course's own goes on in its place. (The check: shares of 2, 2 and 3 make 7.)
+# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. (The
+# check: shares of 2, 2 and 3 make 7.)
 
 
 # %%
@@ -797,7 +798,7 @@ VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nby
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
-# Now the walk that we keep. It is the loop from above with three cares: what no source leads to is passed over, a gradient of
+# The walk that we keep is the loop from above with three cares: what no source leads to is passed over, a gradient of
 # another shape is added up first, and a missing rule or source is said in words. (`more` asks `levels_more` for rows that the
 # core has not.)
 
@@ -832,8 +833,8 @@ def walk_back(records, target, sources):
 print(f"w gets {float(walk_back(tape.records, loss, [w.value])[0])}, by hand {by_hand}")
 
 # %% [markdown]
-# A **GradientTape** is a tape whose `gradient` is this walk. (Folded: it refuses what would give a wrong gradient in silence,
-# such as a variable that changed on the way.)
+# A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses
+# what would give a wrong gradient in silence, such as a variable that changed on the way.)
 
 
 # %% tags=["hide-input"]
@@ -851,13 +852,13 @@ class GradientTape(_Tape):
             raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        tensors = [as_tensor(each) for each in (target, *sources)]
-        for k, (given, x) in enumerate(zip((target, *sources), tensors)):
-            name = f"source {k - 1}" if k else "the target"
+        tensors = _as_tensors((target, *sources))
+        for k, (given, x) in enumerate(zip((target, *sources), tensors), -1):
+            name = ("gradient: the target" if k < 0 else "gradient: source {}").format
             if x.spec.dtype.kind != "f":
-                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
+                raise TypeError(f"{name(k)} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
+                raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
             return walk_back(records, tensors[0], tensors[1:])
@@ -1011,8 +1012,7 @@ below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
 print("losses equal:", losses == below.losses.tolist())
 
 # %% [markdown]
-# The losses are those of level 2, to the last bit. And the time? Level 2 measured some 30 µs for such a step, `gather`s and
-# all.
+# The losses are those of level 2, to the last bit. And the time? Level 2 measured some 30 µs, `gather`s and all.
 
 # %%
 import timeit
@@ -1028,14 +1028,13 @@ t_step = microseconds(lambda: step(rows, target), 100)
 print(f"a step {t_step:.0f} µs")
 
 # %% [markdown]
-# Comfort has a price: 15 launches and not 12 (the two `gather`s left aside), and each finds new memory, passes the door, is
-# written down, and is read on the way back. Level 1 took 0.04 µs for this very step. In the rest of this notebook we buy that
-# back.
+# Comfort has a price: 15 launches and not 12 (without the `gather`s), and each finds new memory, passes the door, is written
+# down, and is read on the way back. Level 1 took 0.04 µs for this step. The rest of this notebook buys that back.
 #
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (13 min)
+# ## Written down, not run (12 min)
 #
 # The third guest computes nothing. Shapes are known before any number is, for a plan says them. So he writes each op down, and
 # gives back a tensor with a shape and no numbers. In the smallest form:
@@ -1103,9 +1102,7 @@ class Symbol(Tensor):
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
-    @data.setter
-    def data(self, nothing):
-        """It has no memory."""
+    data = data.setter(lambda self, nothing: None)  # it has no memory
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -1302,9 +1299,8 @@ dce(before)
 #
 # ## Replay (4 min)
 #
-# The easiest way to run a graph is to run its ops in order. What the function, the tape and its walk did is all in the list.
-# The plans are found once. (The lock is for threads, `over` for later: many steps. `renamed` gives each result a name of its
-# own, for a variable may name it, too.)
+# The easiest way to run a graph is to run its ops in order. The plans are found once. (The lock is for threads, `over` for
+# later: many steps. `renamed` gives each result a name of its own, for a variable may name it, too.)
 
 
 # %%
@@ -1545,6 +1541,7 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 # %% tags=["hide-input"]
 #| export row_program
 import operator
+import struct
 
 
 def _write(graph, parts, batch):
@@ -1609,7 +1606,7 @@ class RowProgram:
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
         self.program, owners = _write(graph, self.parts, batch)
-        self.block = ctypes.c_int64 * len(self.program.words)
+        self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
         self.turns = Turns(self.variables)
@@ -1617,13 +1614,12 @@ class RowProgram:
         self.once = 1, batch, self.every.ctypes.data
 
     def launch(self, args, specs, sizes):
-        """Fill in a block of words, of this call alone, and run. Variables are read, and overwritten, at home."""
-        outs, block = [spec.device.new(spec, kind=Tensor) for spec in specs], self.block()
-        given = [ctypes.addressof(_bytes_of(x.data)) for x in [*outs, *map(args.__getitem__, self.inputs)]]
+        """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
+        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.turns:
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
-            block[:] = [*sizes, *given, *homes]
-            self.program.run(block)
+            self.program.run(self.words(*sizes, *given, *homes))
         return outs
 
     def run(self, args):
@@ -1760,10 +1756,7 @@ class _Programs:
         return found
 
     def traced(self, signature, over):
-        """The graph of the function, and what it returned.
-
-        Raises ValueError where each call makes a variable, and for results of an `over` that are not one number.
-        """
+        """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
         if self.traces % 10 == 9:
             name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
             warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)
@@ -1981,25 +1974,25 @@ print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's 
 #
 # ### The level below | here
 #
-# The net, on the level beneath and here, with its lines, launches and bytes a step. Nobody derived a gradient here. (What the
-# prediction lacks: eager, the Python of door, tape and walk; compiled, sums in order, each of which waits for the one before.)
+# The net. (What the prediction lacks: eager, the Python of door, tape and walk; compiled, sums in order, each of which waits
+# for the one before.)
 
 # %%
 compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 
 # %% [markdown]
-# ### How two frameworks spell it
+# ### The same in TensorFlow and PyTorch
 #
-# | | TensorFlow | PyTorch | here |
-# |---|---|---|---|
-# | state | `tf.Variable`, `.assign` | `torch.nn.Parameter`, in place | `Variable`, `.assign` |
-# | write down | `tf.GradientTape` | every tensor's `grad_fn` | `GradientTape` |
-# | read back | `tape.gradient(loss, ws)` | `torch.autograd.grad(loss, ws)` | `tape.gradient(loss, ws)` |
-# | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
-#
+# The line once more, in three spellings. (Theirs ran on the real libraries, 200 steps.)
+
+# %%
+spellings.beside(task, linear_regression)
+
+# %% [markdown]
 # ## Where to go from here
 #
-# Each of these takes one idea further, on top of this notebook: [second derivatives](more/03_second_derivatives.ipynb) (tapes
+# Each of these takes one idea further, on top of this notebook: [PyTorch's programs](more/03_torch.ipynb) (a tape that is
+# always open), [second derivatives](more/03_second_derivatives.ipynb) (tapes
 # in tapes), [passes](more/03_passes.ipynb), [fused programs](more/03_fused.ipynb) (steps that do not split),
 # [guards](more/03_guards.ipynb), [more ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
 

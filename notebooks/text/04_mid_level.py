@@ -343,6 +343,7 @@ class Layer(_Part):
 
 # %% [markdown]
 # And the layer of both tasks. `build` makes two variables, and `call` is one line, with your `affine`.
+# (`tf.keras.layers.Dense(2)` · `torch.nn.Linear(4, 2)`, which is told its inputs, and whose `weight` is [out, in].)
 
 
 # %%
@@ -410,7 +411,7 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them,
 # and an optimizer can be given them all.
 #
-# ## What is wrong: losses (16 min)
+# ## What is wrong: losses (17 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -506,7 +507,8 @@ class Loss(Made):
 
 
 # %% [markdown]
-# What is left for the first loss is your function:
+# What is left for the first loss is your function. (`tf.keras.losses.MeanSquaredError()` · `torch.nn.MSELoss()`, which takes the
+# prediction first.)
 
 
 # %%
@@ -736,7 +738,8 @@ class Optimizer(_Rated):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing, and its update is your function:
+# SGD, stochastic gradient descent, remembers nothing, and its update is your function. (`sgd.apply_gradients(…)`, as in Keras ·
+# PyTorch's `sgd.step()` finds the gradients in the weights, where `loss.backward()` has left them.)
 
 
 # %%
@@ -1391,16 +1394,15 @@ compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, 
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# | | TensorFlow | PyTorch | here |
-# |---|---|---|---|
-# | a layer | `tf.keras.layers.Dense(1)` | `torch.nn.Linear(2, 1)` | `Dense(1)` |
-# | its variables | `layer.trainable_variables` | `layer.parameters()` | `layer.trainable_variables` |
-# | in training | `layer(x, training=True)` | `layer.train()` | `layer(x, training=True)` |
-# | a loss | `tf.keras.losses.MeanSquaredError()` | `torch.nn.MSELoss()` | `MeanSquaredError()` |
-# | an update | `optimizer.apply_gradients(…)` | `optimizer.step()` | `optimizer.apply_gradients(…)` |
-# | its state | `optimizer.variables` | `optimizer.state_dict()` | `optimizer.variables` |
-# | batches | `Dataset.shuffle(n).batch(32)` | `DataLoader(…, 32, shuffle=True)` | `Dataset.shuffle(n).batch(32)` |
-#
+# The net's program in the three, from the same weights, on the same batches. (Theirs ran on the real libraries, 200 steps. Both
+# run here too, with one import changed: `more/03_torch`, `more/05_tensorflow`.)
+
+# %%
+from course.inspection import spellings
+
+spellings.beside(rings, dnn_classifier)
+
+# %% [markdown]
 # ## An exercise (4 min, optional)
 #
 # As before: fill the stub, run, and read what the check says.

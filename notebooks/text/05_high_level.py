@@ -4,8 +4,8 @@
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
 # This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. Notebooks in `more` branch off from
-# here: `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_table`, `05_scikit_learn`, `05_float32`,
-# `05_cost` and `05_at_work`.
+# here: `05_tensorflow`, `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_table`, `05_scikit_learn`, `05_float32`,
+# `05_cost`, `05_at_work` and `05_machines`.
 
 # %%
 from course import build, compare, figures, tasks
@@ -668,7 +668,8 @@ class Model(Predictor):
 # `evaluate` and `predict`; Lightning asks for a class with a `training_step`. Both do around a module what we do here around
 # layers.
 #
-# The plainest model is the one of the first page. Now it keeps a list instead of being one, and inherits the rest:
+# The plainest model is the one of the first page. Now it keeps a list instead of being one, and inherits the rest.
+# (`tf.keras.Sequential` · `torch.nn.Sequential`.)
 
 
 # %%
@@ -1125,12 +1126,20 @@ widgets.explore(
 # %% [markdown]
 # ## The same in two frameworks (1 min)
 #
+# The net in the three, from the same weights, on the same batches. (Theirs ran on the real libraries, 200 steps. In
+# *more/05_tensorflow* they run here, with one import changed.)
+
+# %%
+from course.inspection import spellings
+
+spellings.beside(rings, dnn_classifier)
+
+# %% [markdown]
+# What is not in these programs:
+#
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | a model | `tf.keras.Sequential` | `torch.nn.Sequential` | `Sequential` |
 # | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
-# | choose how to train | `model.compile(optimizer, loss)` | torchkeras: `KerasModel(net, loss_fn=…, optimizer=…)` | `model.compile(optimizer, loss)` |
-# | train | `model.fit` | your own loop, or torchkeras' `model.fit`, Lightning's `Trainer.fit` | `model.fit` |
 # | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
 # | ask how good | `model.evaluate` | torchkeras' `model.evaluate`, or a loop under `torch.no_grad()` | `model.evaluate` |
 # | predict | `model.predict(x)` | `model(x)` under `torch.no_grad()` | `model.predict(x)` |
@@ -1142,6 +1151,7 @@ widgets.explore(
 #
 # | notebook | its idea |
 # |---|---|
+# | *more/05_tensorflow* | programs for TensorFlow and torchkeras run here, with one import changed |
 # | *more/05_callbacks* | stop in time, save the best, lower the rate, write a log: eight callbacks; and rows that are held out |
 # | *more/05_functional* | a model as a graph of layers, and a step of your own |
 # | *more/05_saving* | a model that leaves the house: a file of data without any code |

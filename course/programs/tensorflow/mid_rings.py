@@ -1,6 +1,5 @@
 import tensorflow as tf
 from tensorflow.keras import Model, layers, optimizers
-from tensorflow.keras.losses import BinaryCrossentropy
 
 from course import tasks
 
@@ -25,7 +24,7 @@ model = DNN()  # model
 model(task.x[:1])
 for layer, w, b in zip(model.layers, task.weights[::2], task.weights[1::2]):
     layer.set_weights([w, b[0]])
-loss_of, sgd = BinaryCrossentropy(), optimizers.SGD(task.learning_rate)
+loss_of, sgd = tf.keras.losses.BinaryCrossentropy(), optimizers.SGD(task.learning_rate)
 
 
 @tf.function

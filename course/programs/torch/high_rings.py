@@ -26,7 +26,6 @@ criterion = nn.BCELoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=task.learning_rate)
 
 losses = []
-model.train()
 for rows, target in data:
     optimizer.zero_grad()
     prediction = model(rows)  # forward
@@ -37,6 +36,5 @@ for rows, target in data:
 
 model.eval()
 with torch.no_grad():
-    prediction = model(torch.tensor(task.x_test))
-    accuracy = ((prediction > 0.5) == (torch.tensor(task.y_test) > 0.5)).double().mean()
-print(f"test rows: accuracy {accuracy.item():.3f}")
+    right = (model(torch.tensor(task.x_test)) > 0.5) == torch.tensor(task.y_test)
+    print(f"test rows: accuracy {right.double().mean().item():.3f}")

@@ -1,89 +1,31 @@
-"""`torch.utils.data`: datasets by number, and loaders of batches."""
+"""`torch.utils.data`: data sets by number, and loaders of batches."""
 
 import numpy as np
 
-from levels import low_level as low
+from levels_more.samples import Batches, random_split, stacked  # noqa: F401
+from levels_more.samples import Joined as ConcatDataset  # noqa: F401
+from levels_more.samples import Rows as TensorDataset
+from levels_more.samples import Samples as Dataset  # noqa: F401
+from levels_more.samples import Some as Subset  # noqa: F401
 
-from .. import functions as f
-from ..functions import Tensor
-
-
-class Dataset:
-    """Write `__len__`, and `__getitem__(index)`."""
-
-    def __add__(self, other):
-        return Subset([*self, *other], range(len(self) + len(other)))
-
-
-class TensorDataset(Dataset):
-    """The rows of several tensors, as tuples."""
-
-    def __init__(self, *tensors):
-        if len({len(x) for x in tensors}) != 1:
-            raise ValueError(f"TensorDataset: tensors of {[len(x) for x in tensors]} rows; expected as many in each")
-        self.tensors = tensors
-
-    def __len__(self):
-        return len(self.tensors[0])
-
-    def __getitem__(self, index):
-        return tuple(x[index] for x in self.tensors)
-
-
-class Subset(Dataset):
-    """The samples of these numbers."""
-
-    def __init__(self, dataset, indices):
-        self.dataset, self.indices = dataset, list(indices)
-
-    def __len__(self):
-        return len(self.indices)
-
-    def __getitem__(self, index):
-        return self.dataset[self.indices[index]]
-
-
-def random_split(dataset, lengths, generator=None):
-    """Parts of a dataset, drawn at random: so many samples each, or such shares of all."""
-    if sum(lengths) <= 1.0 and not all(isinstance(n, int) for n in lengths):
-        counts = [int(len(dataset) * share) for share in lengths]
-        counts[0] += len(dataset) - sum(counts)
-        lengths = counts
-    if sum(lengths) != len(dataset):
-        raise ValueError(f"random_split: {list(lengths)} make {sum(lengths)}; the dataset has {len(dataset)} samples")
-    order, ends = low.shuffle(np.arange(len(dataset))).numpy().tolist(), np.cumsum(lengths)
-    return [Subset(dataset, order[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
+from ..functions import DOUBLE, FUNCTIONS, Tensor, tensor
 
 
 def default_collate(samples):
-    """Samples as a batch: tensors, numbers and arrays one beneath the other; tuples and dicts part by part."""
-    first = samples[0]
-    if isinstance(first, dict):
-        return {name: default_collate([sample[name] for sample in samples]) for name in first}
-    if isinstance(first, (tuple, list)):
-        return [default_collate(list(part)) for part in zip(*samples, strict=True)]
-    if isinstance(first, str):
-        return samples
-    arrays = [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in samples]
-    return f.tensor(np.stack(arrays), dtype=np.float64 if type(first) is float else None)
+    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
+
+    def made(parts):
+        if isinstance(parts[0], Tensor):
+            return FUNCTIONS["stack"](parts)
+        return tensor(np.stack(parts), dtype=DOUBLE if isinstance(parts[0], float) else None)
+
+    return stacked(samples, made)
 
 
-class DataLoader:
-    """Batches of a dataset, in order or shuffled anew in each pass. (`num_workers` is accepted: there is no other process.)"""
+class DataLoader(Batches):
+    """Batches of a data set. There is no other process: `num_workers` and `pin_memory` change nothing."""
 
-    def __init__(self, dataset, batch_size=1, shuffle=False, num_workers=0, collate_fn=None, drop_last=False,
-                 pin_memory=False, generator=None):  # fmt: skip
-        self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, shuffle, drop_last
-        self.collate = collate_fn
-
-    def __len__(self):
-        return len(self.dataset) // self.batch_size if self.drop_last else -(-len(self.dataset) // self.batch_size)
-
-    def __iter__(self):
-        order = low.shuffle(np.arange(len(self.dataset))).numpy() if self.shuffle else np.arange(len(self.dataset))
-        for k in range(len(self)):
-            rows = order[k * self.batch_size : (k + 1) * self.batch_size]
-            if isinstance(self.dataset, TensorDataset) and self.collate is None:
-                yield list(self.dataset[rows])  # all rows of a tensor at once
-            else:
-                yield (self.collate or default_collate)([self.dataset[int(row)] for row in rows])
+    def __init__(self, dataset, batch_size=1, shuffle=False, sampler=None, num_workers=0, collate_fn=None,
+                 pin_memory=False, drop_last=False, generator=None, persistent_workers=False):  # fmt: skip
+        collate = collate_fn or (None if type(dataset) is TensorDataset else default_collate)
+        super().__init__(dataset, batch_size, shuffle, collate, drop_last, sampler, generator)

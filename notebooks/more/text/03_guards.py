@@ -20,7 +20,7 @@ build.watch("more/03_guards")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A rate that changes (5 min)
+# ## A rate that changes (4 min)
 
 # %% tags=["hide-input"]
 checks.predict(

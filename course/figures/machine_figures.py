@@ -1,0 +1,59 @@
+"""Pictures of several machines: what a message costs, and what many of them win."""
+
+import numpy as np
+
+from course.figures import DATA, GREY, HUES, binary, plain, styled
+
+
+@styled(height=3.0, left=0.11, right=0.97, bottom=0.18, top=0.86)
+def messages(figure, nbytes, seconds, latency, bandwidth):
+    """Measured seconds of a sum over all ranks, for so many bytes, and latency + bytes / bandwidth."""
+    axes = figure.subplots()
+    sizes, micro = np.array(nbytes, float), 1e6 * np.array(seconds)
+    told = 1e6 * (latency + sizes / bandwidth)
+    axes.loglog(sizes, told, "-", color=GREY, linewidth=1.5)
+    axes.loglog(sizes, micro, "o", color=DATA, markersize=5)
+    axes.annotate(
+        "latency + bytes / bandwidth",
+        (sizes[-3], told[-3]),
+        xytext=(-8, 6),
+        textcoords="offset points",
+        ha="right",
+        color=GREY,
+    )
+    axes.set(
+        xlabel="bytes of a message",
+        ylabel="µs",
+        ylim=(min(micro.min(), told.min()) / 3, max(micro.max(), told.max()) * 3),
+    )
+    ticks = [size for size in nbytes[::2]]
+    axes.set_xticks(ticks, map(binary, ticks))
+    axes.set_xticks([], minor=True)
+    plain(axes.yaxis)
+    even = binary(2 ** round(np.log2(latency * bandwidth)))
+    axes.set_title(f"up to about {even} a message costs its latency")
+    return f"A sum over all ranks takes {1e6 * latency:.0f} µs, and from about {even} on as long as its bytes take."
+
+
+@styled(height=3.0, left=0.11, right=0.8, bottom=0.18, top=0.86)
+def many(figure, machines, fixed, grown):
+    """How many rows a second, beside one machine: for a batch that stays, and one that grows. Both: seconds of a step's rows."""
+    axes = figure.subplots()
+    one = fixed(1)
+    lines = {
+        "ideal": (GREY, "-", [float(n) for n in machines]),
+        "a larger batch": (HUES[4], "s-", [one / grown(n) for n in machines]),
+        "the same batch": (HUES[0], "o-", [one / fixed(n) for n in machines]),
+    }
+    for name, (hue, look, speeds) in lines.items():
+        axes.loglog(machines, speeds, look, color=hue, linewidth=1.5, markersize=5)
+        axes.annotate(
+            name, (machines[-1], speeds[-1]), xytext=(8, 0), textcoords="offset points", va="center", color=hue
+        )
+    best = max(range(len(machines)), key=lambda k: lines["the same batch"][2][k])
+    axes.set_xticks(machines, map(str, machines))
+    axes.set_xticks([], minor=True)
+    plain(axes.yaxis)
+    axes.set(xlabel="machines", ylabel="rows a second, beside one")
+    axes.set_title(f"with the same batch, more than {machines[best]} machines are slower again")
+    return f"Of these numbers of machines, {machines[best]} are the quickest with the same batch; a larger batch pays further."

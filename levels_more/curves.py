@@ -1,0 +1,68 @@
+"""More bends between layers, each made of functions that are there already, and so is its gradient."""
+
+from levels.low_level import as_tensor, exp, log, maximum, minimum, relu, where
+from levels.mid_level import ACTIVATIONS
+from levels_more.checks import number
+
+
+def leaky_relu(x, alpha=0.2):
+    """x where it is positive, else alpha·x, of each number of a float tensor (Maas et al., 2013)."""
+    x = as_tensor(x)
+    return where(x > 0.0, x, number("leaky_relu: alpha", alpha) * x)
+
+
+def selu(x):
+    """1.0507·x where x is positive, else 1.0507·1.6733·(exp(x) - 1), of each number of a float tensor.
+
+    Klambauer et al., 2017, https://arxiv.org/abs/1706.02515
+    """
+    x = as_tensor(x)
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    return scale * where(x > 0.0, x, alpha * (exp(minimum(x, 0.0)) - 1.0))
+
+
+def softplus(x):
+    """log(1 + exp(x)) of each number of a float tensor, without overflow (Dugas et al., 2001)."""
+    x = as_tensor(x)
+    return maximum(x, 0.0) + log1p(exp(-maximum(x, -x)))
+
+
+def log1p(x):
+    """log(1 + x) of each number of a float tensor, to full precision near 0 (Kahan's way, as in HP-15C's handbook, 1982)."""
+    x = as_tensor(x)
+    y = 1.0 + x
+    return where(y == 1.0, x, log(y) * (x / where(y == 1.0, 1.0, y - 1.0)))
+
+
+def log_sigmoid(x):
+    """log(1 / (1 + exp(-x))) of each number of a float tensor, without overflow."""
+    return -softplus(-as_tensor(x))
+
+
+def softsign(x):
+    """x / (1 + |x|) of each number of a float tensor."""
+    x = as_tensor(x)
+    return x / (1.0 + maximum(x, -x))
+
+
+def relu6(x):
+    """x kept within 0 and 6, of each number of a float tensor (Krizhevsky, 2010)."""
+    return minimum(relu(x), 6.0)
+
+
+def mish(x):
+    """x·tanh(softplus(x)) of each number of a float tensor (Misra, 2019, https://arxiv.org/abs/1908.08681)."""
+    from levels.low_level import tanh
+
+    return as_tensor(x) * tanh(softplus(x))
+
+
+ACTIVATIONS.update(
+    leaky_relu=leaky_relu,
+    selu=selu,
+    softplus=softplus,
+    log_sigmoid=log_sigmoid,
+    softsign=softsign,
+    relu6=relu6,
+    mish=mish,
+)

@@ -1,0 +1,58 @@
+"""Starting values in the place of a tensor's numbers, drawn as widely as its numbers of inputs and outputs allow."""
+
+import math
+
+from levels_more.recording import switched
+
+GAINS = {"relu": math.sqrt(2.0), "tanh": 5.0 / 3.0, "selu": 0.75}  # how much a bend makes its inputs smaller; else 1
+
+
+def glorot(x, gain=1.0):
+    """The deviation for weights x[out, in] by which numbers, and gradients, stay as large (Glorot and Bengio, 2010)."""
+    return gain * math.sqrt(2.0 / sum(_fans(x)))
+
+
+def he(x, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
+    """The deviation for weights x[out, in] in front of a bend (He et al., 2015), by their inputs, or by "fan_out"."""
+    gain = math.sqrt(2.0 / (1.0 + a * a)) if nonlinearity == "leaky_relu" else GAINS.get(nonlinearity, 1.0)
+    return gain / math.sqrt(_fans(x)[mode == "fan_in"])
+
+
+def _fans(x):
+    """How many outputs and inputs weights x[out, in] have. Raises ValueError for another shape."""
+    if x.ndim != 2:
+        raise ValueError(f"weights are {tuple(x.shape)}; expected [out, in], which has outputs and inputs")
+    return x.shape
+
+
+@switched(False)
+def filled(x, value):
+    """The tensor x[…], with one number everywhere, or with those of another tensor."""
+    return x.set(value)
+
+
+@switched(False)
+def uniform(x, low=0.0, high=1.0):
+    """The tensor x[…], with numbers uniform from low to high."""
+    return x.uniform_(low, high)
+
+
+@switched(False)
+def normal(x, mean=0.0, std=1.0):
+    """The tensor x[…], with normal numbers of that mean and deviation."""
+    return x.normal_(mean, std)
+
+
+def uniform_by(deviation):
+    """A function that fills x[out, in] with uniform numbers of the deviation that `deviation(x, …)` gives."""
+
+    def run(x, *how, **options):
+        limit = math.sqrt(3.0) * deviation(x, *how, **options)
+        return uniform(x, -limit, limit)
+
+    return run
+
+
+def normal_by(deviation):
+    """A function that fills x[out, in] with normal numbers of the deviation that `deviation(x, …)` gives."""
+    return lambda x, *how, **options: normal(x, 0.0, deviation(x, *how, **options))

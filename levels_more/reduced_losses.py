@@ -1,0 +1,69 @@
+"""Losses in PyTorch's order, what is predicted first: number by number, weighted, and then reduced to their mean or sum."""
+
+from levels import low_level as low
+from levels.low_level import nn
+from levels.mid_level import losses
+
+
+def reduced(losses, reduction, count=None):
+    """These losses, [batch, …], as "mean", of as many as are said, "batchmean", "sum", or as they are, "none".
+
+    Raises ValueError for another word.
+    """
+    if reduction not in ("mean", "batchmean", "sum", "none"):
+        raise ValueError(f"reduction is {reduction!r:.60}; expected 'mean', 'sum' or 'none'")
+    if reduction == "none":
+        return losses
+    total, count = low.reduce_sum(losses), float(losses.shape[0]) if reduction == "batchmean" else count
+    return total if reduction == "sum" else low.reduce_mean(losses) if count is None else total / count
+
+
+def loss(each):
+    """A loss of what `each(input, target)` gives number by number; `reduction`: see `reduced`."""
+
+    def run(input, target, weight=None, reduction="mean", **options):
+        if tuple(input.shape) != tuple(target.shape):
+            raise ValueError(f"input is {tuple(input.shape)}, target {tuple(target.shape)}; expected equal shapes")
+        found = each(input, target, **options)
+        return reduced(found if weight is None else found * weight, reduction)
+
+    return run
+
+
+def of_probabilities(input, target):
+    """-(target·log p + (1 - target)·log(1 - p)), p = input; no logarithm counts as less than -100. Raises ValueError for no p."""
+    losses.BinaryCrossentropy().check_probabilities("input", input)
+    logs = [low.maximum(low.log(p), -100.0) for p in (input, 1.0 - input)]
+    return -(target * logs[0] + (1.0 - target) * logs[1])
+
+
+def of_logits(input, target, pos_weight=None):
+    """The same of p = sigmoid(input), with nothing cut off; what is 1 counts `pos_weight` times."""
+    more = 1.0 if pos_weight is None else 1.0 + (pos_weight - 1.0) * target
+    return (1.0 - target) * input + more * nn.softplus(-input)
+
+
+def of_log_probabilities(logs, target, weight=None, reduction="mean", label_smoothing=0.0):
+    """Minus the entry of logs[batch, classes] at target[batch], a class. A mean counts each by the weight of its class."""
+    weight = low.ones_like(logs[0]) if weight is None else weight
+    each, counts = (
+        -low.squeeze(low.take_along(logs * weight, low.expand_dims(target, 1), 1), 1),
+        low.gather(weight, target),
+    )
+    if label_smoothing:
+        each = (1.0 - label_smoothing) * each - label_smoothing * low.reduce_mean(logs * weight, 1)
+    return reduced(each, reduction, low.reduce_sum(counts))
+
+
+def of_classes(input, target, weight=None, reduction="mean", label_smoothing=0.0):
+    """The same of log_softmax(input); the target is a class for each row, or as many probabilities of classes."""
+    logs = nn.log_softmax(input, 1)
+    if target.dtype.kind == "i":
+        return of_log_probabilities(logs, target, weight, reduction, label_smoothing)
+    target = target * (1.0 - label_smoothing) + label_smoothing / input.shape[1]
+    return reduced(-low.reduce_sum(logs * target * (1.0 if weight is None else weight), 1), reduction)
+
+
+def divergence(input, target):
+    """target·(log target - input), 0 where the target is 0: input holds logarithms (Kullback and Leibler, 1951)."""
+    return low.where(target > 0.0, target * (low.log(low.where(target > 0.0, target, 1.0)) - input), 0.0)

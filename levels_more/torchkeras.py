@@ -1,0 +1,160 @@
+"""torchkeras' names on levels_more.torch: a training loop for a net, and a table of what it told, a DataFrame of pandas.
+
+`KerasModel` is that of torchkeras 3 and 4, `Model` that of torchkeras 1.
+"""
+
+import random
+import sys
+from types import ModuleType
+
+import numpy as np
+
+from levels_more import torch
+from levels_more.outlines import SHARES, summary
+
+
+def seed_everything(seed=42):
+    """Python's, NumPy's and our random numbers begin anew, at others for each seed."""
+    for begin in (random.seed, np.random.seed, torch.manual_seed):
+        begin(seed)
+    return seed
+
+
+metrics = sys.modules[f"{__name__}.metrics"] = ModuleType(f"{__name__}.metrics", "`torchkeras.metrics`.")
+vars(metrics).update(SHARES)
+
+
+def _pass(net, data, loss_fn, metrics, step=None, before=""):
+    """Go through batches (features, labels), with step(loss) after each one. {"loss": the mean over batches, each metric}"""
+    net.train(step is not None)
+    losses, values = [], {name: [] for name in metrics}
+    for features, labels in data:
+        with torch.set_grad_enabled(step is not None):
+            preds = net(features)
+            loss = loss_fn(preds, labels)
+        for name, metric in metrics.items():
+            values[name].append(metric(preds, labels).item())
+        if step is not None:
+            step(loss)
+        losses.append(loss.item())
+    found = {f"{before}loss": sum(losses) / len(losses)}
+    for name, metric in metrics.items():
+        counts = hasattr(metric, "compute")
+        found[before + name] = metric.compute().item() if counts else sum(values[name]) / len(losses)
+        if counts:
+            metric.reset()
+    return found
+
+
+class Model(torch.nn.Module):
+    """A net with compile, fit, evaluate and predict, or a class under this one that is a net itself."""
+
+    def __init__(self, net=None):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return self.net(x)
+
+    def compile(self, loss_func, optimizer=None, metrics_dict=None):
+        """Choose a loss, an optimizer (Adam at 1e-3) and metrics, {name: function of predictions and labels}."""
+        self.loss_fn, self.metrics_dict = loss_func, metrics_dict or {}
+        self.optimizer = optimizer or torch.optim.Adam(self.parameters(), lr=1e-3)
+
+    def summary(self, input_shape):
+        """Print its parts: see `summary`."""
+        return summary(self, input_shape)
+
+    def _step(self, loss):
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+    def _noted(self, logs, quiet=False):
+        """A row more in the history."""
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(value)
+        if not quiet:
+            print(", ".join(f"{name} {value:.5g}" for name, value in logs.items()))
+
+    def fit(self, epochs, dl_train, dl_val=None, log_step_freq=1):
+        """Train. Returns a table, a row for each epoch; `log_step_freq` changes nothing here."""
+        self.history = {}
+        for _ in range(epochs):
+            logs = _pass(self, dl_train, self.loss_fn, self.metrics_dict, self._step)
+            self._noted(logs | (self.evaluate(dl_val) if dl_val is not None else {}))
+        return _table(self.history)
+
+    def evaluate(self, dl_val):
+        """{"val_loss": the mean over all batches, …: each metric}"""
+        return _pass(self, dl_val, self.loss_fn, self.metrics_dict, None, "val_")
+
+    def predict(self, dl):
+        """What the net gives for the features of all batches, one behind the other."""
+        self.eval()
+        with torch.no_grad():
+            return torch.cat([self(batch[0]) for batch in dl])
+
+
+def _table(history):
+    import pandas  # here, because it takes its time to load
+
+    return pandas.DataFrame(history)
+
+
+class KerasModel(Model):
+    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 3e-4), and maybe a schedule for each step."""
+
+    def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
+        super().__init__(net)
+        self.compile(loss_fn, optimizer or torch.optim.Adam(net.parameters(), lr=3e-4), metrics_dict)
+        self.lr_scheduler, self.from_scratch = lr_scheduler, True
+
+    def save_ckpt(self, ckpt_path="checkpoint"):
+        """Write the net's numbers to a file."""
+        torch.save(self.net.state_dict(), ckpt_path)
+
+    def load_ckpt(self, ckpt_path="checkpoint"):
+        """Give the net the numbers of a file; the next `fit` then begins with an epoch 0, which changes nothing."""
+        self.net.load_state_dict(torch.load(ckpt_path))
+        self.from_scratch = False
+
+    def _step(self, loss):
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)  # as torchkeras does
+        self.optimizer.step()
+        if self.lr_scheduler is not None:
+            self.lr_scheduler.step()
+        self.optimizer.zero_grad()
+
+    def fit(self, train_data, val_data=None, epochs=10, ckpt_path="checkpoint", patience=5, monitor="val_loss",
+            mode="min", callbacks=None, plot=False, quiet=False):  # fmt: skip
+        """Train, keep the best weights in `ckpt_path`, and go back to them at the end. Returns a table, a row for each epoch.
+
+        It ends when `monitor` was not better for `patience` epochs. `plot` draws nothing. Raises ValueError for another `monitor`.
+        """
+
+        def tell(event):
+            for callback in callbacks or ():
+                getattr(callback, event, lambda model: None)(model=self)
+
+        self.history = {}
+        tell("on_fit_start")
+        for epoch in range(int(self.from_scratch), epochs + 1):
+            step, rate = self._step if epoch else lambda loss: None, self.optimizer.param_groups[0]
+            logs = _pass(self, train_data, self.loss_fn, self.metrics_dict, step, "train_")
+            self._noted({"epoch": epoch, **logs, "lr": rate["lr"] if epoch else 0.0}, quiet)
+            tell("on_train_epoch_end")
+            self._noted(self.evaluate(val_data) if val_data is not None else {}, quiet or val_data is None)
+            tell("on_validation_epoch_end")
+            if monitor not in self.history:
+                raise ValueError(f"fit: monitor is {monitor!r}; this training has {', '.join(self.history)}")
+            scores = self.history[monitor]
+            best = int(np.argmax(scores) if mode == "max" else np.argmin(scores))
+            if best == len(scores) - 1:
+                self.save_ckpt(ckpt_path)
+            if len(scores) - best > patience:
+                break
+        tell("on_fit_end")
+        self.load_ckpt(ckpt_path)
+        return _table(self.history)

@@ -1,0 +1,134 @@
+"""A memory that several tensors look at, as in NumPy and PyTorch: who writes to one of them changes them all.
+
+A tensor of `levels` never changes. So a tensor that does names one after the other; a view keeps the function that made
+it, and asks it again when the tensor it looks at names another one. Sent through numbers 0, 1, 2, … the same function
+tells where the view's own numbers lie.
+"""
+
+import math
+
+import numpy as np
+
+from levels import low_level
+from levels.low_level import renamed
+
+
+def _strided(array, places):
+    """The numbers of a contiguous array at these places, as a view of it, if they lie in even steps along each axis."""
+    if not places.size:
+        return np.empty(places.shape, array.dtype)
+    first = places[(0,) * places.ndim]
+    ahead = [(0,) * k + (1,) + (0,) * (places.ndim - k - 1) for k in range(places.ndim)]
+    steps = [
+        (places[at] - first) * array.itemsize if size > 1 else 0 for at, size in zip(ahead, places.shape, strict=True)
+    ]
+    repeated = any(step == 0 and size > 1 for step, size in zip(steps, places.shape, strict=True))
+    rows = array.reshape(-1)[first:]
+    return np.lib.stride_tricks.as_strided(rows, places.shape, steps, writeable=not repeated)
+
+
+class _Memory:
+    """Numbers: `held`, a tensor of `levels`, and the array of NumPy that somebody outside knows them by, if any."""
+
+    def __init__(self, held, array=None):
+        self.held, self.array = held, array
+
+    def read(self):
+        """The numbers as they are now: somebody may have written to the array."""
+        if self.array is not None and self.array.tobytes() != self.held.numpy().tobytes():
+            self.held = low_level.constant(self.array)
+        return self.held
+
+    def shared(self):
+        """The array, which from now on belongs to these numbers."""
+        if self.array is None:
+            self.array = self.held.numpy()
+        return self.array
+
+
+class Viewing:
+    """Looks at a memory: at a whole one, its own or another's, or through `move` at what `base` looks at.
+
+    A class of it has `of(held)`: another one that looks at a memory of its own.
+    """
+
+    def __init__(self, held, array=None):
+        self.memory, self.base = _Memory(held, array), None
+        self.move = self.seen = None
+        self.own = None  # the last numbers, and the name they have here, where another one looks at them, too
+
+    @property
+    def held(self):
+        """The numbers as they are now, a tensor of `levels`."""
+        if self.base is None:
+            return self.memory.read()
+        now = self.base.held
+        if now is not self.seen:
+            self.look_again()
+            self.seen = now
+        return self.memory.held
+
+    def named(self):
+        """The numbers, as a tensor that nobody else is known by. (A tape knows a tensor by who it is, not by its numbers.)"""
+        held = self.held
+        if self.own is None:
+            return held
+        if self.own[0] is not held:
+            self.own = held, renamed(held)
+        return self.own[1]
+
+    shape = property(lambda self: self.held.shape)
+    dtype = property(lambda self: self.held.dtype)
+
+    def look_again(self):
+        """Make the numbers anew from those of `base`, which were changed."""
+        self.memory.held = self.move(self.base).held
+
+    def look_at(self, other):
+        """From now on look at the numbers that another one looks at."""
+        self.memory, self.base = other.memory, other.base
+        self.move, self.seen = other.move, other.seen
+        self.own = None, None
+        return self
+
+    def look_through(self, base, move):
+        """From now on look at what `move` makes of `base`: the same numbers, or some of them, in another shape.
+
+        It remains a copy where its numbers do not lie in even steps, as those of a transposed matrix put in one row.
+        """
+        self.base, self.move, self.seen = base, move, base.held
+        if (
+            base.base is not None
+            and math.prod(self.memory.held.shape) == math.prod(self.seen.shape)
+            and not self.even()
+        ):
+            self.base = None
+
+    def _places(self):
+        """Where these numbers lie in the memory that all of this looks at in the end: whole numbers in this shape."""
+        if self.base is not None:
+            counted = self.base.of(low_level.constant(self.base._places()))
+            return self.move(counted).held.numpy()
+        return np.arange(math.prod(self.shape)).reshape(self.shape)
+
+    def even(self):
+        """Whether these numbers lie in even steps along each axis, so that a view can look at them."""
+        places = self._places()
+        return np.array_equal(_strided(np.arange(places.max(initial=0) + 1), places), places)
+
+    def array(self):
+        """The numbers as an array of NumPy that shares their memory: what is written to one is found in the other."""
+        root = self
+        while root.base is not None:
+            root = root.base
+        shared = root.memory.shared()
+        return shared if root is self else _strided(shared, self._places())
+
+    def write(self, held):
+        """Put numbers of the same shape and dtype in the place of these, for all who look at them."""
+        if self.base is not None:
+            self.array()[...] = held.numpy()
+            return
+        self.memory.held = held
+        if self.memory.array is not None:
+            self.memory.array[...] = held.numpy()
