@@ -72,7 +72,7 @@ CONTENTS = {
         "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
         "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
-        "machines_spread": "BY_ROWS SUMS Cut shares spread",
+        "machines_spread": "BY_ROWS SUMS WHOLE_BESIDE Cut shares spread",
         "machines_stages": "EARLY LARGE Alone Bucket Staged argument_rows messages_of places_of stages_of",
         "pages": "export_page",
         "parts": (

@@ -8,8 +8,10 @@
 
 # %%
 from course import build, figures, programs
+from course.figures import page
 from course.inspection import spellings
 from course.practice import checks
+from levels_more import recording
 
 build.watch("more/03_torch")
 figures.you_are_here(3)
@@ -208,19 +210,19 @@ for step in range(3):
 # %%
 import contextlib
 
-recording = [True]
+listening = [True]
 
 
 @contextlib.contextmanager
 def no_grad():
-    recording[0] = False
+    listening[0] = False
     yield
-    recording[0] = True
+    listening[0] = True
 
 
 class InPlace(Wanting):
     def __isub__(self, other):
-        if recording[0] and self.requires_grad:
+        if listening[0] and self.requires_grad:
             raise RuntimeError("w -= … would be recorded; write it inside `with no_grad():`")
         self.held = self.held - other.held
         return self
@@ -244,13 +246,17 @@ for step in range(3):
 #
 # **A good place to stop.** A graph is always recorded, walked back when somebody asks, and trains.
 #
-# ## The kept one (2 min)
+# ## The kept one (5 min)
 #
-# `levels_more/recording.py` is these lines, hardened. Its list comes from a loop: our `made_from` calls itself for each parent, and
-# a graph of some thousand ops would be too deep for Python.
-#
-# A graph is walked once. Then its pieces are let go, and with them the tensors of the forward pass, for most programs never come
-# back. Who does says so beforehand:
+# `levels_more/recording.py` is these lines, hardened. Our `recorded` is called `remembering` there, a piece is a `Node`, and the
+# list comes from a loop: `made_from` calls itself for each parent, and a graph of some thousand ops would be too deep for Python.
+
+# %%
+page.source(recording.Node, recording._history)
+
+# %% [markdown]
+# `records is None`? A graph is walked once. Then its pieces are let go, and with them the tensors of the forward pass, for most
+# programs never come back. Who does says so beforehand:
 
 # %%
 import levels_more.torch as torch
@@ -275,6 +281,28 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
+# ## Two tensors, one memory (2 min)
+
+# %% tags=["hide-input"]
+checks.predict(
+    "`a` holds four zeros, and `b = a.view(2, 2)` is another look at it. Then `b[0, 0] = 7.0`. What does `a` hold?",
+    choices=["four zeros: a tensor never changes", "a 7 and three zeros", "an error"],
+    answer="a 7 and three zeros",
+    because="In PyTorch a view shares the memory of what it looks at. On level 3 a tensor never changes, so there it would be "
+    "four zeros. A program that was written for PyTorch may count on the 7, so the spelling keeps track of who looks at what.",
+)
+
+# %%
+a = torch.zeros(4)
+b = a.view(2, 2)
+b[0, 0] = 7.0
+a
+
+# %% [markdown]
+# That is the price of changing things in place: who holds the same memory has to be known, and a gradient that needs the old
+# numbers must not read the new ones. Level 3 pays nothing for that, because it only ever *names* another tensor. (TensorFlow made
+# the same choice. JAX, too.)
+#
 # ## What else differs (2 min)
 #
 # | | PyTorch, and its spelling here | level 3 |

@@ -21,20 +21,20 @@ build.watch("more/05_tensorflow")
 figures.you_are_here(5)
 
 # %% [markdown]
-# ## One model, three APIs (2 min)
+# ## One net, three APIs (2 min)
 #
 # TensorFlow has a low, a mid and a high API, and notebooks 03, 04 and 05 are named after them. So there are three programs for the
-# line. This is the highest, as its users write it, with one import changed:
+# net of the two rings. This is the highest, as its users write it, with one import changed:
 
 # %%
-spellings.here("tf", "high", "linear")
+spellings.here("tf", "high", "rings")
 
 # %% [markdown]
 # All three run here. Beside each stands what TensorFlow itself gave for the same starting weights and the same batches:
 
 # %%
 for api in ("low", "mid", "high"):
-    stored = programs.program("tf", api, "linear")
+    stored = programs.program("tf", api, "rings")
     ours = programs.run(programs.here(stored.text))
     print(f"{api:4}  loss of step 200: TensorFlow {stored.losses[199]:.12f}, here {ours[199]:.12f}")
 
@@ -43,7 +43,7 @@ for api in ("low", "mid", "high"):
 # And the three programs as bands, led by the level of ours that each stands on:
 
 # %%
-spellings.three("tf", "The line", "linear")
+spellings.three("tf", "Two rings", "rings")
 
 # %% [markdown]
 # ## A name is a row (2 min)
@@ -143,8 +143,9 @@ tf.random.set_seed(1)
 torch.manual_seed(1)
 dense, linear = tf.keras.layers.Dense(100), torch.nn.Linear(400, 100)
 dense.build((None, 400))
-for name, weight, bias in (("tf", dense.kernel, dense.bias), ("torch", linear.weight, linear.bias)):
-    reach = [np.abs(part.numpy()).max() for part in (weight, bias.data if name == "torch" else bias)]
+parts = {"tf": (dense.kernel, dense.bias), "torch": (linear.weight.detach(), linear.bias.detach())}
+for name, (weight, bias) in parts.items():
+    reach = [np.abs(part.numpy()).max() for part in (weight, bias)]
     print(f"{name:5}  shape {tuple(weight.shape)}  weights within {reach[0]:.2f}, bias within {reach[1]:.2f}")
 
 # %% [markdown]
@@ -191,6 +192,39 @@ page.source(keras_rules.Adam)
 # | classes | probabilities, unless `from_logits` | logits |
 # | log of 0 | p is cut off at 1e-7 | the logarithm is cut off at -100 |
 # | training or not | `layer(x, training=True)` | `layer.train()`, `layer.eval()` |
+#
+# ## torchkeras (4 min)
+#
+# PyTorch has no `fit`: the loop is yours. torchkeras wraps a module, a loss and an optimizer into a model that has one. It keeps the
+# best weights in a file, and hands out its history as a table:
+
+# %%
+import tempfile
+
+from course import tasks
+from levels_more import torchkeras
+from levels_more.torch import nn
+from levels_more.torch.utils.data import DataLoader, TensorDataset
+
+rings = tasks.rings()
+x, y = torch.tensor(rings.x), torch.tensor(rings.y)
+train, held = (DataLoader(TensorDataset(x[rows], y[rows]), 100) for rows in (slice(3000), slice(3000, None)))
+net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1)).double()
+adam = torch.optim.Adam(net.parameters(), lr=0.05)
+model = torchkeras.KerasModel(net, loss_fn=nn.BCEWithLogitsLoss(), optimizer=adam)
+with tempfile.TemporaryDirectory() as folder:
+    table = model.fit(train, val_data=held, epochs=4, ckpt_path=f"{folder}/rings.pt", quiet=True)
+table.round(3)
+
+# %% [markdown]
+# Its loop is the one of notebook 05, and its step the one at the door of 03, but for one line:
+
+# %%
+page.source(torchkeras.KerasModel._step)
+
+# %% [markdown]
+# A gradient that is longer than 1 is made as long as 1. torchkeras does so in every step, and Keras' `fit` only where the
+# optimizer is told to: one more default that nobody wrote down.
 #
 # ## What is left out (1 min)
 #
