@@ -127,18 +127,27 @@ class Model(Layer, high_level.Model):
         high_level.Model.build(self, tuple(input_shape), self.dtype)
 
     def compile(
-        self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None, run_eagerly=None, jit_compile=None
+        self,
+        optimizer="rmsprop",
+        loss="mse",
+        metrics=(),
+        loss_weights=None,
+        weighted_metrics=(),
+        run_eagerly=None,
+        jit_compile=None,
     ):
-        """Choose how to train, by names or objects. The last two change nothing here."""
+        """Choose how to train, by names or objects; `weighted_metrics` heed weights of rows. The last two change nothing here."""
         weights = {} if loss_weights is None else {"loss_weights": loss_weights}
-        metrics = [_called(metric) for metric in as_list(() if metrics is None else metrics)]
+        metrics, weighted = ([_called(each) for each in as_list(given or ())] for given in (metrics, weighted_metrics))
+        for metric in weighted:
+            metric.weighted = True
         found = (
             KERAS.get(spelled("optimizer", OPTIMIZERS, optimizer), optimizer)
             if isinstance(optimizer, str)
             else optimizer
         )
         losses = each_leaf(loss, _chosen)
-        super().compile(found() if isinstance(found, type) else found, losses, metrics, **weights)
+        super().compile(found() if isinstance(found, type) else found, losses, metrics + weighted, **weights)
 
     @property
     def optimizer(self):
