@@ -55,7 +55,10 @@ class Layer(mid_level.Layer):
 
     def __call__(self, inputs, training=None):
         """What `call` gives for inputs [batch, …]."""
-        self.penalties = [penalty for penalty in vars(self).get("penalties", ()) if not hasattr(penalty, "of_call")]
+        before = vars(self).get("penalties", ())
+        kept = [penalty for penalty in before if not hasattr(penalty, "of_call")]
+        if len(kept) < len(before):  # another list would have a step traced anew
+            self.penalties = kept
         return super().__call__(_fitting(inputs, self.dtype or FLOAT[0]), training)
 
     def build(self, input_shape):
@@ -73,7 +76,7 @@ class Layer(mid_level.Layer):
         """Add a number to what is minimised, until the layer is called again."""
         kept = lambda: loss  # noqa: E731
         kept.of_call = True
-        self.penalties.append(kept)
+        vars(self).setdefault("penalties", []).append(kept)
 
     def set_weights(self, weights):
         """Give all variables these arrays, in their dtypes. Raises ValueError where one of them does not fit."""
