@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import Operators, Symbol, Variable, as_tensor, cast, constant, reduce_mean, reshape, sqrt
+from levels.low_level import Operators, Symbol, Variable, as_tensor, cast, constant, exp, reduce_mean, reshape, sqrt
 from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
 from levels_more import functional, layers, losses, optimizers, saving
 from levels_more.checks import dtype_of, takes
@@ -409,8 +409,8 @@ class Adam(Optimizer, optimizers.Adam):
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations
         m, v = b1 * m + (1.0 - b1) * dw, b2 * v + (1.0 - b2) * (dw * dw)
-        rate = rate * sqrt(1.0 - b2**t) / (1.0 - b1**t)
-        return w - rate * m / (sqrt(v) + self.epsilon), m, v
+        c1, c2 = 1.0 - exp(t * math.log(b1)), 1.0 - exp(t * math.log(b2))
+        return w - rate * sqrt(c2) / c1 * m / (sqrt(v) + self.epsilon), m, v
 
 
 def of_keras(base, *kinds):
