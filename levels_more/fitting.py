@@ -111,9 +111,10 @@ class Training(loops.Training):
         if not len(losses) == len(y) == len(predicted):
             raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
         y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        for metric in self.metrics:
-            metric.update_state(y[0], predicted[0])
         weights = self.row_weights * len(y) if len(self.row_weights) == 1 else self.row_weights or [None] * len(y)
+        for metric in self.metrics:
+            heeds = weights[0] is not None and getattr(metric, "weighted", False)
+            metric.update_state(y[0], predicted[0], *weights[:1] if heeds else ())
         self.rows_weighed = True
         each = [loss_of(*terms) for terms in zip(losses, y, predicted, weights, strict=True)]
         if self.loss_weights is not None:

@@ -55,7 +55,10 @@ class Layer(mid_level.Layer):
 
     def __call__(self, inputs, training=None):
         """What `call` gives for inputs [batch, …]."""
-        self.penalties = [penalty for penalty in vars(self).get("penalties", ()) if not hasattr(penalty, "of_call")]
+        before = vars(self).get("penalties", ())
+        kept = [penalty for penalty in before if not hasattr(penalty, "of_call")]
+        if len(kept) < len(before):  # another list would have a step traced anew
+            self.penalties = kept
         return super().__call__(_fitting(inputs, self.dtype or FLOAT[0]), training)
 
     def build(self, input_shape):
@@ -73,7 +76,7 @@ class Layer(mid_level.Layer):
         """Add a number to what is minimised, until the layer is called again."""
         kept = lambda: loss  # noqa: E731
         kept.of_call = True
-        self.penalties.append(kept)
+        vars(self).setdefault("penalties", []).append(kept)
 
     def set_weights(self, weights):
         """Give all variables these arrays, in their dtypes. Raises ValueError where one of them does not fit."""
@@ -127,18 +130,27 @@ class Model(Layer, high_level.Model):
         high_level.Model.build(self, tuple(input_shape), self.dtype)
 
     def compile(
-        self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None, run_eagerly=None, jit_compile=None
+        self,
+        optimizer="rmsprop",
+        loss="mse",
+        metrics=(),
+        loss_weights=None,
+        weighted_metrics=(),
+        run_eagerly=None,
+        jit_compile=None,
     ):
-        """Choose how to train, by names or objects. The last two change nothing here."""
+        """Choose how to train, by names or objects; `weighted_metrics` heed weights of rows. The last two change nothing here."""
         weights = {} if loss_weights is None else {"loss_weights": loss_weights}
-        metrics = [_called(metric) for metric in as_list(() if metrics is None else metrics)]
+        metrics, weighted = ([_called(each) for each in as_list(given or ())] for given in (metrics, weighted_metrics))
+        for metric in weighted:
+            metric.weighted = True
         found = (
             KERAS.get(spelled("optimizer", OPTIMIZERS, optimizer), optimizer)
             if isinstance(optimizer, str)
             else optimizer
         )
         losses = each_leaf(loss, _chosen)
-        super().compile(found() if isinstance(found, type) else found, losses, metrics, **weights)
+        super().compile(found() if isinstance(found, type) else found, losses, metrics + weighted, **weights)
 
     @property
     def optimizer(self):

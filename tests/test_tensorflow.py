@@ -581,3 +581,18 @@ def test_a_metric_that_is_called_in_a_step_leaves_it_traced():
     assert mean.result().numpy() == 2.0
     mean.reset_state()
     assert float(result(tf.constant(5.0))) == 5.0 and result.eager
+
+
+def test_weighted_metrics_heed_weights_of_rows():
+    model = functional()
+    model.compile(
+        "sgd",
+        "binary_crossentropy",
+        metrics=["mae"],
+        weighted_metrics=[keras.metrics.MeanAbsoluteError(name="weighted")],
+    )
+    weight = np.array([1.0, 0.0, 2.0, 0.0], "f4")
+    error = np.abs(model.predict(X) - Y)[:, 0]
+    history = model.fit(X, Y, sample_weight=weight, batch_size=4, epochs=1, verbose=0).history
+    np.testing.assert_allclose(history["mae"], error.mean(), rtol=1e-6)
+    np.testing.assert_allclose(history["weighted"], (error * weight).sum() / 3.0, rtol=1e-6)

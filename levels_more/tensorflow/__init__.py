@@ -1,7 +1,8 @@
 """TensorFlow's names on what the five notebooks build: `import levels_more.tensorflow as tf`.
 
-Programs for small dense nets run with their import lines changed. What differs: int32 is int64 here, random numbers are
-others for the same seed, and a function that cannot be traced runs op by op. A name that is missing says what to use.
+Programs for small dense nets run with their import lines changed. What differs: int32 is int64 here; random numbers are
+others, `tf.random.set_seed` repeats them, and a seed of one op changes nothing; a function that cannot be traced runs op
+by op; a number of NumPy beside a float32 tensor is refused. A name that is missing says what to use.
 """
 
 import builtins

@@ -132,6 +132,7 @@ FUNCTIONS |= {
         low.maximum(t, clip_value_min), clip_value_max
     ),
     "cond": _one_way,
+    "count_nonzero": lambda x: low.reduce_sum(low.cast(low.cast(constant(x), "bool"), "int64")),
     "eye": low.eye,
     "fill": lambda shape, value: low.fill(_shape(shape), value),
     "gather": low.take,

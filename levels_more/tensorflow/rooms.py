@@ -8,7 +8,6 @@ INSTEAD = {  # a name that is not here -> what to use
     "Tokenizer": "levels.mid_level.feature_columns, for words",
     "custom_gradient": "a row of levels.low_level.VJPS",
     "datasets": "course.data, or files of your own with NumPy or pandas",
-    "float16": "tf.float32",
     "plot_model": "model.summary()",
     "saved_model": "model.save(folder) and tf.keras.models.load_model(folder)",
     "string": "Python's text; tensors hold numbers",
