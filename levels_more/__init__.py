@@ -72,7 +72,7 @@ CONTENTS = {
         "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
         "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
-        "machines_spread": "BY_ROWS SUMS Cut shares spread",
+        "machines_spread": "BY_ROWS SUMS WHOLE_BESIDE Cut shares spread",
         "machines_stages": "EARLY LARGE Alone Bucket Staged argument_rows messages_of places_of stages_of",
         "pages": "export_page",
         "parts": (
@@ -123,7 +123,7 @@ CONTENTS = {
         "passes": "cse constant_fold",
         "placing": "device moved",
         "statistics": (
-            "argsort cosine_similarity cumsum diagonal flip largest norm ranked reduce_logsumexp reduce_prod reduce_std reduce_variance smallest sort "
+            "argsort cosine_similarity cumsum diag flip largest norm ranked reduce_logsumexp reduce_prod reduce_std reduce_variance smallest sort "
             "take_along top_k"
         ),
         "tensor_ops": (
@@ -133,7 +133,8 @@ CONTENTS = {
             "square swapaxes swish tanh transpose where"
         ),
         "tensor_math": (
-            "ceil clip_by_norm confusion_matrix diag eye fill floor floordiv gather_nd global_norm is_nan linspace mod repeat rounded sign unstack"
+            "ceil clip_by_norm confusion_matrix eye fill floor floordiv gather_nd global_norm is_nan linspace mod repeat "
+            "rounded sign unstack"
         ),
     },
     "levels.low_level.nn": {
@@ -141,7 +142,7 @@ CONTENTS = {
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
-        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
+        "adapting": "Lambda LeakyReLU Normalization Rescaling Reshape",
         "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
         "feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
@@ -171,7 +172,7 @@ CONTENTS = {
         "pipeline": "DataLoader",
     },
     "levels.mid_level.layers": {
-        "adapting": "LeakyReLU Normalization Lambda ReLU Rescaling Reshape Softmax",
+        "adapting": "Lambda LeakyReLU Normalization Rescaling Reshape",
         "combining": "Add Average Maximum Minimum Multiply Subtract",
         "feature_columns": "DenseFeatures",
         "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "

@@ -7,7 +7,6 @@ import numpy as np
 from levels.low_level import Variable, cast, leaky_relu, maximum, reshape, sqrt
 from levels.mid_level import Dataset, Layer, positive
 from levels_more.checks import called, number, sizes
-from levels_more.layers import Activation
 
 
 class Normalization(Layer):
@@ -80,20 +79,6 @@ class Reshape(Layer):
     def call(self, x):
         left = math.prod(x.shape[1:]) // math.prod(size for size in self.target_shape if size != -1)
         return reshape(x, (-1, *(left if size == -1 else size for size in self.target_shape)))
-
-
-class ReLU(Activation):
-    """x where it is positive, else 0, as a layer."""
-
-    def __init__(self, **options):
-        super().__init__("relu", **options)
-
-
-class Softmax(Activation):
-    """softmax(x) along the last axis, as a layer."""
-
-    def __init__(self, **options):
-        super().__init__("softmax", **options)
 
 
 class LeakyReLU(Layer):

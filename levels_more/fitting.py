@@ -353,7 +353,8 @@ def fit_model(
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
-    held, steps, first = None, (steps_per_epoch, "steps_per_epoch"), at_least(0, "initial_epoch", initial_epoch)
+    held, steps = None, (steps_per_epoch, "steps_per_epoch")
+    first = at_least(0, "initial_epoch", initial_epoch)
     if is_data(x):
         if share and validation_data is None:
             raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")

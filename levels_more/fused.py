@@ -134,7 +134,7 @@ class FusedProgram:
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
         self.variables = {*read, *graph.updates}
-        self.turns = Turns(self.variables)
+        self.turns, self.homes = Turns(self.variables), {_home(v): v for v in self.variables}
         self.programs, self.buffers = [], {}
         self.now = np.zeros(1, np.int64)  # the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
@@ -197,7 +197,8 @@ class FusedProgram:
         given = sizes | {("input", k): address(args[k].data) for k in self.inputs}
         given |= {("out", k): address(out.data) for k, out in enumerate(outs)}
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
-            self.list.run(given | {_home(v): home_of(v, v in self.graph.updates) for v in self.variables})
+            homes = {name: v.home or home_of(v, v in self.graph.updates) for name, v in self.homes.items()}
+            self.list.run(given | homes)
         return outs
 
     def run(self, args):

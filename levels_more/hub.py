@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import huggingface_hub
@@ -67,10 +68,8 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
         model, front = self.model, {"library_name": "levels", "tags": ["levels"]}
         if license is not None:
             front["license"] = license
-        own, takes = (
-            needed(model),
-            ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in model.input_specs),
-        )
+        own = needed(model)
+        takes = ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in model.input_specs)
         try:
             onnx_model(model)
             portable = "`model.onnx` runs without `levels`; its inputs are x0, x1, …, its outputs y0, y1, …"
@@ -130,6 +129,30 @@ def checked_card(verb, model, data, metrics, license):
     return {"data": data, "metrics": metrics, "license": license}
 
 
+@contextmanager
+def told(verb, repo_id):
+    """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through."""
+    at = f"{verb}: {repo_id}"
+    try:
+        yield
+    except LocalEntryNotFoundError as error:
+        raise ConnectionError(f"{at}: the hub cannot be reached, and it was not fetched before") from error
+    except RepositoryNotFoundError as error:
+        raise FileNotFoundError(
+            f"{at}: the hub has no such model, or does not show it to you: hf auth login"
+        ) from error
+    except EntryNotFoundError as error:
+        raise FileNotFoundError(f"{at} holds no {WEIGHTS}: it is no model that `push_to_hub` made") from error
+    except HfHubHTTPError as error:
+        status = getattr(error.response, "status_code", "?")
+        cure = "; log in with a token that may write:  hf auth login" if status in (401, 403) else ""
+        raise OSError(f"{at}: the hub refuses with status {status}{cure}") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):  # which of them, hangs on its version
+            raise ConnectionError(f"{at}: the hub cannot be reached ({type(error).__name__})") from error
+        raise
+
+
 def save_pretrained(model, save_directory, data=None, metrics=None, license=None):
     """Make a folder as a hub has it: the file of `save`, model.onnx where the model has that form, and README.md, its card.
 
@@ -171,33 +194,6 @@ def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, loc
     with told("from_pretrained", repo_id):
         # Not by the mixin's `from_pretrained`, which first reads a config.json of whoever made the repository.
         return OnHub._from_pretrained(model_id=repo_id, custom_objects=custom_objects, **options).model
-
-
-class told:
-    """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through."""
-
-    def __init__(self, verb, repo_id):
-        self.verb, self.repo_id = verb, repo_id
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, _):
-        at = f"{self.verb}: {self.repo_id}"
-        if isinstance(error, LocalEntryNotFoundError):
-            raise ConnectionError(f"{at}: the hub cannot be reached, and it was not fetched before") from error
-        if isinstance(error, RepositoryNotFoundError):
-            raise FileNotFoundError(
-                f"{at}: the hub has no such model, or does not show it to you: hf auth login"
-            ) from error
-        if isinstance(error, EntryNotFoundError):
-            raise FileNotFoundError(f"{at} holds no {WEIGHTS}: it is no model that `push_to_hub` made") from error
-        if isinstance(error, HfHubHTTPError):
-            status = getattr(error.response, "status_code", "?")
-            cure = "; log in with a token that may write:  hf auth login" if status in (401, 403) else ""
-            raise OSError(f"{at}: the hub refuses with status {status}{cure}") from error
-        if kind is not None and kind.__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2"):
-            raise ConnectionError(f"{at}: the hub cannot be reached ({kind.__name__})") from error
 
 
 METHODS["Model.save_pretrained"] = save_pretrained

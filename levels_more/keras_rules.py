@@ -9,16 +9,16 @@ import math
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import Operators, Variable, as_tensor, cast, constant, reduce_mean, reshape, sqrt
+from levels.low_level import Operators, Symbol, Variable, as_tensor, cast, constant, reduce_mean, reshape, sqrt
 from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
 from levels_more import functional, layers, losses, optimizers, saving
-from levels_more.checks import dtype_of
+from levels_more.checks import dtype_of, takes
 from levels_more.fitting import made, spelled
-from levels_more.inputs import as_list
+from levels_more.inputs import alone, as_list
 from levels_more.metrics import snake_case
-from levels_more.nested import each_leaf, numbers
+from levels_more.nested import Unknown, each_leaf, numbers
 from levels_more.parts import get_config
-from levels_more.watching import Assigned
+from levels_more.watching import Assigned, WatchingTape
 
 REGISTERED = {}  # classes and functions of the reader's that load_model knows
 FLOAT = ["float32"]  # what layers compute in that do not say it
@@ -151,6 +151,105 @@ class Model(Layer, high_level.Model):
 
     metrics_names = property(lambda self: self.training.names)
 
+    def fit(self, *args, callbacks=None, **options):
+        """That of levels; a callback hears of validation and prediction, too, if it has Keras' methods for it."""
+        heard = [Heard(callback) if _hears_more(callback) else callback for callback in as_list(callbacks or ())]
+        return super().fit(*args, callbacks=heard, **options)
+
+    def evaluate(self, *args, callbacks=None, return_dict=False, **options):
+        """That of levels, between on_test_begin and on_test_end of the callbacks."""
+        tell = _teller(self, callbacks)
+        tell("on_test_begin", {})
+        logs = super().evaluate(*args, return_dict=True, **options)
+        tell("on_test_end", logs)
+        return logs if return_dict else alone([*logs.values()])
+
+    def predict(self, x, batch_size=32, verbose=0, steps=None, callbacks=None):
+        """What the model gives for all rows x [rows, …]: an array, or a list of them. Callbacks hear of each batch of an array."""
+        tell = _teller(self, callbacks)
+        tell("on_predict_begin", {})
+        if callbacks and isinstance(x, (np.ndarray, Operators)):
+            parts = []
+            for batch, first in enumerate(range(0, len(x), batch_size)):
+                tell("on_predict_batch_begin", batch, {})
+                parts.append(super().predict(x[first : first + batch_size], batch_size))
+                tell("on_predict_batch_end", batch, {"outputs": parts[-1]})
+            found = [np.concatenate(each) for each in zip(*map(as_list, parts), strict=True)]
+            found = alone(found)
+        else:
+            found = super().predict(x, batch_size, verbose, steps)
+        tell("on_predict_end", {})
+        return found
+
+
+_TOLD_HERE = "on_test_begin on_test_end on_predict_begin on_predict_end on_predict_batch_begin on_predict_batch_end"
+
+
+def _hears_more(callback):
+    return any(hasattr(callback, event) for event in _TOLD_HERE.split())
+
+
+def _teller(model, callbacks):
+    """A function that tells an event to all callbacks that have a method for it."""
+
+    def tell(event, *given):
+        for callback in as_list(callbacks or ()):
+            callback.model = model
+            getattr(callback, event, lambda *_: None)(*given)
+
+    return tell
+
+
+class Heard(high_level.Callback):
+    """Tells a callback what `fit` tells, and before the end of an epoch that there was a validation. Raises TypeError where
+    the callback has a method that nobody calls."""
+
+    def __init__(self, callback):
+        self.callback = callback
+        for event in [name for name in dir(callback) if name.startswith("on_")]:
+            if not hasattr(high_level.Callback, event) and event not in _TOLD_HERE.split():
+                raise TypeError(f"{type(callback).__name__}: nobody calls {event}")
+        if callback.on_train_batch_end:
+            self.on_train_batch_end = callback.on_train_batch_end
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "model":
+            self.callback.model = value
+
+    def _on(self, event, *given):
+        method = getattr(self.callback, event)
+        method(*given[: None if takes(method, len(given)) else -1])
+
+    def on_train_begin(self, logs):
+        self._on("on_train_begin", logs)
+
+    def on_epoch_begin(self, epoch, logs):
+        self._on("on_epoch_begin", epoch, logs)
+
+    def on_epoch_end(self, epoch, logs):
+        held = {name.removeprefix("val_"): value for name, value in logs.items() if name.startswith("val_")}
+        if held:
+            tell = _teller(self.model, self.callback)
+            tell("on_test_begin", {})
+            tell("on_test_end", held)
+        self._on("on_epoch_end", epoch, logs)
+
+    def on_train_end(self, logs):
+        self._on("on_train_end", logs)
+
+
+class History(high_level.Callback):
+    """Keeps what each epoch told: `history`, {name: [a number for each epoch]}, and `epoch`, their numbers."""
+
+    def on_train_begin(self):
+        self.history, self.epoch = {}, []
+
+    def on_epoch_end(self, epoch, logs):
+        self.epoch.append(epoch)
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(value)
+
 
 def _chosen(loss):
     """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
@@ -193,9 +292,9 @@ class Functional(Model, functional.Functional):
         """What the outputs are for inputs [batch, …]."""
         return super().__call__(_columns(self.inputs[0], inputs), training)
 
-    def predict(self, x, batch_size=1024, verbose=0, steps=None):
+    def predict(self, x, *args, **options):
         """What the model gives for all rows x [rows, …]: an array, a list or a dict of them."""
-        found = super().predict(x, batch_size, verbose, steps)
+        found = super().predict(x, *args, **options)
         return dict(zip(self.output_names, as_list(found), strict=True)) if self.output_names else found
 
 
@@ -244,6 +343,12 @@ class Metric(mid_level.Metric):
         """The metric over all batches since the last `reset_state`, a tensor."""
         return constant(float(super().result()))
 
+    def __call__(self, *args, **options):
+        """Add a batch, and give the result, which nobody knows while a function is traced."""
+        self.update_state(*args, **options)
+        traced = any(type(as_tensor(v)) is Symbol for v in self.variables)
+        return Unknown() if traced else self.result()
+
     def reset_state(self):
         """Forget all batches."""
         for variable in self.variables:
@@ -273,6 +378,13 @@ class Optimizer(mid_level.Optimizer):
         if not pairs:
             raise ValueError("apply_gradients: there is no gradient; does the loss depend on these variables?")
         super().apply_gradients(pairs)
+
+    def minimize(self, loss, var_list, tape=None):
+        """Update these variables by the gradients of loss(), a function without arguments, or of a tensor that the tape knows."""
+        if tape is None:
+            with WatchingTape() as tape:
+                loss = loss()
+        self.apply_gradients(zip(tape.gradient(loss, [*var_list]), var_list, strict=True))
 
     def apply(self, grads, trainable_variables):
         """Update by gradients and their variables."""
@@ -317,6 +429,11 @@ def draw(name, shape, first=None, second=None, *, value=0.0, mean=0.0, stddev=0.
     return values
 
 
+def bent(name):
+    """An activation by name, as a layer's class."""
+    return lambda **options: LAYERS["Activation"](name, **options)
+
+
 def drawn_by(name):
     """An initializer: called with Keras' arguments of it, it gives a function of a shape, whose numbers are a tensor."""
 
@@ -352,13 +469,14 @@ def rows_of(kind):
 _PLAIN = (
     "Activation Add Average BatchNormalization Concatenate DenseFeatures Embedding Flatten Lambda LayerNormalization "
 )
-_PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization ReLU Rescaling Reshape Softmax Subtract"
+_PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization Rescaling Reshape Subtract"
 _LOSSES = (
     "BinaryCrossentropy CategoricalCrossentropy Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
 )
 _METRICS = "AUC Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
 _METRICS += "SparseCategoricalAccuracy MeanLoss"
 LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
+LAYERS |= {name: bent(name.lower()) for name in ("ReLU", "Softmax")}
 LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
 LOSSES = {"Loss": Loss} | of_keras(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
 METRICS = {"Metric": Metric} | of_keras(Metric, *(getattr(mid_level, name) for name in _METRICS.split()))

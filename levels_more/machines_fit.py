@@ -140,14 +140,13 @@ class DistributedDataParallel:
 
     fit, evaluate and predict are called on all ranks, with the same arrays: of each batch every rank does its share of the
     rows. In float64 the losses and weights are, bit by bit, those of one process; in float32 sums over rows are rounded in
-    another order. Callbacks, the bar and `save` work on rank 0 alone; there `model` is the model itself, which asks nobody.
+    another order. Callbacks, the bar and what writes files work on rank 0 alone; there `model` is the model itself, which asks nobody.
     A rank that waits `timeout` seconds for the others ends, and all end. Raises TypeError for what is no model.
     """
 
     def __init__(self, model, timeout=300.0):
-        self.module = expect(
-            isinstance(model, Model), "DistributedDataParallel: model", model, "a model, such as Sequential"
-        )
+        expect(isinstance(model, Model), "DistributedDataParallel: model", model, "a model, such as Sequential")
+        vars(self)["module"] = model
         time_limit(timeout)
         world()
 
@@ -155,7 +154,12 @@ class DistributedDataParallel:
         if name == "module":
             raise AttributeError(name)
         found = getattr(self.module, name)
+        if name in WRITES:
+            return lambda *args, **options: from_first(lambda: found(*args, **options))
         return functools.partial(self.together, found) if name in TOGETHER else found
+
+    def __setattr__(self, name, value):
+        setattr(self.module, name, value)
 
     def __call__(self, x, training=None):
         return self.module(x, training)
@@ -172,12 +176,9 @@ class DistributedDataParallel:
         options |= {"verbose": verbose if world().rank == 0 else 0, "callbacks": [first]}
         return self.together(self.module.fit, *args, **options)
 
-    def save(self, path):
-        """As the model's `save`, by rank 0; when this ends the file is there, on all ranks. Raises what that raises."""
-        from_first(lambda: self.module.save(path))
-
     def __repr__(self):
         return f"{self.module!r}, rank {world().rank} of {world().size}"
 
 
 TOGETHER = "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"
+WRITES = "save", "save_weights", "export"  # when it ends, the file is there, for all ranks

@@ -67,6 +67,8 @@ BY_ROWS = {
     **dict.fromkeys(("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"), _alone),
 }
 
+WHOLE_BESIDE = "matmul", "gather"  # what else these read has other rows: a matrix, a table
+
 # op -> function(node, split): is its result the sum of what it gives for each rank's rows?
 SUMS = {
     "matmul": lambda node, split: (
@@ -117,8 +119,8 @@ class Cut:
         """Enter a node that each rank does for its own rows."""
         inputs = []
         for x in node.inputs:
-            rows_too = node.op in ELEMENTWISE and x.spec.shape[:1] == node.spec.shape[:1]
-            cut = x in self.split or rows_too and len(x.spec.shape) == len(node.spec.shape)
+            beside = node.op not in WHOLE_BESIDE and len(x.spec.shape) == len(node.spec.shape)
+            cut = x in self.split or beside and x.spec.shape[:1] == node.spec.shape[:1]
             inputs.append(self.own_of(x) if cut else self.all_of(x))
         attrs = dict(node.attrs)
         if "shape" in attrs:

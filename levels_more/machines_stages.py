@@ -77,7 +77,8 @@ class Bucket:
     """One message: tensors of one dtype side by side, [rows, all their numbers of a row], through one collective."""
 
     def __init__(self, nodes, slots):
-        (self.op, self.attrs), sources = (nodes[0].op, nodes[0].attrs), [node.inputs[0] for node in nodes]
+        self.op, self.attrs = nodes[0].op, nodes[0].attrs
+        sources = [node.inputs[0] for node in nodes]
         rows = sources[0].spec.shape[0] if self.op == "all_gather" else 1
         widths = [x.spec.nbytes // (rows * x.spec.dtype.itemsize) for x in sources]
         ends = [0, *itertools.accumulate(widths)]

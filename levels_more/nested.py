@@ -37,6 +37,16 @@ def numbers(x, dtype=None):
     return constant(x, whole(dtype))
 
 
+class Unknown:
+    """Stands, while a function is traced, for what is known after it only. Whatever uses it raises TypeError."""
+
+    def _use(self, *_):
+        raise TypeError("it is not known while a function is traced")
+
+    __getattr__ = __bool__ = __float__ = __int__ = __format__ = __str__ = __iter__ = _use
+    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __array__ = _use
+
+
 def each_leaf(x, function):
     """A list, a tuple or a dict of tensors with the function's results in the places of its leaves."""
     if isinstance(x, dict):
@@ -58,6 +68,8 @@ _TENSOR, EAGER = object(), [False]  # what stands for a tensor; whether no Funct
 
 def _apart(x, tensors, results=False):
     """How x is made, as a key, without the tensors in it, which go to the list."""
+    if isinstance(x, Unknown):
+        x._use()
     if isinstance(x, (Tensor, np.ndarray)) or results and isinstance(x, (Variable, int, float, np.generic)):
         tensors.append(numbers(x))
         return _TENSOR

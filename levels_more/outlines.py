@@ -1,4 +1,4 @@
-"""What a net of levels_more.torch is made of, printed, and metrics of it that count over batches."""
+"""What a net of levels_more.torch is made of, printed; metrics that count over batches; one pass over the batches."""
 
 from levels_more import torch
 
@@ -59,3 +59,25 @@ SHARES = {  # name -> of what was said and what is true, the hits and what count
     "Recall": lambda self, said, true: (said & true, true),
 }
 SHARES = {name: type(name, (Share,), {"marked": marked}) for name, marked in SHARES.items()}
+
+
+def one_pass(net, data, loss_fn, metrics, step=None, before=""):
+    """Go through batches (features, labels), with step(loss) after each one. {"loss": the mean over batches, each metric}"""
+    net.train(step is not None)
+    losses, values = [], {name: [] for name in metrics}
+    for features, labels in data:
+        with torch.set_grad_enabled(step is not None):
+            preds = net(features)
+            loss = loss_fn(preds, labels)
+        for name, metric in metrics.items():
+            values[name].append(metric(preds, labels).item())
+        if step is not None:
+            step(loss)
+        losses.append(loss.item())
+    found = {f"{before}loss": sum(losses) / len(losses)}
+    for name, metric in metrics.items():
+        counts = hasattr(metric, "compute")
+        found[before + name] = metric.compute().item() if counts else sum(values[name]) / len(losses)
+        if counts:
+            metric.reset()
+    return found

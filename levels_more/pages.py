@@ -5,6 +5,7 @@ import gzip
 import html
 import json
 import math
+import numbers
 from pathlib import Path
 
 import numpy as np
@@ -61,10 +62,10 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     else:
         data["onnx"] = packed(made.SerializeToString())
         web = [f'<script type="text/plain" id="{name}">{packed(read)}</script>\n' for name, read in onnxruntime_web()]
-    page = TEMPLATE.read_text(encoding="utf-8").replace("TITLE", html.escape(model.name), 1)
     data = json.dumps(data).replace("<", "\\u003c")  # so that no name can end the script
-    page = page.replace("<!-- onnxruntime-web -->\n", "".join(web), 1).replace("DATA = {}", f"DATA = {data}", 1)
-    replace(path, page.encode())
+    page = TEMPLATE.read_text(encoding="utf-8").replace("DATA = {}", f"DATA = {data}", 1)
+    page = page.replace("<!-- onnxruntime-web -->\n", "".join(web), 1)
+    replace(path, page.replace("TITLE", html.escape(model.name), 1).encode())
 
 
 def table_of(model, made):
@@ -92,12 +93,12 @@ def checked_inputs(inputs, columns):
         )
     for name, ends in given.items():
         fits = isinstance(name, str) and isinstance(ends, (tuple, list)) and len(ends) == 2
-        fits = fits and all(isinstance(end, (int, float)) and math.isfinite(end) for end in ends) and ends[0] < ends[1]
+        fits = fits and all(isinstance(end, numbers.Real) and math.isfinite(end) for end in ends) and ends[0] < ends[1]
         if not fits:
             raise ValueError(
                 f"export_page: inputs has {name!r}: {ends!r}; expected a name and (low, high), low below high"
             )
-    return [{"name": name, "low": low, "high": high} for name, (low, high) in given.items()]
+    return [{"name": name, "low": float(low), "high": float(high)} for name, (low, high) in given.items()]
 
 
 def checked_outputs(outputs, number, kind):
@@ -117,13 +118,13 @@ def checked_picture(picture, columns):
     if picture is None:
         return None
     fits = (
-        isinstance(picture, (tuple, list)) and len(picture) == 3 and all(isinstance(n, (int, float)) for n in picture)
+        isinstance(picture, (tuple, list)) and len(picture) == 3 and all(isinstance(n, numbers.Real) for n in picture)
     )
     if not fits or picture[0] * picture[1] != columns or min(picture) <= 0:
         raise ValueError(
             f"export_page: picture is {picture!r}; expected (rows, columns, ink) with {columns} pixels in all"
         )
-    return dict(zip(("rows", "columns", "ink"), picture, strict=True))
+    return dict(zip(("rows", "columns", "ink"), map(float, picture), strict=True))
 
 
 def plain(model):

@@ -53,6 +53,16 @@ def _in_place(name):
     return method
 
 
+def _put(x, value, index):
+    """x with other numbers at index: x and those in one long row, of which each place takes one."""
+    places = np.arange(math.prod(x.shape))
+    there = places.reshape(x.shape)[index]
+    value = low_level.broadcast_to(low_level.as_tensor(value, x), there.shape)
+    places[there] = len(places) + np.arange(there.size).reshape(there.shape)
+    row = low_level.concat([low_level.reshape(x, (-1,)), low_level.reshape(value, (-1,))])
+    return low_level.reshape(low_level.gather(row, places), x.shape)
+
+
 class Recorded(Viewing):
     """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` has added up."""
 
@@ -164,11 +174,12 @@ class Recorded(Viewing):
         return FUNCTIONS["at"](self, index)
 
     def __setitem__(self, index, value):
-        if recording() and (self.node or isinstance(value, Recorded) and value.node):
-            raise RuntimeError("x[…] = …: recorded numbers change in place; use where or stack, or no_grad")
         parts = index if isinstance(index, tuple) else (index,)
         places = tuple(p.held.numpy() if isinstance(p, Recorded) else p for p in parts)
-        self.array()[places] = value.held.numpy() if isinstance(value, Recorded) else value
+        if recording() and (self.node or isinstance(value, Recorded) and value.node):
+            self.set(recorded("copy_slices", _put)(self, value, places), "x[…] = …")
+        else:
+            self.array()[places] = value.held.numpy() if isinstance(value, Recorded) else value
 
     def __getattr__(self, name):
         if name.endswith("_") and not name.startswith("_") and (name in FUNCTIONS or name[:-1] in FUNCTIONS):

@@ -70,6 +70,10 @@ class BatchNorm1d(Module):
         """x[batch, features] -> the same shape. Raises ValueError for training on one row."""
         mean, var = self.running_mean, self.running_var
         if self.training:
+            if len(x) < 2:
+                raise ValueError(
+                    f"BatchNorm1d: x is {tuple(x.shape)}; one row has no variance to train on; call eval()"
+                )
             mean, var = x.mean(0), x.var(0, unbiased=False)
             with switched(False):
                 self.num_batches_tracked += 1

@@ -73,14 +73,18 @@ class Module(LevelModule):
         """The modules in its attributes."""
         return (part for _, part in self.named_children())
 
-    def named_modules(self, prefix="", seen=None):
+    def _paths(self, path=""):
+        """Pairs (name, module) of itself and all modules inside, as often as each is met."""
+        yield path, self
+        for name, part in self.named_children():
+            yield from part._paths(f"{path}.{name}" if path else name)
+
+    def named_modules(self):
         """Pairs (name, module) of itself and all modules inside, each once."""
-        seen = set() if seen is None else seen
-        if id(self) not in seen:
-            seen.add(id(self))
-            yield prefix, self
-            for name, part in self.named_children():
-                yield from part.named_modules(f"{prefix}.{name}" if prefix else name, seen)
+        found = {}
+        for path, module in self._paths():
+            found.setdefault(id(module), (path, module))
+        return found.values()
 
     def modules(self):
         """Itself and all modules inside, each once."""
@@ -89,7 +93,7 @@ class Module(LevelModule):
     def _tensors(self, wanted):
         """{name: tensor} of this and all modules inside, for which wanted(module, name, tensor) is true."""
         found = {}
-        for path, module in self.named_modules():
+        for path, module in self._paths():
             for name, x in vars(module).items():
                 if isinstance(x, Recorded) and wanted(module, name, x):
                     found[f"{path}.{name}" if path else name] = x

@@ -57,10 +57,10 @@ def reduce_logsumexp(x, axis=None, keepdims=False):
     return y if keepdims else reshape(y, reduce_sum(x, axis).shape)
 
 
-def norm(x, ord=2, axis=None, keepdims=False):
-    """(Σ|x|ᵒʳᵈ)^(1/ord) of floats along one axis, or of all; for ord = inf the largest |x|, "euclidean" is 2."""
+def norm(x, ord="euclidean", axis=None, keepdims=False):
+    """(Σ|x|ᵒʳᵈ)^(1/ord) of floats x[…, n, …] along one axis, or of all; "euclidean" is 2, and inf is the largest |x|."""
     x = as_tensor(x)
-    if ord in (2, "euclidean", "fro"):
+    if ord in ("euclidean", "fro", 2, None):
         return sqrt(reduce_sum(x * x, axis, keepdims))
     x = abs(x)
     if ord in (1, math.inf):
@@ -170,7 +170,7 @@ def flip(x, axis):
     return x
 
 
-def diagonal(x):
+def diag(x):
     """The diagonal of a matrix x[m, n] -> [min(m, n)], or of x[n] a matrix with it, and 0 elsewhere. (NumPy's `diag`.)"""
     x = as_tensor(x)
     if len(x.spec.shape) == 1:

@@ -86,12 +86,6 @@ def gather_nd(x, indices):
     return gather(reshape(x, (math.prod(x.shape[:axes]), *x.shape[axes:])), rows)
 
 
-def diag(x):
-    """x[n] -> [n, n]: its numbers where both places are equal, else 0."""
-    x = as_tensor(x)
-    return reshape(x, (-1, 1)) * eye(x.shape[0], dtype=x.dtype)
-
-
 def confusion_matrix(labels, predictions, num_classes=None):
     """How often each class [rows] was taken for each [columns], int64: of numbers of classes, as many in both.
 

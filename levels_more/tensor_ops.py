@@ -193,8 +193,13 @@ def broadcast_to(x, shape):
 
 
 def dot(x, w):
-    """x[…, k] @ w[k, n] -> […, n], or x[…, k] @ w[k] -> […]: rows may have more axes than one, and vectors none."""
+    """x[…, k] @ w[k, n] -> […, n], or x[…, k] @ w[k] -> […]: x may have more axes than two, or one.
+
+    Raises ValueError where the sizes do not fit, and for w with other axes.
+    """
     x, w = _alike((x, w))
+    if not x.spec.shape or len(w.spec.shape) not in (1, 2) or x.spec.shape[-1] != w.spec.shape[0]:
+        raise ValueError(f"dot: x is {x.spec.shape} and w {w.spec.shape}; expected [..., k] and [k, n], or [k]")
     shape = (*x.spec.shape[:-1], *w.spec.shape[1:])
     y = apply("matmul", reshape(x, (-1, x.spec.shape[-1])), w if len(w.spec.shape) == 2 else reshape(w, (-1, 1)))
     return y if y.spec.shape == shape else reshape(y, shape)

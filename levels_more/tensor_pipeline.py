@@ -25,6 +25,8 @@ def _arrays(result):
 
 
 def _numpy(x):
+    if not isinstance(x, Operators) and np.asarray(x).dtype == object:  # a table's column of words
+        x = np.asarray(x).tolist()
     return numbers(x).numpy() if isinstance(x, Operators) or np.asarray(x).dtype in DTYPES else np.asarray(x)
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 
 from levels_more import torch
-from levels_more.outlines import SHARES, summary
+from levels_more.outlines import SHARES, one_pass, summary
 
 
 def seed_everything(seed=42):
@@ -22,28 +22,6 @@ def seed_everything(seed=42):
 
 metrics = sys.modules[f"{__name__}.metrics"] = ModuleType(f"{__name__}.metrics", "`torchkeras.metrics`.")
 vars(metrics).update(SHARES)
-
-
-def _pass(net, data, loss_fn, metrics, step=None, before=""):
-    """Go through batches (features, labels), with step(loss) after each one. {"loss": the mean over batches, each metric}"""
-    net.train(step is not None)
-    losses, values = [], {name: [] for name in metrics}
-    for features, labels in data:
-        with torch.set_grad_enabled(step is not None):
-            preds = net(features)
-            loss = loss_fn(preds, labels)
-        for name, metric in metrics.items():
-            values[name].append(metric(preds, labels).item())
-        if step is not None:
-            step(loss)
-        losses.append(loss.item())
-    found = {f"{before}loss": sum(losses) / len(losses)}
-    for name, metric in metrics.items():
-        counts = hasattr(metric, "compute")
-        found[before + name] = metric.compute().item() if counts else sum(values[name]) / len(losses)
-        if counts:
-            metric.reset()
-    return found
 
 
 class Model(torch.nn.Module):
@@ -81,13 +59,13 @@ class Model(torch.nn.Module):
         """Train. Returns a table, a row for each epoch; `log_step_freq` changes nothing here."""
         self.history = {}
         for _ in range(epochs):
-            logs = _pass(self, dl_train, self.loss_fn, self.metrics_dict, self._step)
+            logs = one_pass(self, dl_train, self.loss_fn, self.metrics_dict, self._step)
             self._noted(logs | (self.evaluate(dl_val) if dl_val is not None else {}))
         return _table(self.history)
 
     def evaluate(self, dl_val):
         """{"val_loss": the mean over all batches, …: each metric}"""
-        return _pass(self, dl_val, self.loss_fn, self.metrics_dict, None, "val_")
+        return one_pass(self, dl_val, self.loss_fn, self.metrics_dict, None, "val_")
 
     def predict(self, dl):
         """What the net gives for the features of all batches, one behind the other."""
@@ -142,7 +120,7 @@ class KerasModel(Model):
         tell("on_fit_start")
         for epoch in range(int(self.from_scratch), epochs + 1):
             step, rate = self._step if epoch else lambda loss: None, self.optimizer.param_groups[0]
-            logs = _pass(self, train_data, self.loss_fn, self.metrics_dict, step, "train_")
+            logs = one_pass(self, train_data, self.loss_fn, self.metrics_dict, step, "train_")
             self._noted({"epoch": epoch, **logs, "lr": rate["lr"] if epoch else 0.0}, quiet)
             tell("on_train_epoch_end")
             self._noted(self.evaluate(val_data) if val_data is not None else {}, quiet or val_data is None)
@@ -158,3 +136,8 @@ class KerasModel(Model):
         tell("on_fit_end")
         self.load_ckpt(ckpt_path)
         return _table(self.history)
+
+
+def __getattr__(name):
+    told = "here are KerasModel, Model, summary, seed_everything and metrics"
+    raise AttributeError(f"{__name__} has no {name!r}; {told}", name=name)

@@ -321,6 +321,10 @@ call("squeeze", lambda axis: L.squeeze(ONES[:1], axis), lambda axis: np.squeeze(
 call("stack", in_order(L.stack), np.stack, values=made(lambda: [ONES, ONES], "shape axis float64 int64 nans bool"), axis=right(0, "zero negative"))
 call("split", lambda parts: L.split(ONES, parts, 1), parts=right(3, "True") - "True")
 call("take", in_order(L.take), x=array(2, 3, takes="shape float64 int64 nans bool no_rows"), rows=made(lambda: np.array([0, 1]), "zero int64 int16 empty no_rows True"), axis=right(1, "zero"))
+for name in ("all_gather", "all_reduce", "broadcast"):  # of one rank
+    call(name, getattr(L, name), x=ANY + "bool True int64" - ("bool True" if name == "all_reduce" else f"{NUMBERS} True" if name == "all_gather" else ""))
+call("root", lambda root: L.broadcast(ONES, root), root=right(0, "zero"))
+call("time_limit", L.time_limit, seconds=right(300.0, "fraction large huge"))
 call("boolean_mask", in_order(L.boolean_mask), x=array(2, 3, takes="float64 int64 nans bool"), mask=made(lambda: np.ones((2, 3), "?"), "bool"))
 call("item", lambda x: L.constant(x).item(), x=right(1.0, f"{NUMBERS} True"))
 for name in ("zeros", "ones"):
@@ -474,6 +478,7 @@ call("shuffle", staged("shuffle"), buffer_size=right(4, "large huge"), seed=SEED
 call("batch", staged("batch"), batch_size=COUNT, drop_remainder=FLAG)
 call("take", staged("take"), count=WHOLE)
 call("skip", staged("skip"), count=WHOLE)
+call("shard", staged("shard"), num_shards=right(2, "large huge"), index=right(1, "zero"))
 call("repeat", staged("repeat"), count=COUNT + "None")
 call("prefetch", staged("prefetch"), buffer_size=COUNT)
 call("map", staged("map"), function=right(lambda x: x * 2, "function"))
@@ -582,6 +587,8 @@ call("fit on", lambda data: trained().fit(data, verbose=0),
 call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS + "axis", batch_size=COUNT)
 call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows bool float64 int16 int64", batch_size=COUNT)
 call("call a model", lambda x: trained()(x), x=XS + "nans no_rows bool int64")
+call("DistributedDataParallel", lambda model, timeout: F.DistributedDataParallel(model, timeout).predict(ONES), model=made(trained),
+     timeout=right(300.0, "fraction large huge"))
 call("save", lambda path: trained().save(path), path=right("model", "text"))
 call("load_model", F.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
 call("export", lambda path: trained().export(path), path=right("model.onnx"))

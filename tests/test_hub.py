@@ -21,6 +21,10 @@ class Doubled(Layer):
         return x * 2.0
 
 
+def halved(x):
+    return x * 0.5
+
+
 def net(*layers):
     model = Sequential([*layers, Dense(1, "sigmoid")], name="net")
     model.build((None, 2), "float32")
@@ -51,14 +55,14 @@ def test_a_folder_with_its_card(tmp_path):
 
 
 def test_a_card_says_what_is_not_along(tmp_path):
-    model = net(Doubled())
+    model = net(Doubled(), Dense(2, halved))
     model.save_pretrained(tmp_path / "m")
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
-    assert "- **Not in here:** Doubled, which whoever loads it must have\n" in card
-    assert "custom_objects={'Doubled': Doubled})" in card and "- **Data:** not told\n" in card
+    assert "- **Not in here:** Doubled, halved, which whoever loads it must have\n" in card
+    assert "custom_objects={'Doubled': Doubled, 'halved': halved})" in card and "- **Data:** not told\n" in card
     with pytest.raises(ValueError, match="no class is called 'Doubled'; pass custom_objects"):
         from_pretrained(str(tmp_path / "m"))
-    again = from_pretrained(str(tmp_path / "m"), {"Doubled": Doubled})
+    again = from_pretrained(str(tmp_path / "m"), {"Doubled": Doubled, "halved": halved})
     assert (again.predict(X) == model.predict(X)).all()
 
 

@@ -1,5 +1,6 @@
 """Several processes, started for real: the same bits on any number of ranks, and what happens where one of them does not come."""
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -10,10 +11,37 @@ import textwrap
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from course import build
-from levels_more import machines
+from course.tasks import rings
+from levels.high_level import DistributedDataParallel, Sequential
+from levels.kernels import use
+from levels.low_level import (
+    GradientTape,
+    Variable,
+    World,
+    all_gather,
+    all_reduce,
+    apply,
+    broadcast,
+    concat,
+    constant,
+    exp,
+    function,
+    nn,
+    reduce_mean,
+    reduce_sum,
+    reshape,
+    time_limit,
+    trace,
+    transpose,
+    world,
+)
+from levels.mid_level import Adam, Dataset, Dense
+from levels_more import machines, machines_stages
+from levels_more.machines_spread import shares, spread
 
 MPIEXEC = next(filter(Path.exists, (Path(sys.executable).with_name(name) for name in ("mpiexec", "mpiexec.exe"))), None)
 there = pytest.mark.skipif(
@@ -116,6 +144,28 @@ def test_any_number_of_ranks_gives_the_bits_of_one_process(ranks, plain, tell):
     out = ran(BITS, ranks)
     tell("machines: the same bits", f"{ranks} ranks, {out.count(':')} trainings {time.perf_counter() - begun:>7.1f} s")
     assert out == plain and out.count("\n") == 7
+
+
+@there
+def test_float32_stays_near_and_messages_that_overlap_change_nothing():
+    script = (
+        NETS
+        + """
+    from levels_more import machines_stages
+    name = "784-512-512-10, SGD"
+    if world().comm:
+        before, found = machines_stages.world, []
+        for cores in (1, 2):
+            machines_stages.world = lambda: before()._replace(cores=cores)
+            found.append(train(name, "float32", DistributedDataParallel))
+        assert digest(*found[0]) == digest(*found[1])
+    (net, history, *_) = found[0] if world().comm else train(name, "float32")
+    if world().rank == 0:
+        print(*history.losses)
+    """
+    )
+    one, two = (np.array(ran(script, ranks).split(), float) for ranks in (None, 2))
+    assert one.shape == two.shape == (6,) and (abs(one - two) <= 1e-4 * np.maximum(1, one)).all()
 
 
 # A rank dies, hangs, or does something else.
@@ -307,6 +357,8 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
         told = [Mine(), LearningRateScheduler(lambda epoch, rate: rate / 2), EarlyStopping("loss", mode="max", restore_best_weights=True)]
         history = model.fit(x, 3.0 * x, epochs=9, batch_size=10, verbose=1, seed=1, callbacks=told[:2])
         again = model.fit(x, 3.0 * x, epochs=9, batch_size=10, verbose=0, seed=1, callbacks=told[2:])
+        model.trainable = False
+        assert model.module.trainable_variables == []
         model.save(sys.argv[1])
         line = repr((len(heard), history.history, again.history, model.get_weights(), model.optimizer.learning_rate))
         lines = world().comm.gather(line) if world().comm else [line]
@@ -314,7 +366,9 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
             assert {line.replace("(0,", "(12,", 1) for line in lines} == {lines[0]}, lines
             print(lines[0])
     """
-    alone = ran(script.replace("DistributedDataParallel(Seq", "(Seq"), None, tmp_path / "alone")
+    alone = ran(
+        script.replace("DistributedDataParallel(Seq", "(Seq").replace("model.module", "model"), None, tmp_path / "alone"
+    )
     several = ran(script, 3, tmp_path / "several")
     assert several == alone and alone.startswith("(12,") and "'asked': [" in alone
     assert (tmp_path / "several").is_dir() and (tmp_path / "alone").is_dir()
@@ -362,3 +416,138 @@ def test_collectives_and_their_gradients():
         3,
     )
     assert out == "ok\n" * 3
+
+
+# In one process: what is said of a graph, and of one rank.
+
+
+def spread_out(step, *arrays, ranks=2, rank=0):
+    """The ops of a step's graph, cut for one of several ranks: [(op, shape), …]"""
+    specs = [constant(array).spec for array in arrays]
+    graph = spread(trace(step, specs)[0], len(arrays[0]), World(rank, ranks))
+    return [(node.op, node.spec.shape) for node in graph.ops]
+
+
+X = np.arange(40.0).reshape(10, 4)
+W = constant(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize(
+    "step, expected",
+    [
+        (lambda x: x @ W, [("slice", (5, 4)), ("matmul", (5, 3)), ("all_gather", (10, 3))]),
+        (lambda x: nn.softmax(x), [("slice", (5, 4)), ("softmax", (5, 4)), ("all_gather", (10, 4))]),
+        (lambda x: nn.softmax(reduce_sum(x, 1)), [("slice", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,)), ("softmax", (10,))]),
+        (lambda x: reduce_sum(x, 0), [("reduce_sum", (4,))]),
+        (lambda x: reduce_sum(exp(x), 1), [("slice", (5, 4)), ("exp", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,))]),
+        (lambda x: transpose(x), [("transpose", (4, 10))]),
+        (lambda x: concat([x, constant(X)], 1), [("slice", (5, 4)), ("slice", (5, 4)), ("concat", (5, 8)), ("all_gather", (10, 8))]),
+        (lambda x: transpose(x) @ constant(np.ones((10, 10))), [("transpose", (4, 10)), ("matmul", (4, 10))]),
+        (lambda x: x @ constant(X.T) @ constant(np.ones((10, 2))),
+         [("slice", (5, 4)), ("matmul", (5, 10)), ("matmul", (5, 2)), ("all_gather", (10, 2))]),
+        (lambda x: x + constant(X), [("slice", (5, 4)), ("slice", (5, 4)), ("add", (5, 4)), ("all_gather", (10, 4))]),
+        (lambda x: reshape(exp(x), (40,)), [("slice", (5, 4)), ("exp", (5, 4)), ("all_gather", (10, 4)), ("reshape", (40,))]),
+    ],
+    ids=lambda x: "",
+)  # fmt: skip
+def test_what_goes_row_by_row_is_shared_and_all_else_is_done_whole(step, expected):
+    assert spread_out(step, X) == expected
+
+
+def test_sums_of_float32_are_added_up_and_those_of_float64_are_made_of_all_rows():
+    def step(x):
+        return reduce_mean(x * x)
+
+    ops = [op for op, _ in spread_out(step, X.astype("f4"))]
+    assert ops == ["slice", "multiply", "reduce_mean", "multiply", "all_reduce"]
+    assert [op for op, _ in spread_out(step, X)] == ["slice", "multiply", "all_gather", "reduce_mean"]
+
+
+@pytest.mark.parametrize("batch, ranks", [(10, 3), (7, 7), (5, 4), (2, 3), (1000, 16)])
+def test_shares_are_all_rows_once_and_differ_by_one_at_most(batch, ranks):
+    ends = shares(batch, ranks)
+    counts = np.diff(ends)
+    assert ends[0] == 0 and ends[-1] == batch and counts.max() - counts.min() <= 1
+    x = np.ones((batch, 2))
+    ops = [spread_out(lambda x: exp(x), x, ranks=ranks, rank=rank) for rank in range(ranks)]
+    if batch < ranks:
+        assert ops == [[("exp", (batch, 2))]] * ranks
+    else:
+        assert [shape for found in ops for op, shape in found if op == "exp"] == [(count, 2) for count in counts]
+
+
+def test_messages_of_a_stage_travel_together_and_large_sums_early(monkeypatch):
+    w, v = (Variable(np.ones(shape, "f4")) for shape in ((4, 300), (300, 300)))
+
+    def step(x):
+        with GradientTape() as tape:
+            loss = reduce_mean(nn.relu(x @ w) @ v)
+        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v]), strict=True):
+            variable.assign(variable - gradient)
+        return loss
+
+    for cores, messages in ((1, [2]), (2, [1, 1])):
+        graph = spread(trace(step, [constant(X.astype("f4")).spec])[0], 10, World(0, 2))
+        monkeypatch.setattr(machines_stages, "world", lambda cores=cores: World(0, 2, None, cores))
+        assert [len(sent) for _, _, sent, _ in machines_stages.Staged(graph, 10).parts if sent] == messages
+
+
+def test_one_rank_is_its_own_world():
+    assert world() == World(0, 1)
+    x = constant(np.arange(6.0).reshape(3, 2))
+    for collective in (all_gather, all_reduce, broadcast):
+        assert (collective(x).numpy() == x.numpy()).all()
+        assert (function(collective)(x).numpy() == x.numpy()).all()
+        v = Variable(x)
+        with GradientTape() as tape:
+            y = reduce_sum(collective(v) * x)
+        assert (tape.gradient(y, v).numpy() == x.numpy()).all()
+    with use("all_reduce", "cpu", lambda out, x: out.__setitem__(..., x)):
+        assert all_reduce(2.0).numpy() == 2.0
+
+
+@pytest.mark.parametrize(
+    "call, told",
+    [
+        (lambda: all_gather(1.0), "all_gather: x is .*; expected an array with rows"),
+        (lambda: apply("all_gather", X, rows=(3, 4)), r"x is \(10, 4\) and rows are \(3, 4\); expected the rows of each rank"),
+        (lambda: apply("all_gather", X, rows=(10, 10)), "here is rank 0 of 1"),
+        (lambda: broadcast(X, 1), "root is 1; there are the ranks 0 to 0"),
+        (lambda: all_reduce(X > 0), "has no kernel for bool"),
+        (lambda: time_limit("long"), "time_limit: seconds is 'long'; expected a number"),
+        (lambda: DistributedDataParallel(Dense(1)), "model is .*; expected a model, such as Sequential"),
+        (lambda: DistributedDataParallel(Sequential([Dense(1)])).nothing, "no attribute 'nothing'"),
+        (lambda: Dataset.from_tensor_slices((X,)).shard(2, 2), "shard: index is 2; expected one of the 2 parts, 0 to 1"),
+        (lambda: Dataset.from_tensor_slices((X,)).shard(0, 0), "num_shards is 0"),
+    ],
+    ids=lambda x: "",
+)  # fmt: skip
+def test_a_wrong_call_is_told(call, told):
+    with pytest.raises((TypeError, ValueError, AttributeError), match=told):
+        call()
+
+
+def test_a_seed_and_initial_epoch_go_on_as_they_would_have():
+    def trained(*parts):
+        net = Sequential([Dense(3, "relu"), Dense(1)])
+        net.build((None, 4), "float64")
+        net.set_weights([np.full(w.shape, 0.1) for w in net.get_weights()])
+        net.compile("sgd", "mse")
+        for first, last in parts:
+            net.fit(X / 40, X[:, :1] / 40, batch_size=3, initial_epoch=first, epochs=last, seed=4, verbose=0)
+        return b"".join(w.tobytes() for w in net.get_weights())
+
+    assert trained((0, 5)) == trained((0, 2), (2, 5)) != trained((0, 2), (0, 3))
+
+
+def test_notebook_05_shows_the_digits_of_this_net():
+    """The stored ones of "On several machines"; more/05_machines makes them on two ranks."""
+    text = (build.ROOT / "notebooks" / "text" / "05_high_level.py").read_text(encoding="utf-8")
+    shown = re.findall(r"^# (?:mpiexec -n \d )?python train.py +(\w{16})$", text, re.MULTILINE)
+    task, net = rings(), Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    net.build((None, 2), "float64")
+    net.set_weights(task.weights)
+    net.compile(Adam(0.01), "binary_crossentropy")
+    net.fit(task.x, task.y, batch_size=100, epochs=3, seed=7, verbose=0)
+    digits = hashlib.sha256(b"".join(w.tobytes() for w in net.get_weights())).hexdigest()[:16]
+    assert shown == [digits] * 4

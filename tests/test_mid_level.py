@@ -842,7 +842,7 @@ def test_the_tasks_are_the_same_with_layers_op_by_op_and_compiled():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: mid_level.MeanSquaredError(reduction="sum"),
+        lambda: mid_level.MeanSquaredError(reduction="most"),
         lambda: mid_level.MeanSquaredError([1.0], [2.0]),
         lambda: mid_level.SGD(float("inf")),
         lambda: mid_level.SGD(0.1, momentum=1.0),

@@ -86,13 +86,13 @@ def test_the_page_computes_what_the_model_does(opened, rings):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_other_layers(opened, dtype):
     layers = [Dense(5, "tanh", use_bias=False), Dense(3), Dense(4, "relu"), Dense(1, "sigmoid")]
-    model = Sequential(layers, name="</script><b>&")
+    model = Sequential(layers, name="</script><b>& TITLE DATA = {}")
     model.build((1, 2), np.dtype(dtype))
     draw = np.random.default_rng(1)
     model.set_weights([draw.standard_normal(w.shape).astype(dtype) for w in model.get_weights()])
     tab, points = opened(model), POINTS.astype(dtype)
     assert np.abs(forward(tab, points)[-1] - model.predict(points)).max() < 1e-6
-    assert tab.title() == tab.inner_text("h1") == "</script><b>&: a net of 49 numbers"
+    assert tab.title() == tab.inner_text("h1") == "</script><b>& TITLE DATA = {}: a net of 49 numbers"
 
 
 def test_the_point_is_dragged(opened, rings):
@@ -173,7 +173,7 @@ def built(*layers, inputs=2, dtype="f8", name="net"):
 def test_sliders_have_names_and_move_what_is_said(opened):
     sex = load_model("penguins_sex")
     names = {
-        "bill length, mm": (32, 60),
+        "bill length, mm": (np.float32(32), np.int64(60)),
         "bill <b>depth</b>, mm": (13, 22),
         "flipper, mm": (170, 232),
         "mass, g": (2700, 6300),

@@ -27,7 +27,7 @@ def messages(figure, nbytes, seconds, latency, bandwidth):
         ylim=(min(micro.min(), told.min()) / 3, max(micro.max(), told.max()) * 3),
     )
     ticks = [size for size in nbytes[::2]]
-    axes.set_xticks(ticks, map(binary, ticks))
+    axes.set_xticks(ticks, [binary(size) if size >= 1024 else f"{size} B" for size in ticks])
     axes.set_xticks([], minor=True)
     plain(axes.yaxis)
     even = binary(2 ** round(np.log2(latency * bandwidth)))
@@ -46,9 +46,10 @@ def many(figure, machines, fixed, grown):
         "the same batch": (HUES[0], "o-", [one / fixed(n) for n in machines]),
     }
     for name, (hue, look, speeds) in lines.items():
+        up = 6 * (name == "ideal")  # its line ends near the next one's
         axes.loglog(machines, speeds, look, color=hue, linewidth=1.5, markersize=5)
         axes.annotate(
-            name, (machines[-1], speeds[-1]), xytext=(8, 0), textcoords="offset points", va="center", color=hue
+            name, (machines[-1], speeds[-1]), xytext=(8, up), textcoords="offset points", va="center", color=hue
         )
     best = max(range(len(machines)), key=lambda k: lines["the same batch"][2][k])
     axes.set_xticks(machines, map(str, machines))

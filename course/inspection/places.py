@@ -88,6 +88,10 @@ class Place(NamedTuple):
         return f'<a href="{self.notebook}.ipynb{anchor}" title="{self.lines}">{html.escape(text)}</a>'
 
 
+# what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
+RULES = {"keras_rules", "nested", "outlines", "tensor_pipeline", "torchkeras", "watching"}
+
+
 def places(root=ROOT):
     """The Place of every name of `levels_more`, and of every one that the notebooks export, in the order of the course.
 
@@ -130,7 +134,8 @@ def places_of_more(root):
             heading = title or heading
             for name in re.findall(r"\w+", names):
                 shown.setdefault((homes.get(name), name), (f"more/{path.stem}", heading))
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(root.glob("levels_more/[a-z]*.py"))}
+    files = [path for path in sorted(root.glob("levels_more/[a-z]*.py")) if path.stem not in RULES]
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in files}
 
     @functools.cache
     def height(module):

@@ -30,6 +30,7 @@ class Module:
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
+        wanted = kind, Module, list, tuple, dict  # nothing is found in any other
         while waiting:
             path, value = waiting.pop()
             if id(value) in seen:
@@ -37,8 +38,9 @@ class Module:
             seen.add(id(value))
             if isinstance(value, kind) and found.setdefault(path, value) is not value:
                 raise ValueError(f"two parts have the name {path[:50]!r}")
-            parts = [(k, part) for k, part in reversed(_parts(value).items()) if not hasattr(type(part), "apart")]
-            waiting += [(f"{path}.{k}" if path else str(k), part) for k, part in parts]
+            for k, part in reversed(_parts(value).items()):
+                if isinstance(part, wanted) and not hasattr(type(part), "apart"):
+                    waiting.append((f"{path}.{k}" if path else str(k), part))
         return found
 
     variables = property(lambda self: list(self.named(Variable).values()))

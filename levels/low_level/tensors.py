@@ -176,10 +176,10 @@ tensor = constant  # PyTorch's name
 
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
-    if type(value) in (float, int, bool) and isinstance(like, Operators):
-        return _number(value, value or str(value), like.spec)
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
+    if type(value) in (float, int, bool) and isinstance(like, Operators):
+        return _number(value, value or str(value), like.spec)
     return value if isinstance(value, Tensor) else constant(value)
 
 
@@ -190,7 +190,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
     return tensors
 
 

@@ -32,7 +32,7 @@ _PLAIN = (
 )
 _JOINING = "Add Average Concatenate Maximum Minimum Multiply Subtract"
 _HEARING = (
-    "Callback CSVLogger EarlyStopping History LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
+    "Callback CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
     "TensorBoard TerminateOnNaN"
 )
 _RATES = "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay"
@@ -50,7 +50,7 @@ backend = room(
     get_value=np.asarray,
     set_floatx=rules.set_floatx,
 )
-callbacks = room("keras.callbacks", _named(high_level, _HEARING))
+callbacks = room("keras.callbacks", _named(high_level, _HEARING), History=rules.History)
 initializers = room("keras.initializers", rules.DRAWERS)
 layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=Input)
 losses = room("keras.losses", rules.LOSSES)

@@ -43,6 +43,8 @@ def _expand(x, *sizes):
 
 
 def _clamp(x, min=None, max=None):
+    if x.dtype.kind == "f" and not any(hasattr(bound, "shape") for bound in (min, max)):
+        return low.clip(x, -math.inf if min is None else min, math.inf if max is None else max)
     x = x if min is None else low.maximum(*beside(x, min))
     return x if max is None else low.minimum(*beside(x, max))
 
@@ -63,18 +65,23 @@ def _rows(names, row):
     return {name: row(name) for name in names.split()}
 
 
+def _scaled(name):
+    """x + alpha·y, or x - alpha·y."""
+    return lambda x, y, alpha=1: getattr(operator, name)(*beside(x, y if alpha == 1 else alpha * y))
+
+
 _divide = without_gradient(np.floor_divide)
 PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("exp log log1p sqrt sin cos tanh erf sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
     **_rows("relu selu silu softsign relu6 mish elu softplus softmax log_softmax", functools.partial(getattr, nn)),
-    **_rows("eq ne lt le gt ge add sub mul", lambda name: both(getattr(operator, name))),
+    **_rows("eq ne lt le gt ge mul", lambda name: both(getattr(operator, name))), **_rows("add sub", _scaled),
     **_rows("mean prod logsumexp any all", lambda name: getattr(low, f"reduce_{name}")),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
-    **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount logical_and logical_or logical_not "
-            "bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
+    **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "
+            "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
     **_rows("float double long int bool", lambda name: lambda x: _to(x, KINDS[name])),
     "cat": low.concat, "sort": low.ranked, "topk": low.top_k, "amax": low.reduce_max, "amin": low.reduce_min,
-    "matmul": low.dot, "diag": low.diagonal, "masked_select": low.boolean_mask, "neg": operator.neg,
+    "matmul": low.dot, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
     "clamp": _clamp, "to": _to, "type": lambda x, dtype: _to(x, dtype), "contiguous": lambda x: x,
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
@@ -98,6 +105,11 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "gather": lambda x, axis, index: low.take_along(x, index, axis),
     "index_select": lambda x, axis, index: low.take(x, index, axis), "type_as": lambda x, y: _to(x, y.dtype),
     "masked_fill": lambda x, mask, value: low.where(mask, *beside(value, x)),
+    "normalize": lambda x, p=2.0, axis=1, eps=1e-12: x / low.maximum(low.norm(x, p, axis, True), eps),
+    "hstack": lambda tensors: low.concat(tensors, min(1, len(tensors[0].shape) - 1)),
+    "vstack": lambda tensors: low.concat([low.reshape(x, (-1, x.shape[-1])) for x in tensors], 0),
+    "meshgrid": lambda *rows, indexing="ij": without_gradient(np.meshgrid)(*rows, indexing=indexing),
+    **_rows("tril triu", lambda name: lambda x, k=0: x * low.constant(getattr(np, name)(np.ones(x.shape, x.dtype), k))),
     "take": lambda x, index: low.gather(low.reshape(x, (-1,)), index),
     "one_hot": lambda x, n=-1: low.one_hot(x, int(low.reduce_max(x).numpy()) + 1 if n < 0 else n, LONG),
 }  # fmt: skip
@@ -122,7 +134,8 @@ MAKERS = {
     "eye": maker(lambda dtype, g, n, m=None: np.eye(n, m)), "randperm": maker(lambda dtype, g, n: shuffled(n, g)),
     "linspace": maker(lambda dtype, g, start, end, steps: np.linspace(start, end, steps)),
 }  # fmt: skip
-MAKERS |= {f"{name}_like": like(MAKERS[name]) for name in ("zeros", "ones", "rand", "randn", "full")}
+MAKERS |= _rows("zeros_like ones_like rand_like randn_like full_like", lambda name: like(MAKERS[name[:-5]]))
+MAKERS |= _rows("new_zeros new_ones new_full", lambda name: lambda x, *how: MAKERS[name[4:]](*how, dtype=x.dtype))
 ASKED = {  # methods that are no functions of `levels`
     "zero_": MAKERS["zeros_like"], "fill_": MAKERS["full_like"], "copy_": lambda x, y: y,
     "numel": lambda x: x.shape.numel(), "dim": lambda x: x.ndim,
@@ -133,7 +146,7 @@ ASKED = {  # methods that are no functions of `levels`
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
 }  # fmt: skip
 ALSO = {"mm": "matmul", "mv": "matmul", "dot": "matmul", "absolute": "abs", "multiply": "mul", "subtract": "sub",
-        "divide": "div", "true_divide": "div", "concat": "cat", "clip": "clamp", "swapaxes": "transpose",
+        "divide": "div", "true_divide": "div", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
         "empty": "zeros", "empty_like": "zeros_like"}  # fmt: skip
 RENAMED = {"dim": "axis", "keepdim": "keepdims", "other": "y", "num_classes": "n"}  # PyTorch's arguments -> ours
 CURES.update(

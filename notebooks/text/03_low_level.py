@@ -311,10 +311,10 @@ tensor = constant  # PyTorch's name
 
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
-    if type(value) in (float, int, bool) and isinstance(like, Operators):
-        return _number(value, value or str(value), like.spec)
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
+    if type(value) in (float, int, bool) and isinstance(like, Operators):
+        return _number(value, value or str(value), like.spec)
     return value if isinstance(value, Tensor) else constant(value)
 
 
@@ -325,7 +325,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
     return tensors
 
 
@@ -942,6 +942,7 @@ class Module:
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
+        wanted = kind, Module, list, tuple, dict  # nothing is found in any other
         while waiting:
             path, value = waiting.pop()
             if id(value) in seen:
@@ -949,8 +950,9 @@ class Module:
             seen.add(id(value))
             if isinstance(value, kind) and found.setdefault(path, value) is not value:
                 raise ValueError(f"two parts have the name {path[:50]!r}")
-            parts = [(k, part) for k, part in reversed(_parts(value).items()) if not hasattr(type(part), "apart")]
-            waiting += [(f"{path}.{k}" if path else str(k), part) for k, part in parts]
+            for k, part in reversed(_parts(value).items()):
+                if isinstance(part, wanted) and not hasattr(type(part), "apart"):
+                    waiting.append((f"{path}.{k}" if path else str(k), part))
         return found
 
     variables = property(lambda self: list(self.named(Variable).values()))

@@ -230,7 +230,7 @@ def wider(own):
     """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
     if own not in WIDER:
         more("wider", own.__name__)
-    return WIDER.get(own, own)
+    return WIDER.setdefault(own, own)  # so it is asked once
 
 
 def widened(own):

@@ -1124,6 +1124,22 @@ widgets.explore(
 # with it.
 
 # %% [markdown]
+# ## On several machines (1 min)
+#
+# Whoever owns the loop can also share it out. `DistributedDataParallel(net)` of *levels_more* has the `compile` and `fit` of `net`; under
+# `mpiexec`, several processes, on one machine or on many, take a share of the rows of each batch. The rings' net, three epochs of Adam,
+# and the weights as sixteen digits that change with any bit:
+#
+# ```
+# python train.py                   7db797b9a14d7751
+# mpiexec -n 2 python train.py      7db797b9a14d7751
+# mpiexec -n 3 python train.py      7db797b9a14d7751
+# mpiexec -n 4 python train.py      7db797b9a14d7751
+# ```
+#
+# Other libraries add up gradients, and get other bits for each number of machines. Ours gather rows in float64, and add them in
+# their order. How, what it costs, and what happens when a machine dies, is told in *more/05_machines*.
+#
 # ## The same in two frameworks (1 min)
 #
 # The net in the three, from the same weights, on the same batches. (Theirs ran on the real libraries, 200 steps. In
@@ -1161,6 +1177,7 @@ spellings.beside(rings, dnn_classifier)
 # | *more/05_scikit_learn* | fifty rules, and all of scikit-learn is ours |
 # | *more/05_float32* | where float32 parts from float64, and relus that are dead |
 # | *more/05_cost* | one step, opened; other libraries; your machine's card |
+# | *more/05_machines* | several processes, one net: collectives, what a message costs, and a rank that dies |
 #
 # ## Exercises (10 min, optional)
 #

@@ -4,7 +4,7 @@ from levels_more.recorded_layers import BatchNorm1d, Dropout, Embedding, LayerNo
 from levels_more.recorded_modules import Module, ModuleDict, ModuleList, Parameter, Sequential  # noqa: F401
 
 from ..functions import find
-from . import functional, init, utils  # noqa: F401
+from . import functional, init, parameter, utils  # noqa: F401
 
 ParameterList, ParameterDict = ModuleList, ModuleDict
 

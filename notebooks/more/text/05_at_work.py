@@ -15,6 +15,7 @@ figures.you_are_here(5)
 # %% tags=["hide-input"]
 import json
 import logging
+import os
 import tempfile
 import threading
 import time
@@ -34,6 +35,7 @@ from course.practice import checks
 from levels.high_level import Sequential, export_page, from_pretrained, load_model
 from levels.mid_level import Adam, Dense
 
+os.environ["no_proxy"] = "127.0.0.1"  # where there is a proxy, it knows nothing of this computer
 logging.disable(logging.WARNING)  # the quantiser has advice for larger models
 place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
 folder = Path(place.name)

@@ -25,7 +25,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from IPython import get_ipython
 
 from course import tasks
 from course.figures import machine_figures, page
@@ -62,29 +61,31 @@ def digest(arrays):
 # computer can stand for two machines. **MPI** (message passing interface, [1994](https://www.mpi-forum.org/docs/)) is how
 # they find each other. It starts one program several times and numbers the processes: these are the **ranks**.
 #
-# ipyparallel starts them from a notebook. A cell that begins with `%%px` then runs in all of them.
+# ipyparallel starts them from a notebook. A function that we `apply` then runs in all of them.
 
 # %%
 import ipyparallel
 
 
 def start(count):
-    """So many ranks, which `%%px` reaches: (their cluster, what to call them by)."""
+    """So many ranks: (their cluster, all of them together)."""
     cluster = ipyparallel.Cluster(engines="mpi", n=count, log_level=logging.ERROR)
-    ranks = cluster.start_and_connect_sync(activate=True)
-    get_ipython().run_line_magic("pxconfig", "--progress-after=-1")  # no bar
-    return cluster, ranks
+    return cluster, cluster.start_and_connect_sync()[:]
 
 
 # %% tags=["nbval-ignore-output"]
 cluster, ranks = start(2)
 
-# %%
-# %%px --no-stream
-from levels.low_level import all_reduce, world
 
-rank, size, *_ = world()
-print("rank", rank, "of", size, "has", 10.0 + rank, "and gets", all_reduce(10.0 + rank).numpy())
+# %%
+def meet():
+    from levels.low_level import all_reduce, world
+
+    rank, size, *_ = world()
+    return f"rank {rank} of {size} has {10.0 + rank} and gets {all_reduce(10.0 + rank).numpy()}"
+
+
+print(*ranks.apply_sync(meet), sep="\n")
 
 # %% [markdown]
 # Both came with a number of their own, both left with the sum. Such an op is a **collective**: all ranks call it, and
@@ -110,28 +111,30 @@ print(VJPS["all_reduce"][0](7.0, None, None))  # dy, y, x -> the gradient of x
 page.source(machines.rows_back)
 
 # %% [markdown]
-# ## A step by hand (5 min)
+# ## A step by hand (4 min)
 #
 # Two ranks, a line, and ten rows. Each rank takes five of them (`shard`, as in tf.data, deals them out like cards), works out its
 # gradient, and the gradients are added up. A mean over ten rows is half the sum of two means over five.
 
+
 # %%
-# %%px --no-stream
-import numpy as np
+def by_hand():
+    from course import tasks
+    from levels.low_level import GradientTape, Variable, all_reduce, reduce_mean, world
+    from levels.mid_level import Dataset
 
-from course import tasks
-from levels.low_level import GradientTape, Variable, reduce_mean
-from levels.mid_level import Dataset
+    line, (rank, size, *_) = tasks.linear(), world()
+    w = Variable(line.weights[0])
+    ten = Dataset.from_tensor_slices((line.x[:10], line.y[:10]))
+    (mine,) = ten.shard(size, rank).batch(5)
+    with GradientTape() as tape:
+        error = mine[0] @ w - mine[1]
+        loss = reduce_mean(error * error)
+    return all_reduce(tape.gradient(loss, w)).numpy() / size
 
-line = tasks.linear()
-w = Variable(line.weights[0])
-ten = Dataset.from_tensor_slices((line.x[:10], line.y[:10]))
-(mine,) = ten.shard(size, rank).batch(5)
-with GradientTape() as tape:
-    error = mine[0] @ w - mine[1]
-    loss = reduce_mean(error * error)
-dw = all_reduce(tape.gradient(loss, w)).numpy() / size
-print(rank, *map(float.hex, dw.ravel().tolist()))
+
+for rank, dw in enumerate(ranks.apply_sync(by_hand)):
+    print("rank", rank, *map(float.hex, dw.ravel().tolist()))
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -148,7 +151,7 @@ w = Variable(line.weights[0])
 with GradientTape() as tape:
     error = line.x[:10] @ w - line.y[:10]
     loss = reduce_mean(error * error)
-print("one", *map(float.hex, tape.gradient(loss, w).numpy().ravel().tolist()))
+print("alone ", *map(float.hex, tape.gradient(loss, w).numpy().ravel().tolist()))
 
 # %% [markdown]
 # This is how nearly everybody trains on several machines: **data parallel**, gradients added up. It has a price. The number
@@ -216,8 +219,8 @@ model = DistributedDataParallel(net)
 history = model.fit(task.x, task.y, batch_size=100, epochs=3, seed=7, verbose=0)
 weights = net.get_weights()
 """
-ranks[:].execute(program, block=True)
-for rank, weights in enumerate(ranks[:]["weights"]):
+ranks.execute(program, block=True)
+for rank, weights in enumerate(ranks["weights"]):
     print("rank", rank, digest(weights))
 
 # %% tags=["hide-input"]
@@ -233,8 +236,8 @@ checks.predict(
 alone = {}
 exec(program, alone)
 print("alone ", digest(alone["weights"]))
-print("the same losses, too:", (ranks[0]["history"].losses == alone["history"].losses).all())
-print("the same accuracies: ", ranks[1]["history"].history["accuracy"] == alone["history"].history["accuracy"])
+print("the same losses, too:", (ranks["history"][0].losses == alone["history"].losses).all())
+print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone["history"].history["accuracy"])
 
 # %% [markdown]
 # The program ran as it stands: with MPI on two ranks, here in this kernel on none. In a terminal it is
@@ -267,10 +270,10 @@ def seconds(nbytes):
 sizes = [4 * 4**k for k in range(11)]
 times = [seconds(size) for size in sizes]
 '''
-ranks[:].execute("import time; import numpy as np" + measure, block=True)
-sizes, times = ranks[0]["sizes"], ranks[0]["times"]
+ranks.execute("import time; import numpy as np" + measure, block=True)
+sizes, times = ranks["sizes"][0], ranks["times"][0]
 latency = float(np.median(times[:3]))
-bandwidth = sizes[-1] / (times[-1] - latency)
+bandwidth = float(np.median([size / (seconds - latency) for size, seconds in zip(sizes[-4:], times[-4:])]))
 print(f"latency {1e6 * latency:.0f} µs, bandwidth {bandwidth / 1e9:.2f} GB/s")
 
 # %% tags=["nbval-ignore-output"]
@@ -377,9 +380,9 @@ told = [ModelCheckpoint(saved), LambdaCallback(on_epoch_end=lambda epoch, logs: 
 model.fit(task.x, task.y, epochs=epochs, initial_epoch=done, batch_size=100, seed=7, verbose=0, callbacks=told)
 weights = net.get_weights()
 """
-ranks[:].execute("import time, os; pause = 1.0", block=True)
-numbers = ranks[:].apply_sync(os.getpid)
-work = ranks[:].execute(goes_on)
+ranks.execute("import time, os; pause = 1.0", block=True)
+numbers = ranks.apply_sync(os.getpid)
+work = ranks.execute(goes_on)
 while not (folder / "net").exists():
     time.sleep(0.05)
 print("the first epoch is saved, and the training goes on")
@@ -416,9 +419,9 @@ cluster.stop_cluster_sync()
 cluster, ranks = start(3)
 
 # %%
-ranks[:].execute(program.split("model =")[0] + "import time; pause = 0.0", block=True)
-ranks[:].execute(goes_on, block=True)
-for rank, weights in enumerate(ranks[:]["weights"]):
+ranks.execute(program.split("model =")[0] + "import time; pause = 0.0", block=True)
+ranks.execute(goes_on, block=True)
+for rank, weights in enumerate(ranks["weights"]):
     print("rank", rank, digest(weights))
 
 # %% [markdown]

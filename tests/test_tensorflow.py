@@ -1,0 +1,583 @@
+"""TensorFlow's spelling: what a reader of its books and guides relies on, with numbers worked out apart from it."""
+
+import math
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import levels_more.tensorflow as tf
+from course.build import ROOT, environment
+from levels_more.tensorflow import keras
+from levels_more.tensorflow.keras import layers
+
+X = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.25], [-2.0, 1.5]])
+Y = np.array([[1.0], [0.0], [1.0], [0.0]])
+W, B = np.array([[0.3], [-0.2]]), np.array([0.15])
+
+
+def sigmoid(z):
+    return 1.0 / (1.0 + np.exp(-z))
+
+
+# Tensors.
+
+
+def test_python_floats_are_float32_and_whole_numbers_int64():
+    assert tf.constant([1.0]).dtype == tf.float32
+    assert tf.constant(np.array([1.0])).dtype == tf.float64
+    assert tf.constant([1, 2]).dtype == tf.int32 == tf.int64 == np.int64
+    assert tf.constant(np.array([1, 2], "i4")).dtype == tf.int64
+    assert tf.constant(2, shape=(2, 3)).numpy().tolist() == [[2, 2, 2], [2, 2, 2]]
+    with pytest.raises(TypeError, match="text"):
+        tf.constant("hello")
+    with pytest.raises(TypeError, match="do not mix"):
+        tf.constant([1.0]) + tf.constant([1])
+
+
+@pytest.mark.parametrize(
+    "ours, wanted",
+    [
+        (lambda: tf.reduce_mean(tf.constant([1, 2, 4])), 2),
+        (lambda: tf.reduce_mean(tf.constant([-1, -2])), -1),
+        (lambda: tf.argmax(tf.constant([[1.0, 5.0], [2.0, 0.0]])), [1, 0]),
+        (lambda: tf.matmul([[1, 2]], [[3], [4]]), [[11]]),
+        (lambda: tf.reduce_sum(tf.ones([2, 3]), axis=[0, 1]), 6.0),
+        (lambda: tf.one_hot(indices=[1, 0], depth=2), [[0.0, 1.0], [1.0, 0.0]]),
+        (lambda: tf.gather(params=tf.constant([5.0, 6.0, 7.0]), indices=[2, 0]), [7.0, 5.0]),
+        (lambda: tf.transpose(tf.constant([[1, 2, 3]]), perm=[1, 0]), [[1], [2], [3]]),
+        (
+            lambda: tf.clip_by_value(tf.constant([-3.0, 0.5, 9.0]), clip_value_min=-1.0, clip_value_max=1.0),
+            [-1.0, 0.5, 1.0],
+        ),
+        (lambda: tf.constant([-7, 7]) % 3, [2, 1]),
+        (lambda: tf.constant([-7.5, 7.5]) // 2.0, [-4.0, 3.0]),
+        (lambda: tf.cast(tf.constant([1.9, -1.9]), "int32"), [1, -1]),
+        (lambda: tf.where(tf.constant([0.0, 2.0, 3.0]) > 1.0), [[1], [2]]),
+        (lambda: tf.boolean_mask(tf.constant([[1, 2], [3, 4]]), [True, False], axis=1), [[1], [3]]),
+        (lambda: tf.clip_by_norm(tf.constant([3.0, 4.0]), 1.0), [0.6, 0.8]),
+        (lambda: tf.math.cumsum(tf.constant([[1, 2], [3, 4]]), axis=1), [[1, 3], [3, 7]]),
+        (lambda: tf.nn.sigmoid_cross_entropy_with_logits(labels=[1.0], logits=[0.0]), [math.log(2.0)]),
+        (lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0], logits=[[0.0, 0.0]]), [math.log(2.0)]),
+        (lambda: tf.reshape(tf.range(1, 7, delta=2), [3, 1]), [[1], [3], [5]]),
+        (lambda: tf.linalg.diag(tf.constant([1.0, 2.0])), [[1.0, 0.0], [0.0, 2.0]]),
+        (lambda: tf.math.confusion_matrix([0, 1, 1], [0, 1, 0]), [[1, 0], [1, 1]]),
+        (lambda: tf.math.top_k(tf.constant([1, 7, 5]), 2)[1], [1, 2]),
+    ],
+)
+def test_functions_are_tensorflows(ours, wanted):
+    np.testing.assert_allclose(ours().numpy(), wanted, rtol=1e-6)
+
+
+def test_slopes_of_what_is_left_of_a_division():
+    x, y = tf.Variable(7.5, dtype=tf.float64), tf.Variable(2.0, dtype=tf.float64)
+    with tf.GradientTape() as tape:
+        z = x % y
+    assert [float(d) for d in tape.gradient(z, [x, y])] == [1.0, -3.0]
+
+
+# Variables and modules.
+
+
+def test_a_variable_is_what_assign_gives_back():
+    v = tf.Variable([1.0, 2.0])
+    assert v.assign([3, 4]) is v and v.assign_add([1, 1]).numpy().tolist() == [4.0, 5.0]
+    assert v.assign_sub(np.array([1.0, 1.0])).value().numpy().tolist() == [3.0, 4.0]
+    with pytest.raises(ValueError, match="assign"):
+        v.assign([1.0])
+
+
+def test_a_module_has_its_variables_in_the_order_of_their_names():
+    class Line(tf.Module):
+        def __init__(self, name=None):
+            super().__init__(name=name)
+            self.w, self.b = tf.Variable([[1.0]]), tf.Variable([0.0])
+            self.fixed = tf.Variable(3.0, trainable=False)
+
+    line = Line(name="line")
+    assert line.variables == (line.b, line.fixed, line.w) and line.trainable_variables == (line.b, line.w)
+    assert line.name == "line" and Line().name == "line"
+
+
+# The tape.
+
+
+def test_gradients_go_to_what_is_watched():
+    x, fixed, c = tf.Variable(3.0), tf.Variable(3.0, trainable=False), tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(c)
+        y = x * x + fixed * fixed + c * x
+    dx, dfixed, dc, other = tape.gradient(y, [x, fixed, c, tf.constant(1.0)])
+    assert (float(dx), dfixed, float(dc), other) == (8.0, None, 3.0, None)
+    with pytest.raises(RuntimeError, match="persistent"):
+        tape.gradient(y, x)
+
+
+def test_sources_and_targets_in_dicts_and_second_order():
+    x = tf.Variable(2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        targets = {"square": x**2, "inverse": 1 / x}
+    assert float(tape.gradient(targets, {"x": x})["x"]) == 3.75
+    assert tape.gradient(targets, tf.Variable(1.0), unconnected_gradients=tf.UnconnectedGradients.ZERO).numpy() == 0.0
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = x * x * x
+        dy = inner.gradient(y, x)
+    assert (float(dy), float(outer.gradient(dy, x))) == (12.0, 12.0)
+    with pytest.raises(NotImplementedError, match="jacobian"):
+        tape.jacobian(y, x)
+
+
+def test_an_assigned_source_is_refused():
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+        x.assign(5.0)
+    with pytest.raises(ValueError, match="assigned"):
+        tape.gradient(y, x)
+
+
+# Functions.
+
+
+def test_a_function_is_traced_once_for_each_signature():
+    traced = []
+
+    @tf.function
+    def double(x, much=False):
+        traced.append(x)
+        return x * (4.0 if much else 2.0)
+
+    found = [float(double(tf.constant(v))) for v in (1.0, 3.0)] + [float(double(tf.constant(1.0), much=True))]
+    assert found == [2.0, 6.0, 4.0] and len(traced) == 2
+
+
+def test_arguments_and_results_may_be_nested():
+    @tf.function
+    def both(pair, named):
+        return {"sum": pair[0] + pair[1], "rest": (named["a"] * 2.0, None, 3)}
+
+    found = both((tf.constant(1.0), tf.constant(2.0)), {"a": tf.constant(5.0)})
+    assert float(found["sum"]) == 3.0 and float(found["rest"][0]) == 10.0
+    assert found["rest"][1] is None and int(found["rest"][2]) == 3
+    again = both((tf.constant(10.0), tf.constant(2.0)), {"a": tf.constant(1.0)})
+    assert float(again["sum"]) == 12.0 and float(again["rest"][0]) == 2.0
+
+
+def test_what_cannot_be_traced_runs_op_by_op(capsys):
+    @tf.function
+    def collatz(n):
+        steps = 0
+        while n > 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        tf.print("steps:", steps)
+        return steps
+
+    assert [int(collatz(tf.constant(n))) for n in (6, 7)] == [8, 16]
+    assert capsys.readouterr().out == "steps: 8\nsteps: 16\n"
+
+
+def test_time_is_not_frozen_in_a_trace():
+    now = tf.function(lambda: tf.timestamp())
+    first, second = now(), now()
+    assert float(second) >= float(first) > 1.6e9 and now.eager
+
+
+def test_a_variable_is_no_constant_of_a_trace():
+    @tf.function
+    def grow(v):
+        v.assign_add(1.0)
+        return v * 2.0
+
+    v, w = tf.Variable(1.0), tf.Variable(10.0)
+    assert [float(grow(v)), float(grow(v)), float(grow(w)), float(v), float(w)] == [4.0, 6.0, 22.0, 3.0, 11.0]
+
+
+def test_an_input_signature_is_heeded():
+    class Net(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec(shape=[None, 2], dtype=tf.float64)])
+        def __call__(self, x):
+            return tf.reduce_sum(x, axis=1)
+
+    assert Net()(X).numpy().tolist() == X.sum(1).tolist()
+    for wrong in (X[0], X.astype("f4"), np.ones((3, 3))):
+        with pytest.raises(TypeError, match="input_signature says"):
+            Net()(wrong)
+
+
+def test_functions_run_in_threads():
+    square = tf.function(lambda x: x * x)
+    found = {}
+
+    def work(k):
+        found[k] = [float(square(tf.constant(float(k)))) for _ in range(20)]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {k: [float(k * k)] * 20 for k in range(4)}
+
+
+def test_text_of_tensors(capsys):
+    tf.print("w =", tf.constant([1, 2]), sep=" ")
+    assert capsys.readouterr().out == "w = [1 2]\n"
+    assert tf.strings.format("epoch={}, loss={}", (tf.constant(3), tf.constant(0.5))) == "epoch=3, loss=0.5"
+    assert tf.strings.join(["a", "b"], separator=":") == "a:b" and tf.strings.length("abc") == 3
+
+
+# Data.
+
+
+def test_stages_of_a_dataset_see_tensors():
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).map(
+        lambda x, y: (x * 2.0, y), num_parallel_calls=tf.data.AUTOTUNE
+    )
+    (x, y), *_ = data.batch(3).prefetch(tf.data.AUTOTUNE)
+    assert x.numpy().tolist() == (2.0 * X[:3]).tolist() and y.shape == (3, 1)
+    numbers = tf.data.Dataset.range(7)
+    assert [int(v) for v in numbers.filter(lambda v: v % 2 == 0).map(lambda v: tf.square(v))] == [0, 4, 16, 36]
+    assert int(numbers.reduce(0, lambda total, v: total + v)) == 21
+    assert [v.tolist() for v in numbers.batch(3).as_numpy_iterator()] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [int(v) for v in numbers.batch(3).unbatch()] == [*range(7)]
+    windows = numbers.window(3, shift=2, drop_remainder=True).flat_map(lambda window: window.batch(3))
+    assert [v.numpy().tolist() for v in windows] == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
+
+
+def test_a_generator_with_a_signature():
+    data = tf.data.Dataset.from_generator(
+        lambda stop: ((k, 0.5 * k) for k in range(stop)),
+        args=[3],
+        output_signature=(tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.float32)),
+    )
+    assert [(int(a), float(b), b.dtype == tf.float32) for a, b in data] == [
+        (0, 0.0, True),
+        (1, 0.5, True),
+        (2, 1.0, True),
+    ]
+
+
+# Keras.
+
+
+def dense(units=1, dtype=None):
+    layer = layers.Dense(units, dtype=dtype)
+    layer.build(input_shape=(None, 2))
+    layer.set_weights([W, B])
+    return layer
+
+
+def test_a_layer_has_keras_shapes_and_dtypes():
+    layer = dense()
+    assert [w.shape for w in layer.get_weights()] == [(2, 1), (1,)] and layer.kernel.dtype == tf.float32
+    y = layer(X)  # float64 comes in, and float32 goes out
+    assert y.dtype == tf.float32
+    np.testing.assert_allclose(y.numpy(), X @ W + B, rtol=1e-6)
+    np.testing.assert_allclose(dense(dtype="float64")(X).numpy(), X @ W + B, rtol=1e-15)
+
+
+def test_losses_are_those_of_keras():
+    p = sigmoid(X @ W + B)
+    each = -(Y * np.log(p) + (1.0 - Y) * np.log(1.0 - p))[:, 0]
+    np.testing.assert_allclose(keras.losses.binary_crossentropy(Y, p).numpy(), each, rtol=1e-12)
+    for reduction, wanted in (("sum_over_batch_size", each.mean()), ("sum", each.sum()), ("none", each)):
+        loss = keras.losses.BinaryCrossentropy(reduction=reduction, name="bce")
+        np.testing.assert_allclose(loss(Y, p).numpy(), wanted, rtol=1e-12)
+    np.testing.assert_allclose(keras.losses.MeanSquaredError()(Y[:, 0], p).numpy(), np.mean((Y - p) ** 2), rtol=1e-12)
+    with pytest.raises(ValueError, match="reduction"):
+        keras.losses.Huber(reduction="most")
+
+
+def test_adam_takes_the_steps_of_keras():
+    w, optimizer = tf.Variable([0.5, -0.25], dtype=tf.float64), keras.optimizers.Adam(learning_rate=0.01, name="mine")
+    v = m = 0.0
+    wanted = np.array([0.5, -0.25])
+    for t in range(1, 6):
+        g = np.array([1e-6, 0.3 * t])  # so small a gradient tells where ε stands
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        wanted = wanted - 0.01 * math.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-7)
+        optimizer.apply_gradients([(tf.constant(g), w)])
+        assert int(float(optimizer.iterations)) == t
+    np.testing.assert_allclose(w.numpy(), wanted, rtol=1e-12)
+
+
+def test_gradients_of_nothing():
+    v, w = tf.Variable(1.0), tf.Variable(1.0)
+    optimizer = keras.optimizers.SGD(0.5)
+    optimizer.apply_gradients([(tf.constant(1.0), v), (None, w)])
+    assert (float(v), float(w)) == (0.5, 1.0)
+    with pytest.raises(ValueError, match="no gradient"):
+        optimizer.apply_gradients([(None, w)])
+
+
+def test_metrics_are_tensors_and_forget():
+    mean, right = keras.metrics.Mean(name="loss", dtype=tf.float32), keras.metrics.BinaryAccuracy()
+    mean.update_state(2.0)
+    mean(4.0)
+    right.update_state(Y, tf.constant(sigmoid(X @ W + B)))
+    assert mean.result().numpy() == 3.0 and right.result().numpy() == np.mean((X @ W + B > 0.0) == (Y > 0.5))
+    mean.reset_states()
+    assert mean.result().numpy() == 0.0
+
+    class Counter(keras.metrics.Metric):
+        def __init__(self, name="counter", **options):
+            super().__init__(name=name, **options)
+            self.total = self.add_weight(name="total", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.total.assign_add(tf.reduce_sum(y_true))
+
+        def result(self):
+            return self.total
+
+    counter = Counter()
+    counter.update_state(tf.constant([1.0, 1.0]), None)
+    assert float(counter.result()) == 2.0
+    counter.reset_state()
+    assert float(counter.result()) == 0.0
+
+
+class Net(keras.Model):
+    def build(self, input_shape):
+        self.hidden = layers.Dense(3, activation="relu", name="hidden")
+        self.out = layers.Dense(1, activation="sigmoid", name="out")
+        super().build(input_shape)
+
+    def call(self, x, training=None):
+        return self.out(self.hidden(x))
+
+
+def rings(model):
+    """Weights and a training of SGD, worked out with NumPy: the losses of three epochs of two batches."""
+    rng = np.random.default_rng(0)
+    w = [rng.normal(0.0, 0.5, size) for size in ((2, 3), (3,), (3, 1), (1,))]
+    model.set_weights(w)
+    found = []
+    for _ in range(3):
+        losses = []
+        for rows in ([0, 1], [2, 3]):
+            x, y = X[rows], Y[rows]
+            h = np.maximum(x @ w[0] + w[1], 0.0)
+            p = sigmoid(h @ w[2] + w[3])
+            losses.append(-(y * np.log(p) + (1 - y) * np.log(1 - p)).mean())
+            dz = (p - y) / 2.0
+            dh = dz @ w[2].T * (h > 0.0)
+            gradients = x.T @ dh, dh.sum(0), h.T @ dz, dz.sum(0)
+            w = [v - 0.1 * dv for v, dv in zip(w, gradients, strict=True)]
+        found.append(np.mean(losses))
+    return found
+
+
+def functional():
+    inputs = keras.Input(shape=(2,))
+    return keras.Model(inputs=inputs, outputs=layers.Dense(1, "sigmoid")(layers.Dense(3, "relu")(inputs)))
+
+
+def sequential():
+    return keras.Sequential(
+        [layers.Dense(3, activation="relu", input_shape=(2,)), layers.Dense(1, activation="sigmoid")]
+    )
+
+
+def subclassed():
+    model = Net()
+    model.build(input_shape=(None, 2))
+    return model
+
+
+@pytest.fixture
+def float64():
+    keras.backend.set_floatx("float64")
+    yield
+    keras.backend.set_floatx("float32")
+
+
+@pytest.mark.parametrize("make", [functional, sequential, subclassed])
+def test_three_ways_to_a_model_and_one_training(make, float64):
+    model = make()
+    wanted = rings(model)
+    model.compile(optimizer=keras.optimizers.SGD(learning_rate=0.1), loss="binary_crossentropy", metrics=["accuracy"])
+    history = model.fit(X, Y, batch_size=2, epochs=3, shuffle=False, verbose=0)
+    np.testing.assert_allclose(history.history["loss"], wanted, rtol=1e-12)
+    assert history.epoch == [0, 1, 2] and [*history.history] == ["loss", "accuracy"]
+    assert len(model.trainable_variables) == 4 and model.count_params() == 13 and len(model.layers) == 2
+
+
+def test_a_loop_of_ones_own(float64):
+    model, optimizer = functional(), keras.optimizers.SGD(0.1)
+    wanted = rings(model)
+    loss_of = keras.losses.BinaryCrossentropy()
+
+    @tf.function
+    def train_step(model, x, y):
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, model(x, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(2)
+    found = [np.mean([float(train_step(model, x, y)) for x, y in data]) for _ in range(3)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert not train_step.eager
+
+
+def test_dropout_has_no_weights_and_is_still_in_evaluation():
+    model = keras.Sequential([layers.Dense(1, input_shape=(2,)), layers.Dropout(0.5)])
+    assert len(model.get_weights()) == 2 and model.count_params() == 3
+    assert model(X).numpy().tolist() == model.layers[0](X).numpy().tolist()
+
+
+def test_a_callback_hears_the_mean_of_the_epoch_so_far(float64):
+    heard = []
+
+    class Hearing(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            heard.append(logs["loss"])
+
+    model = functional()
+    (first, *_) = rings(model)
+    model.compile(keras.optimizers.SGD(0.1), "binary_crossentropy")
+    model.fit(X, Y, batch_size=2, epochs=1, shuffle=False, verbose=0, callbacks=[Hearing()])
+    np.testing.assert_allclose(heard[1], first, rtol=1e-12)
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    model = sequential()
+    model.compile(optimizer="adam", loss="mse", metrics=["mae"])
+    model.fit(X, Y, epochs=1, verbose=0)
+    model.save(tmp_path / "model.keras")
+    other = keras.models.load_model(tmp_path / "model.keras")
+    assert type(other.layers[0]) is layers.Dense and other.predict(X).tolist() == model.predict(X).tolist()
+    assert type(other.optimizer) is keras.optimizers.Adam
+    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(3))
+    path = checkpoint.write(str(tmp_path / "checkpoint"))
+    model.layers[0].kernel.assign(np.zeros((2, 3)))
+    checkpoint.restore(path)
+    assert other.predict(X).tolist() == model.predict(X).tolist()
+    with pytest.raises(ValueError, match="expected"):
+        tf.train.Checkpoint(net=model).restore(path)
+
+
+def test_outputs_in_a_dict():
+    inputs = keras.Input(shape=(2,))
+    ends = {"b": layers.Dense(1, name="b")(inputs), "a": layers.Dense(2, name="a")(inputs)}
+    found = keras.Model(inputs, ends).predict(X)
+    assert [*found] == ["a", "b"] and found["a"].shape == (4, 2)
+    with pytest.raises(ValueError, match="one name"):
+        keras.Model(inputs, {"c": ends["a"]})
+
+
+def test_a_penalty_of_a_call():
+    class Penalty(layers.Layer):
+        def call(self, x):
+            self.add_loss(0.5 * tf.reduce_sum(x))
+            return x
+
+    layer = Penalty()
+    layer(X), layer(X)
+    assert [float(loss) for loss in layer.losses] == [np.float32(0.5 * X.sum())]
+
+
+def test_columns_are_normalised():
+    normal = layers.Normalization()
+    normal.adapt(X)
+    found = normal(X).numpy()
+    np.testing.assert_allclose(found, (X - X.mean(0)) / X.std(0), rtol=1e-5)
+
+
+def test_summaries_are_written(tmp_path):
+    writer = tf.summary.create_file_writer(str(tmp_path))
+    with writer.as_default():
+        tf.summary.scalar("loss", tf.constant(0.5), step=1)
+    writer.close()
+    assert [path.name for path in tmp_path.iterdir()][0].startswith("events")
+
+
+# Names.
+
+
+def test_a_missing_name_says_what_to_use():
+    for place, name, cure in (
+        (tf, "while_loop", "Python's while"),
+        (layers, "LSTM", "dir"),
+        (tf.keras, "datasets", "course.data"),
+        (tf.math, "bessel", "dir"),
+    ):
+        with pytest.raises(AttributeError, match=cure):
+            getattr(place, name)
+        assert not hasattr(place, name)
+    with pytest.raises(ImportError, match="Conv2D"):
+        from levels_more.tensorflow.keras.layers import Conv2D  # noqa: F401
+
+
+def test_rooms_can_be_imported():
+    code = """
+import sys
+import levels.high_level
+assert not any(name.startswith("levels_more.tensorflow") for name in sys.modules)
+import levels_more.tensorflow.keras.backend as K
+from levels_more.tensorflow.keras.layers import Dense, Input
+from levels_more.tensorflow.keras.optimizers.schedules import CosineDecay
+from levels_more.tensorflow.data import Dataset
+assert "tensorflow" not in sys.modules and "pandas" not in sys.modules
+print(K.floatx(), Dense(2).units)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
+    assert ran.stdout == "float32 2\n", ran.stderr
+
+
+def test_callbacks_hear_of_validation_and_prediction(float64):
+    heard = []
+
+    class Hearing(keras.callbacks.Callback):
+        def on_test_begin(self, logs=None):
+            heard.append("test")
+
+        def on_test_end(self, logs=None):
+            heard.append(logs["loss"])
+
+        def on_epoch_end(self, epoch, logs=None):
+            heard.append((epoch, logs["val_loss"]))
+
+        def on_predict_batch_end(self, batch, logs=None):
+            heard.append((batch, logs["outputs"].shape))
+
+    model, kept = functional(), keras.callbacks.History()
+    rings(model)
+    model.compile(keras.optimizers.SGD(0.1), "binary_crossentropy")
+    history = model.fit(X, Y, epochs=1, validation_data=(X, Y), verbose=0, callbacks=[Hearing(), kept])
+    (loss,) = history.history["val_loss"]
+    assert heard == ["test", loss, (0, loss)] and kept.history == history.history
+    assert model.evaluate(X, Y, callbacks=[Hearing()]) == loss
+    found = model.predict(X, batch_size=3, callbacks=[Hearing()])
+    assert heard[3:] == ["test", loss, (0, (3, 1)), (1, (1, 1))] and found.tolist() == model.predict(X).tolist()
+
+    class Wrong(Hearing):
+        def on_train_batch_begin(self, batch, logs=None):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="nobody calls on_train_batch_begin"):
+        model.fit(X, Y, verbose=0, callbacks=[Wrong()])
+
+
+def test_a_metric_that_is_called_in_a_step_leaves_it_traced():
+    mean = keras.metrics.Mean()
+
+    @tf.function
+    def step(x):
+        mean(x)
+        return x * 2.0
+
+    @tf.function
+    def result(x):
+        return mean(x)
+
+    assert [float(step(tf.constant(v))) for v in (1.0, 3.0)] == [2.0, 6.0] and not step.eager
+    assert mean.result().numpy() == 2.0
+    mean.reset_state()
+    assert float(result(tf.constant(5.0))) == 5.0 and result.eager

@@ -1,0 +1,658 @@
+"""Programs written for PyTorch: the numbers here are those of PyTorch 2.15, or worked out in NumPy."""
+
+import copy
+import io
+import math
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import levels_more.torch as torch
+import levels_more.torch.nn.functional as F
+from course.build import ROOT, environment
+from levels import low_level
+from levels_more.promotion import NUMBERS
+from levels_more.torch import nn, optim
+from levels_more.torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _defaults():
+    """Each test begins with float32 for Python's floats, and with tensors that remember."""
+    yield
+    NUMBERS[float] = np.dtype("float32")
+    assert torch.is_grad_enabled()
+
+
+def close(x, expected, to=1e-12):
+    np.testing.assert_allclose(x.detach().numpy() if isinstance(x, torch.Tensor) else x, expected, rtol=to, atol=to)
+
+
+def leaf(values, dtype=torch.float64):
+    return torch.tensor(values, dtype=dtype, requires_grad=True)
+
+
+# A graph that is always recorded -------------------------------------------------------------------------------------
+
+
+def test_gradients_add_up_until_they_are_taken_away():
+    x = leaf([1.0, 2.0])
+    y = (x**2).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    close(x.grad, [4.0, 8.0])
+    with pytest.raises(RuntimeError, match="retain_graph=True"):
+        y.backward()
+    x.grad.zero_()
+    close(x.grad, [0.0, 0.0])
+
+
+def test_gradients_of_gradients():
+    x = leaf([3.0])
+    (first,) = torch.autograd.grad(x**3, x, create_graph=True)
+    (second,) = torch.autograd.grad(first, x, create_graph=True)
+    (third,) = torch.autograd.grad(second, x)
+    assert [first.item(), second.item(), third.item()] == pytest.approx([27.0, 18.0, 6.0], rel=1e-12)
+
+
+def test_what_is_detached_passes_no_gradient_though_it_shares_its_numbers():
+    x = leaf([1.0, 2.0])
+    h = x * 2
+    h.retain_grad()
+    (h * h.detach()).sum().backward()
+    close(h.grad, [2.0, 4.0])
+    close(x.grad, [4.0, 8.0])
+    y = x * 3
+    y.detach().zero_()
+    close(y, [0.0, 0.0])
+
+
+def test_a_leaf_beside_its_own_data():
+    x = leaf([1.0, 2.0])
+    (x * x.data).sum().backward()
+    close(x.grad, [1.0, 2.0])
+
+
+def test_grad_of_several_outputs_and_of_none():
+    x, y = leaf(2.0), leaf(5.0)
+    assert [dx.item() for dx in torch.autograd.grad([x * 3, x * x], [x])] == [7.0]
+    with pytest.raises(RuntimeError, match="allow_unused"):
+        torch.autograd.grad(x * 2, [x, y])
+    assert torch.autograd.grad(x * 2, [x, y], allow_unused=True)[1] is None
+
+
+@pytest.mark.parametrize("wrong", [lambda: torch.ones(2).sum().backward(), lambda: (leaf([1.0, 2.0]) * 2).backward()])
+def test_backward_says_what_it_needs(wrong):
+    with pytest.raises(RuntimeError, match="expected one recorded number"):
+        wrong()
+
+
+def test_slopes_where_pytorch_had_to_choose():
+    """At ties and bounds: of a maximum, of two equal numbers, of a clamp, of relu and abs at 0."""
+    x = leaf([1.0, 1.0, 0.5])
+    x.max().backward()
+    close(x.grad, [0.5, 0.5, 0.0])
+    x, y = leaf([1.0, 2.0]), leaf([1.0, 3.0])
+    torch.maximum(x, y).sum().backward()
+    close(x.grad, [0.5, 0.0])
+    close(y.grad, [0.5, 1.0])
+    for function, slopes in (
+        (lambda x: x.clamp(0, 1), [0.0, 0.0, 1.0, 0.0]),
+        (torch.relu, [0.0, 1.0, 1.0, 1.0]),
+        (torch.abs, [0.0, 1.0, 1.0, 1.0]),
+        (F.relu6, [0.0, 1.0, 1.0, 0.0]),
+        (lambda x: x % 3, [1.0, 1.0, 1.0, 1.0]),
+    ):
+        x = leaf([0.0, 1.0, 0.5, 6.0])
+        function(x).sum().backward()
+        close(x.grad, slopes)
+
+
+def test_recording_is_switched_off_in_a_block_in_a_function_and_for_good():
+    x = leaf([1.0])
+    with torch.no_grad():
+        assert not (x * 2).requires_grad
+
+    @torch.no_grad()
+    def twice(x):
+        return x * 2
+
+    assert not twice(x).requires_grad and (x * 2).requires_grad
+    assert not torch.no_grad(lambda: x * 2)().requires_grad
+    with torch.set_grad_enabled(False):
+        assert not (x * 2).requires_grad
+    torch.set_grad_enabled(False)
+    assert not (x * 2).requires_grad
+    torch.set_grad_enabled(True)
+    assert (x * 2).requires_grad
+
+
+def test_each_thread_records_for_itself():
+    found, x = {}, leaf([1.0])
+    entered, done = threading.Event(), threading.Event()
+
+    def quiet():
+        with torch.no_grad():
+            entered.set()
+            done.wait(20)
+            found["quiet"] = (x * 2).requires_grad
+
+    thread = threading.Thread(target=quiet)
+    thread.start()
+    entered.wait(20)
+    found["loud"] = (x * 2).requires_grad
+    done.set()
+    thread.join()
+    assert found == {"quiet": False, "loud": True}
+
+
+def test_threads_train_side_by_side():
+    """Each thread its own graph: eight at once find what one finds."""
+
+    def train(found, k):
+        x = leaf([float(k), 1.0])
+        for _ in range(30):
+            (x * x * k).sum().backward()
+            with torch.no_grad():
+                x -= 0.01 * x.grad
+            x.grad = None
+        found[k] = x.tolist()
+
+    alone, together = {}, {}
+    for k in range(8):
+        train(alone, k)
+    threads = [threading.Thread(target=train, args=(together, k)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+def test_a_function_with_a_gradient_of_its_own():
+    class Legendre(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, power):
+            ctx.save_for_backward(x)
+            return 0.5 * (5 * x**power - 3 * x)
+
+        @staticmethod
+        def backward(ctx, dy):
+            (x,) = ctx.saved_tensors
+            return dy * 1.5 * (5 * x**2 - 1), None
+
+    x = leaf([0.5, -2.0])
+    y = Legendre.apply(x * 2, 3)
+    close(y, [1.0, -154.0])
+    y.sum().backward()
+    close(x.grad, [12.0, 237.0])
+
+
+# A memory that is shared ---------------------------------------------------------------------------------------------
+
+
+def test_views_look_at_one_memory():
+    a = torch.arange(6.0).reshape(2, 3)
+    b = a.view(3, 2)
+    b.add_(1)
+    close(a, [[1, 2, 3], [4, 5, 6]])
+    t = a.t()
+    a[0, 1] = 7
+    assert t[1, 0].item() == 7
+    a[1][2] = 9
+    for row in a:
+        row.mul_(2)
+    close(t, [[2, 8], [14, 10], [6, 18]])
+    p, q = torch.zeros(4).split(2)
+    q.fill_(3)
+    assert p.tolist() == [0, 0] and q.tolist() == [3, 3]
+
+
+def test_what_is_no_view_is_a_copy():
+    a = torch.arange(6.0).reshape(2, 3)
+    row = a.t().reshape(-1)  # its numbers do not lie in even steps
+    row.add_(10)
+    a[[0]].zero_()
+    a[a > 3].zero_()
+    a.clone().zero_()
+    close(a, [[0, 1, 2], [3, 4, 5]])
+
+
+def test_arrays_and_tensors_hear_of_each_other():
+    n = np.ones(3)
+    t = torch.from_numpy(n)
+    n += 1
+    t.mul_(3)
+    assert n.tolist() == t.tolist() == [6.0] * 3
+    a = torch.zeros(2, 3)
+    shown = a[1].numpy()
+    shown[2] = 9
+    assert a.tolist() == [[0, 0, 0], [0, 0, 9]]
+    a.add_(1)
+    assert shown.tolist() == [1, 1, 10]
+    with pytest.raises(RuntimeError, match=r"detach\(\)\.numpy\(\)"):
+        leaf([1.0]).numpy()
+
+
+def test_a_view_of_a_parameter_follows_its_steps():
+    w = leaf([1.0, 1.0, 1.0])
+    column = w.view(3, 1)
+    with torch.no_grad():
+        w.mul_(3)
+    (column * column).sum().backward()
+    close(w.grad, [6.0, 6.0, 6.0])
+    w.data[0] = 5
+    assert column[0].item() == 5.0
+
+
+def test_changes_in_place_are_recorded_or_refused():
+    x = leaf([1.0, 2.0])
+    y = x * 2
+    z = y * y
+    y.add_(1)
+    y.sum().backward(retain_graph=True)
+    close(x.grad, [2.0, 2.0])
+    z.sum().backward()  # what was recorded keeps the old numbers
+    close(x.grad, [10.0, 18.0])
+    for change in (lambda: x.add_(1), lambda: x[:1].zero_(), lambda: (x * 1)[0].add_(1)):
+        with pytest.raises(RuntimeError, match="no_grad"):
+            change()
+    whole = torch.tensor([1, 2])
+    with pytest.raises(RuntimeError, match="float32"):
+        whole += 0.5
+    with pytest.raises(RuntimeError, match=r"\(2, 2\)"):
+        torch.ones(2).add_(torch.ones(2, 2))
+
+
+def test_slices_are_assigned_to_and_remember():
+    x, v = leaf([1.0, 2.0, 3.0]), leaf(5.0)
+    y = x * 2
+    y[1] = v * 3
+    y[torch.tensor([False, False, True])] = 0.0
+    (y * y).sum().backward()
+    close(x.grad, [8.0, 0.0, 0.0])
+    assert v.grad.item() == 90.0
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def test_dtypes_meet_as_in_pytorch():
+    whole, half, full = torch.tensor([1, 2]), torch.ones(2), torch.ones(2, dtype=torch.float64)
+    assert (
+        (whole / 2).dtype == (whole * 2.5).dtype == (half * torch.tensor(2.0, dtype=torch.float64)).dtype == "float32"
+    )
+    assert (half + full).dtype == "float64" and (whole * 2).dtype == "int64" and (whole > 1).dtype == "bool"
+    assert torch.Tensor([1, 2]).dtype == "float32" and torch.tensor([1, 2]).dtype == "int64"
+    torch.set_default_dtype(torch.float64)
+    assert (
+        torch.tensor(0.5).dtype == (whole / 2).dtype == torch.rand(2).dtype == nn.Linear(1, 1).weight.dtype == "float64"
+    )
+    with pytest.raises(TypeError):
+        torch.tensor([1, 2]).mean()
+
+
+X = RNG.normal(size=(3, 4))
+AGREE = {  # what PyTorch says, and what NumPy makes of it
+    "std": (lambda x: x.std(), X.std(ddof=1)),
+    "var along": (lambda x: torch.var(x, 0), X.var(0, ddof=1)),
+    "biased": (lambda x: x.std(dim=1, unbiased=False), X.std(1)),
+    "sum": (lambda x: x.sum(dim=1, keepdim=True), X.sum(1, keepdims=True)),
+    "prod": (lambda x: x.prod(dim=0), X.prod(0)),
+    "cumsum": (lambda x: x.cumsum(dim=1), X.cumsum(1)),
+    "max": (lambda x: x.max(dim=1).values, X.max(1)),
+    "where": (lambda x: x.max(1)[1], X.argmax(1)),
+    "sort": (lambda x: torch.sort(x, dim=0, descending=True)[0], -np.sort(-X, 0)),
+    "topk": (lambda x: torch.topk(x, 2, dim=0).values, -np.sort(-X, 0)[:2]),
+    "least": (lambda x: torch.topk(x, 2, largest=False).values, np.sort(X, 1)[:, :2]),
+    "median": (lambda x: x.median(), np.sort(X, None)[5]),
+    "gather": (lambda x: x.gather(1, torch.tensor([[0, 3], [1, 1], [2, 0]])), np.take_along_axis(X, np.array([[0, 3], [1, 1], [2, 0]]), 1)),
+    "softmax": (lambda x: F.softmax(x, dim=0), np.exp(X) / np.exp(X).sum(0)),
+    "logsumexp": (lambda x: torch.logsumexp(x, 1), np.log(np.exp(X).sum(1))),
+    "norm": (lambda x: x.norm(p=3, dim=1), (np.abs(X) ** 3).sum(1) ** (1 / 3)),
+    "permute": (lambda x: x.view(3, 2, 2).permute(2, 0, 1), X.reshape(3, 2, 2).transpose(2, 0, 1)),
+    "flatten": (lambda x: x.view(3, 2, 2).flatten(1), X),
+    "expand": (lambda x: x[:, :1].expand(-1, 3), np.repeat(X[:, :1], 3, 1)),
+    "repeat": (lambda x: x.repeat(2, 1), np.tile(X, (2, 1))),
+    "vector": (lambda x: x @ x[0], X @ X[0]),
+    "rows and columns": (lambda x: x[[0, 2], [1, 3]], X[[0, 2], [1, 3]]),
+    "column": (lambda x: x[:, [1, 2]], X[:, [1, 2]]),
+    "normalize": (lambda x: F.normalize(x, dim=1), X / np.linalg.norm(X, axis=1, keepdims=True)),
+    "floor": (lambda x: x // 0.3, np.floor_divide(X, 0.3)),
+    "rest": (lambda x: x % 0.3, np.remainder(X, 0.3)),
+    "log1p": (lambda x: torch.log1p(x.abs() * 1e-12), np.log1p(np.abs(X) * 1e-12)),
+    "softplus": (lambda x: F.softplus(x * 100), np.logaddexp(0.0, X * 100)),
+    "selu": (F.selu, 1.0507009873554805 * np.where(X > 0, X, 1.6732632423543772 * np.expm1(X))),
+    "mish": (F.mish, X * np.tanh(np.log1p(np.exp(X)))),
+    "tril": (lambda x: x.tril(), np.tril(X)),
+    "bits": (lambda x: torch.tensor([5, 6]) & 3, [1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AGREE)
+def test_functions_agree_with_numpy(name):
+    function, expected = AGREE[name]
+    found = function(torch.tensor(X))
+    assert tuple(found.shape) == np.shape(expected)
+    close(found, expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["prod", "cumsum", "sort", "logsumexp", "norm", "std", "softmax", "mish", "softplus", "rest", "column"]
+)
+def test_their_gradients_agree_with_differences(name):
+    function, step = AGREE[name][0], 1e-6
+    x = leaf(X)
+    y = function(x)
+    weights = RNG.normal(size=tuple(y.shape))
+    (y * torch.tensor(weights)).sum().backward()
+    nudged = np.zeros_like(X)
+    for at in np.ndindex(X.shape):
+        up, down = X.copy(), X.copy()
+        up[at], down[at] = up[at] + step, down[at] - step
+        change = function(torch.tensor(up)) - function(torch.tensor(down))
+        nudged[at] = (change.numpy() * weights).sum() / (2 * step)
+    close(x.grad, nudged, 1e-4)
+
+
+Z, T, C = RNG.normal(size=5), np.array([0.0, 1.0, 1.0, 0.0, 0.3]), np.array([2, 0, 1])
+P = 1 / (1 + np.exp(-Z))
+LOGS = X - np.log(np.exp(X).sum(1, keepdims=True))
+WEIGHTS = np.array([0.5, 2.0, 1.0, 3.0])
+BINARY = -(T * np.log(P) + (1 - T) * np.log(1 - P))
+LOSSES = {
+    "mse": (nn.MSELoss(), Z, T, ((Z - T) ** 2).mean()),
+    "sum": (nn.MSELoss(reduction="sum"), Z, T, ((Z - T) ** 2).sum()),
+    "l1": (nn.L1Loss(reduction="none"), Z, T, np.abs(Z - T)),
+    "smooth": (nn.SmoothL1Loss(beta=0.7), Z, T, np.where(abs(Z - T) < 0.7, (Z - T) ** 2 / 1.4, abs(Z - T) - 0.35).mean()),
+    "huber": (nn.HuberLoss(delta=0.5), Z, T, np.where(abs(Z - T) < 0.5, (Z - T) ** 2 / 2, 0.5 * (abs(Z - T) - 0.25)).mean()),
+    "bce": (nn.BCELoss(), P, T, BINARY.mean()),
+    "bce at 0": (nn.BCELoss(reduction="none"), np.array([0.0, 1.0]), np.array([1.0, 1.0]), [100.0, 0.0]),
+    "logits": (nn.BCEWithLogitsLoss(), Z, T, BINARY.mean()),
+    "pos_weight": (nn.BCEWithLogitsLoss(pos_weight=torch.tensor(3.0, dtype=torch.float64)), Z, T, (BINARY - 2 * T * np.log(P)).mean()),
+    "classes": (nn.CrossEntropyLoss(), X, C, -LOGS[range(3), C].mean()),
+    "weights": (nn.CrossEntropyLoss(weight=torch.tensor(WEIGHTS)), X, C, -(LOGS[range(3), C] * WEIGHTS[C]).sum() / WEIGHTS[C].sum()),
+    "shares": (nn.CrossEntropyLoss(), X, np.exp(LOGS), -(np.exp(LOGS) * LOGS).sum(1).mean()),
+    "smoothing": (nn.CrossEntropyLoss(label_smoothing=0.1), X, C, -(0.9 * LOGS[range(3), C] + 0.1 * LOGS.mean(1)).mean()),
+    "nll": (nn.NLLLoss(reduction="sum"), LOGS, C, -LOGS[range(3), C].sum()),
+    "kl": (nn.KLDivLoss(reduction="batchmean"), LOGS, np.eye(4)[:3], -(np.eye(4)[:3] * LOGS).sum() / 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses(name):
+    loss, x, y, expected = LOSSES[name]
+    close(loss(torch.tensor(x), torch.tensor(y)), expected)
+
+
+def test_losses_say_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"\(3, 1\), target \(3,\)"):
+        nn.MSELoss()(torch.ones(3, 1), torch.ones(3))
+    with pytest.raises(ValueError, match="probabilities"):
+        nn.BCELoss()(torch.tensor([1.5]), torch.tensor([1.0]))
+    with pytest.raises(ValueError, match="reduction is 'average'"):
+        F.mse_loss(torch.ones(3), torch.ones(3), reduction="average")
+    with pytest.raises(TypeError, match="its options are weight, reduction"):
+        nn.MSELoss(size_average=True)
+
+
+# Modules, optimizers, data -------------------------------------------------------------------------------------------
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 3), nn.Linear(3, 1)])
+        self.norm, self.scale = nn.BatchNorm1d(3), nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x):
+        return self.layers[1](torch.relu(self.norm(self.layers[0](x)))) * self.scale
+
+
+def test_a_module_names_its_parts_as_pytorch_does():
+    net = Net()
+    weights = [
+        "scale",
+        "layers.0.weight",
+        "layers.0.bias",
+        "layers.1.weight",
+        "layers.1.bias",
+        "norm.weight",
+        "norm.bias",
+    ]
+    assert [name for name, _ in net.named_parameters()] == weights
+    assert [*net.state_dict()][-3:] == ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+    assert sum(p.numel() for p in net.parameters()) == 20
+    tied = nn.Sequential(net.layers[0], net.layers[0])
+    assert len([*tied.parameters()]) == 2 and len(tied.state_dict()) == 4
+    assert repr(nn.Sequential(nn.Linear(2, 3), nn.ReLU())) == (
+        "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=True)\n  (1): ReLU()\n)"
+    )
+    with pytest.raises(TypeError, match="is a Parameter"):
+        net.scale = torch.tensor(2.0)
+
+
+def test_a_state_is_taken_over_whole_or_not_at_all(tmp_path):
+    net, other = Net(), Net()
+    torch.save({"model": net.state_dict(), "epoch": 3, "rates": (0.1, [0.2]), "best": None}, tmp_path / "net.pt")
+    saved = torch.load(tmp_path / "net.pt", weights_only=True)
+    assert saved["epoch"] == 3 and saved["rates"] == (0.1, [0.2]) and saved["best"] is None
+    other.load_state_dict(saved["model"])
+    assert all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True))
+    before = copy.deepcopy(other.state_dict())
+    wrong = {**saved["model"], "scale": torch.ones(2)}
+    with pytest.raises(RuntimeError, match="scale"):
+        other.load_state_dict(wrong)
+    assert all(torch.equal(before[name], x) for name, x in other.state_dict().items())
+    with pytest.raises(TypeError, match="state_dict"):
+        torch.save(net, tmp_path / "whole.pt")
+    (tmp_path / "other.pt").write_bytes(b"PK nothing")
+    with pytest.raises(ValueError, match=r"other\.pt was not written by `save`"):
+        torch.load(tmp_path / "other.pt")
+
+
+def test_batches_are_normalized_and_remembered():
+    norm, x = nn.BatchNorm1d(2).double(), torch.tensor(RNG.normal(size=(6, 2)))
+    n = x.numpy()
+    close(norm(x), (n - n.mean(0)) / np.sqrt(n.var(0) + 1e-5))
+    close(norm.running_mean, 0.1 * n.mean(0))
+    close(norm.running_var, 0.9 + 0.1 * n.var(0, ddof=1))
+    norm.eval()
+    close(norm(x), (n - 0.1 * n.mean(0)) / np.sqrt(0.9 + 0.1 * n.var(0, ddof=1) + 1e-5))
+    with pytest.raises(ValueError, match="one row"):
+        norm.train()(x[:1])
+
+
+def test_dropout_keeps_the_mean_in_training_and_all_in_use():
+    x, drop = torch.ones(20000), nn.Dropout(0.25)
+    y = drop(x)
+    assert {*np.unique(y.numpy()).round(6)} == {0.0, np.float32(4 / 3).round(6)}
+    assert abs(y.mean().item() - 1) < 0.03
+    assert drop.eval()(x) is x
+
+
+RULES = {  # the weight after three steps of gradient 2·w from 1.0 on: PyTorch's numbers
+    "sgd": (lambda p: optim.SGD(p, lr=0.1), 0.512),
+    "momentum": (lambda p: optim.SGD(p, lr=0.1, momentum=0.9), 0.0619999999999999),
+    "nesterov": (lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1), -0.14046839900000005),
+    "adam": (lambda p: optim.Adam(p, lr=0.1), 0.7015862729460302),
+    "adamw": (lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.5), 0.5749739307415966),
+    "rmsprop": (lambda p: optim.RMSprop(p, lr=0.01), 0.7799822732436351),
+    "adagrad": (lambda p: optim.Adagrad(p, lr=0.1), 0.7804561813568098),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_of_optimizers(name):
+    make, expected = RULES[name]
+    w = leaf(1.0)
+    optimizer = make([w])
+    for _ in range(3):
+        optimizer.zero_grad()
+        (w * w).backward()
+        optimizer.step()
+    assert w.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_optimizer_goes_on_where_another_one_stopped():
+    def steps(optimizer, w, n):
+        for _ in range(n):
+            optimizer.zero_grad()
+            (w * w).backward()
+            optimizer.step()
+
+    w = leaf(1.0)
+    first = optim.Adam([w], lr=0.1)
+    steps(first, w, 2)
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    v = leaf(w.item())
+    second = optim.Adam([v], lr=0.7)
+    second.load_state_dict(torch.load(io.BytesIO(file.getvalue())))
+    steps(first, w, 2)
+    steps(second, v, 2)
+    assert w.item() == v.item()
+
+
+def test_rates_by_epoch():
+    w = leaf(1.0)
+
+    def rates(make, n=4):
+        optimizer = optim.SGD([w], lr=1.0)
+        schedule = make(optimizer)
+        found = []
+        for _ in range(n):
+            found.append(optimizer.param_groups[0]["lr"])
+            schedule.step()
+        return found
+
+    lr = optim.lr_scheduler
+    assert rates(lambda o: lr.StepLR(o, 2, 0.5)) == [1.0, 1.0, 0.5, 0.5]
+    assert rates(lambda o: lr.MultiStepLR(o, [1, 3], gamma=0.1)) == pytest.approx([1.0, 0.1, 0.1, 0.01])
+    assert rates(lambda o: lr.LambdaLR(o, lambda epoch: 1 / (1 + epoch))) == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
+    assert rates(lambda o: lr.CosineAnnealingLR(o, 3, eta_min=0.4)) == pytest.approx([1.0, 0.85, 0.55, 0.4])
+    optimizer = optim.SGD([w], lr=1.0)
+    plateau = lr.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
+    for loss in (3.0, 2.0, 2.0, 2.0, 2.0, 2.0):
+        plateau.step(loss)
+    assert plateau.get_last_lr() == [0.25]
+
+
+def test_gradients_are_clipped():
+    x, y = leaf([3.0, 0.0]), leaf([2.0])
+    (0.5 * (x * x).sum() + 0.5 * (y * y).sum() * 2).backward()
+    assert nn.utils.clip_grad_norm_([x, y], 1.0).item() == 5.0
+    close(x.grad, [0.6, 0.0], 1e-6)
+    nn.utils.clip_grad_value_([x, y], 0.5)
+    close(x.grad, [0.5, 0.0])
+
+
+def test_data_by_number_and_by_batch():
+    x, y = torch.arange(10.0).reshape(5, 2), torch.arange(5)
+    data = TensorDataset(x, y)
+    assert [part.shape for part in next(iter(DataLoader(data, batch_size=2)))] == [(2, 2), (2,)]
+    assert len(DataLoader(data, batch_size=2)) == 3 and len(DataLoader(data, batch_size=2, drop_last=True)) == 2
+    torch.manual_seed(1)
+    seen = torch.cat([rows for _, rows in DataLoader(data, batch_size=2, shuffle=True, num_workers=2)])
+    assert sorted(seen.tolist()) == [0, 1, 2, 3, 4]
+    parts = random_split(data, [0.6, 0.4], generator=torch.Generator().manual_seed(7))
+    again = random_split(data, [3, 2], generator=torch.Generator().manual_seed(7))
+    assert [part.indices for part in parts] == [part.indices for part in again] and [*map(len, parts)] == [3, 2]
+    assert Subset(data, [4, 1])[0][1].item() == 4 and ConcatDataset([data, data])[7][1].item() == 2
+    with pytest.raises(ValueError, match="make 4; the data set has 5"):
+        random_split(data, [2, 2])
+
+    class Squares(Dataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return {"x": np.full(2, index, "f4"), "y": index**2, "name": "abc"[index]}
+
+    (batch,) = DataLoader(Squares(), batch_size=3)
+    assert (
+        batch["x"].tolist() == [[0, 0], [1, 1], [2, 2]]
+        and batch["y"].tolist() == [0, 1, 4]
+        and batch["name"] == ["a", "b", "c"]
+    )
+
+
+def test_starting_values_are_as_wide_as_they_should_be():
+    torch.manual_seed(0)
+    w = torch.empty(300, 200)
+    for fill, deviation in (
+        (nn.init.xavier_uniform_, math.sqrt(2 / 500)),
+        (nn.init.xavier_normal_, math.sqrt(2 / 500)),
+        (nn.init.kaiming_uniform_, math.sqrt(2 / 200)),
+        (lambda w: nn.init.kaiming_normal_(w, mode="fan_out", nonlinearity="linear"), math.sqrt(1 / 300)),
+    ):
+        fill(w)
+        assert w.std().item() == pytest.approx(deviation, rel=0.02) and abs(w.mean().item()) < 0.002
+    assert nn.Linear(4, 1000).weight.abs().max().item() <= 0.5
+
+
+# What is not here ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "missing, told",
+    [
+        (lambda: torch.float16, "float32"),
+        (lambda: torch.einsum, "@"),
+        (lambda: torch.frobnicate, "has no 'frobnicate'"),
+        (lambda: nn.Conv2d, "Linear"),
+        (lambda: F.conv2d, "torch.nn.functional has no 'conv2d'"),
+        (lambda: torch.ones(2).cuda(), "to\\(device\\)"),
+        (lambda: torch.ones(2).frobnicate, "a tensor has no 'frobnicate'"),
+        (lambda: torch.zeros_, "has no 'zeros_'"),
+    ],
+)
+def test_a_missing_name_says_what_to_use(missing, told):
+    with pytest.raises(AttributeError, match=told):
+        missing()
+
+
+def test_other_devices_are_refused():
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    assert torch.ones(2).to(device).device == device and device.type == "cpu"
+    for there in (
+        lambda: torch.device("cuda:0"),
+        lambda: torch.ones(2).to("cuda"),
+        lambda: torch.ones(2, device="cuda"),
+    ):
+        with pytest.raises(RuntimeError, match="here is the CPU"):
+            there()
+
+
+def test_tensors_print_as_pytorch_prints_them():
+    assert repr(torch.tensor([[1.5, 2], [3, 4]])) == "tensor([[1.5000, 2.0000],\n        [3.0000, 4.0000]])"
+    assert repr(torch.tensor([1.0, 2.0], dtype=torch.float64)) == "tensor([1., 2.], dtype=torch.float64)"
+    assert repr(leaf(2.0, torch.float32) * 3) == "tensor(6., grad_fn=<MulBackward0>)"
+    assert f"{torch.tensor(2.567):.2f} {torch.rand(2, 3).shape}" == "2.57 torch.Size([2, 3])"
+
+
+def test_nobody_else_waits_for_it():
+    code = "import sys, levels.high_level\nprint('levels_more.torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(ROOT), timeout=120
+    )
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_readers_of_levels_have_the_functions_too():
+    x = low_level.constant(X)
+    np.testing.assert_allclose(low_level.sort(x, 0).numpy(), np.sort(X, 0))
+    np.testing.assert_allclose(low_level.pick(x, ([0, 1], [2, 3])).numpy(), X[[0, 1], [2, 3]])
+    np.testing.assert_allclose(low_level.nn.softmax(x, axis=0).numpy(), np.exp(X) / np.exp(X).sum(0))
+    values, places = low_level.top_k(x, 2)
+    assert places.numpy().tolist() == np.argsort(-X, 1)[:, :2].tolist()
+    np.testing.assert_allclose(values.numpy(), -np.sort(-X, 1)[:, :2])
+    with pytest.raises(IndexError, match="take_along: 9"):
+        low_level.take_along(x, np.full((3, 1), 9))
+    with pytest.raises(ValueError, match="dot: x is"):
+        low_level.dot(x, x)
