@@ -79,7 +79,7 @@ def named_in(files, around, name=None, kinds=HERE):
 def written(root, thing):
     """(file, first line, last line) of a class or function in `levels_more`, or None."""
     try:
-        file, (lines, first) = inspect.getsourcefile(thing), inspect.getsourcelines(thing)
+        file, (lines, first) = inspect.getsourcefile(thing) or "", inspect.getsourcelines(thing)
     except (TypeError, OSError):
         return None
     file = Path(file).resolve()
