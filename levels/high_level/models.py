@@ -94,6 +94,12 @@ class Predictor(Trainable):
         starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
         return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
+    def build(self, input_shape, dtype="float32"):
+        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
+        if not isinstance(input_shape, (list, tuple)):
+            raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
+        self(np.zeros((1, *input_shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+
 
 class Model(Predictor):
     """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
@@ -105,12 +111,6 @@ class Model(Predictor):
             raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
-
-    def build(self, input_shape, dtype="float32"):
-        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
-        if not isinstance(input_shape, (list, tuple)):
-            raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *input_shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
 
 
 class Sequential(Model):

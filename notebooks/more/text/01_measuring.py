@@ -9,7 +9,7 @@
 # %%
 import numpy as np
 
-from course import build, figures, tasks
+from course import build, compare, figures, tasks
 from course.figures import page
 from course.practice import checks
 from levels.hardware import Assembler, host_lanes, line_row, net_row, pool, roofline, seconds, train_program
@@ -189,19 +189,12 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # **A good place to stop.** The roof of your machine stands, and two products lie beneath it.
 
 # %% [markdown]
-# ## Why the net is not at the roof (4 min)
+# ## Why the net is not at the roof (3 min)
 #
 # Here are the two tasks, in float32, beside the two products. One step reads ten rows or a hundred of 20 bytes each.
 
 # %%
-import re
-
 from levels_more.listing import listing
-
-
-def operations_a_row(program):
-    inner = program.text.split("\nagain")[0].split("\nbody")[-1]
-    return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
 
 
 def program_of(row_step, task):
@@ -210,17 +203,9 @@ def program_of(row_step, task):
 
 line, net = program_of(line_row, tasks.linear()), program_of(net_row, tasks.rings())
 
-
-def time_of_step(program, task):
-    """Seconds of a step of the task in float32, in one call for 5,000 of them."""
-    put = {f"weights{k}": cpu.put(v.astype("f4")) for k, v in enumerate(task.weights)}
-    put |= dict(x=cpu.put(task.x.astype("f4")), y=cpu.put(task.y.astype("f4")), losses=cpu.alloc((5000,), "f4"))
-    return seconds(program.bind(batches=cpu.put(task.batches[:5000]), learning_rate=0.0005, **put)) / 5000
-
-
 # %% tags=["nbval-ignore-output"]
-points += [("linear", 10 * operations_a_row(line), 10 * 20, time_of_step(line, tasks.linear()))]
-points += [("DNN", 100 * operations_a_row(net), 100 * 20, time_of_step(net, tasks.rings()))]
+points += [("linear", 10 * compare.operations(line), 10 * 20, compare.step_time(line, tasks.linear()))]
+points += [("DNN", 100 * compare.operations(net), 100 * 20, compare.step_time(net, tasks.rings()))]
 figures.roofline(cpu.peak, cpu.bandwidth, points)
 
 # %% [markdown]

@@ -59,7 +59,7 @@ from levels.low_level import (
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
-# ## Functions (12 min)
+# ## Functions (13 min)
 #
 # Each is a call at the door, with what it needs in the right form:
 

@@ -40,7 +40,7 @@ place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]
-# ## Callbacks (17 min)
+# ## Callbacks (18 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that
@@ -160,7 +160,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
 
 # %% [markdown]
-# ## More callbacks (20 min)
+# ## More callbacks (22 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
 # hold the epoch, counted from 1, and its numbers.
