@@ -120,7 +120,7 @@ def places(root=ROOT):
 def places_of_more(root):
     """The Place of every name in the modules of `levels_more`, with the notebook that shows it, if one does.
 
-    A module adds to the highest level that it, or one that it imports, imports.
+    A module adds to the level whose front its contents name; else to the highest that it, or one that it imports, imports.
     """
     found, shown = [], {}  # shown: (module, name) -> notebook, heading
     for path in sorted(root.glob("notebooks/more/text/*.py")):
@@ -142,14 +142,40 @@ def places_of_more(root):
         imported = re.findall(r"^from (?:levels|levels_more|)\.(\w+)", texts.get(module, ""), re.MULTILINE)
         return max([LEVELS.index(name) if name in LEVELS else height(name) for name in imported], default=0)
 
+    fronts = {module: front.split(".")[1] for front, module in plugged(root) if front.startswith("levels.")}
     for module, text in texts.items():
         for name, around, start, end in named(text):
             begin = text[: text.find(around)].count("\n")
             notebook, heading = shown.get((module, name.split(".")[0]), ("", ""))
             what = "\n".join(around.split("\n")[start:end])
             lines = begin + start + 1, begin + end
-            found.append(Place(name, MORE, module, notebook, heading, "", what, *lines, LEVELS[height(module)]))
+            found.append(
+                Place(
+                    name,
+                    MORE,
+                    module,
+                    notebook,
+                    heading,
+                    "",
+                    what,
+                    *lines,
+                    fronts.get(module) or LEVELS[height(module)],
+                )
+            )
     return found
+
+
+def plugged(root=ROOT):
+    """(table or front, module) for each module of `levels_more` that plugs into a level: its table of contents says so.
+
+    Others are the rules of one framework, for its spelling.
+    """
+    file = root / MORE / "__init__.py"
+    for statement in ast.parse(file.read_text(encoding="utf-8")).body if file.exists() else ():
+        if "CONTENTS" in names_of(statement):
+            contents = ast.literal_eval(statement.value)
+            return [(what, module) for what, modules in contents.items() for module in modules]
+    return []
 
 
 def named(source):
@@ -235,7 +261,8 @@ def where(name):
     Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line of
     `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
     """
-    index, spelling = places(), spelling_of(name)
+    index, spelling, modules = places(), spelling_of(name), {module for _, module in plugged()}
+    index = [place for place in index if place.level != MORE or place.room in modules]
     known = dict.fromkeys(
         place.name for place in sorted(index, key=lambda place: place.level == MORE)
     )  # the core first
@@ -250,18 +277,11 @@ def where(name):
         )
         raise LookupError(f"where: nothing here is called {name!r}; {cure}")
     found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
-    found = [place for place in found if place.level != MORE or place.room in plugged()] or found
     found = sorted(
         found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level)
     )  # of two, the core's first
     ops = next(filter(None, map(ops_of, found)), [])
     return Found(name, found, kernels_of(ops, index), spelling)
-
-
-def plugged():
-    """The modules of `levels_more` that add to a level. (Others are the rules of one framework, for its spelling.)"""
-    contents = importlib.import_module(MORE).CONTENTS
-    return {module for rows in contents.values() for module in rows}
 
 
 def spelling_of(name):

@@ -19,6 +19,7 @@ NOTEBOOKS = {
     "torch": "more/03_torch",
     "torchkeras": "more/05_tensorflow",
 }  # that show it
+HERE = ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For  # not from elsewhere
 
 
 def called(asked):
@@ -54,22 +55,23 @@ def home(folder, names):
 def line_of(root, package, path, thing):
     """(file, its first line, its last line) of what that package of `levels_more` calls so; 0 where no line names it.
 
-    That is where the text names it; else where the class or function is written; else where its room is filled.
+    That is where the text names it; else where the class or function is written; else where it is imported, or its room filled.
     """
     *around, name = path
     file, around = home(root / "levels_more", [package, *around])
     others = sorted(file.parent.glob("*.py")) + sorted((root / "levels_more" / package).rglob("*.py"))
     files = dict.fromkeys([file, *others] if file.parent.name != "levels_more" else [file])
-    return named_in(files, around, name) or written(root, thing) or named_in([file], [], *around[-1:]) or (file, 0, 0)
+    made = named_in(files, around, name) or written(root, thing)
+    return made or named_in(files, around, name, ast.AST) or named_in([file], [], *around[-1:]) or (file, 0, 0)
 
 
-def named_in(files, around, name=None):
-    """(file, first line, last line) of the best place in these files that names it, inside of what `around` names; or None."""
+def named_in(files, around, name=None, kinds=HERE):
+    """(file, first line, last line) of the best statement of these kinds that names it, inside of what `around` names; or None."""
     found = []  # (how good a place it is, file, lines)
     for order, each in enumerate(files):
         for statement in ast.parse(each.read_text(encoding="utf-8")).body:
             inside = not around or around[-1] in bound(statement)
-            for sort, first, last in places_in(statement, name):
+            for sort, first, last in places_in(statement, name) if isinstance(statement, kinds) else ():
                 found.append(((not inside, sort > 1, order, sort, first), each, first, last))
     return min(found)[1:] if found else None
 
@@ -77,7 +79,7 @@ def named_in(files, around, name=None):
 def written(root, thing):
     """(file, first line, last line) of a class or function in `levels_more`, or None."""
     try:
-        file, (lines, first) = inspect.getsourcefile(thing), inspect.getsourcelines(thing)
+        file, (lines, first) = inspect.getsourcefile(thing) or "", inspect.getsourcelines(thing)
     except (TypeError, OSError):
         return None
     file = Path(file).resolve()
