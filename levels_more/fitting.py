@@ -367,9 +367,7 @@ def fit_model(
             held = held.batch(validation_batch_size)
             held.packing = packing
         rows = rows.shuffle(len(rows), seed) if shuffle else rows
-        for _ in range(
-            first if shuffle else 0
-        ):  # the orders of the epochs before: with a seed, it goes on as it would have
+        for _ in range(first if shuffle else 0):  # the orders of the epochs before: a seed goes on behind them
             rows.make()
         data = as_data(rows.batch(32 if batch_size is None else batch_size), *steps)
         data.packing = packing
