@@ -193,7 +193,8 @@ FLAT = {  # ops through which no gradient passes
 
 
 def test_every_rule_has_a_case():
-    assert {*CASES, *FLAT} == {*VJPS}
+    own = {"own_backward"}  # the rule of a class that brings its own `backward`: tests/test_torch.py
+    assert {*CASES, *FLAT} == {*VJPS} - own
 
 
 @pytest.mark.parametrize("op", CASES)
