@@ -7,9 +7,9 @@ import numpy as np
 
 from levels import low_level
 from levels.low_level import Operators
-from levels_more.checks import expect
+from levels_more.printed import printed
 from levels_more.promotion import NUMBERS
-from levels_more.recording import Node, Switch, gradients, recording, remembering
+from levels_more.recording import Hook, Node, OperandError, Switch, gradients, recording, remembering
 from levels_more.views import Viewing
 
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
@@ -25,6 +25,25 @@ class Size(tuple):
 
     def __repr__(self):
         return f"torch.Size({list(self)})"
+
+
+class dtype:
+    """A kind of numbers, by PyTorch's name of it; NumPy takes it for its own of that kind."""
+
+    def __init__(self, kind):
+        self.dtype = np.dtype(kind)
+
+    kind, itemsize = property(lambda self: self.dtype.kind), property(lambda self: self.dtype.itemsize)
+    is_floating_point = property(lambda self: self.kind == "f")
+
+    def __eq__(self, other):
+        return self.dtype == other
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"torch.{self.dtype}"
 
 
 class device(str):
@@ -77,15 +96,15 @@ class Recorded(Viewing):
     is_leaf = property(lambda self: self.node is None or self.node.leaf is not None)
     grad_fn = property(lambda self: None if self.is_leaf else self.node)
     data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
-    shape = property(lambda self: Size(self.held.shape))
+    shape, dtype = property(lambda self: Size(self.held.shape)), property(lambda self: dtype(self.held.dtype))
     ndim = property(lambda self: len(self.shape))
     T = property(lambda self: FUNCTIONS["t"](self))
     device, is_cuda = device(), False
 
     def requires_grad_(self, requires_grad=True):
-        """From now on what is made from this tensor remembers so. Raises TypeError but for floats, RuntimeError for a result."""
-        floats = self.dtype.kind == "f" or not requires_grad
-        expect(floats, "requires_grad: the tensor", self.dtype, "floats; only they have a gradient")
+        """From now on what is made from this tensor remembers so. Raises OperandError but for floats, RuntimeError for a result."""
+        if requires_grad and self.dtype.kind != "f":
+            raise OperandError(f"requires_grad: the tensor is {self.dtype}; expected floats; only they have a gradient")
         if not (self.is_leaf or requires_grad):
             raise RuntimeError(
                 "requires_grad: a result remembers what it was made from; detach() gives one that does not"
@@ -113,6 +132,12 @@ class Recorded(Viewing):
         """Keep the gradient here, too, though this was made from others."""
         if not self.is_leaf:
             self.node.kept[self.known] = self
+
+    def register_hook(self, hook):
+        """Call hook(its gradient) in `backward`; what that gives, if anything, is handed on. Raises RuntimeError without a gradient."""
+        if not self.requires_grad:
+            raise RuntimeError("register_hook: this tensor has no gradient; it does not require one")
+        return Hook(self.node, (self.known, hook))
 
     def backward(self, gradient=None, retain_graph=False, create_graph=False):
         """Add the gradient of this number to the `grad` of every leaf that it was made from. Raises RuntimeError for others."""
@@ -236,11 +261,10 @@ class Recorded(Viewing):
 
     def __repr__(self):
         array = self.held.numpy()
-        fixed = self.dtype.kind == "f" and np.isfinite(array).all() and (array % 1).any()
-        how = {"precision": 4, "separator": ", ", "prefix": "tensor(", "floatmode": "fixed" if fixed else "maxprec"}
-        kind = f", dtype=torch.{self.dtype}" * (self.dtype.kind == "f" and self.dtype != NUMBERS[float])
-        end = ", requires_grad=True" * self.requires_grad if self.is_leaf else f", grad_fn={self.node}"
-        return f"tensor({np.array2string(array, **how)}{kind}{end})"
+        clear = self.dtype == NUMBERS[float] or self.dtype.kind != "f" and array.size
+        end = "requires_grad=True" * self.requires_grad if self.is_leaf else f"grad_fn={self.node}"
+        size = f"size={tuple(self.shape)}" * (not array.size and self.ndim != 1)
+        return printed(array, filter(None, [size, f"dtype={self.dtype}" * (not clear), end]))
 
 
 def recorded(name, function, view=None):

@@ -84,7 +84,9 @@ class BatchNorm1d(Module):
 
     def extra_repr(self):
         """What is told of it in brackets."""
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={'weight' in vars(self)}, track_running_stats=True"
+        affine = "weight" in vars(self)
+        how = f"eps={self.eps}, momentum={self.momentum}, affine={affine}, bias={affine}"
+        return f"{self.num_features}, {how}, track_running_stats=True"
 
 
 class LayerNorm(Module):

@@ -34,7 +34,7 @@ def maker(make, kind=None):
     """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype, unless another one is said."""
 
     def run(*args, dtype=kind, requires_grad=False, device=None, generator=None, **how):
-        made = make(dtype or NUMBERS[float], generator, *args, **how)
+        made = make(np.dtype(dtype or NUMBERS[float]), generator, *args, **how)
         return tensor(made, dtype or (NUMBERS[float] if made.dtype.kind == "f" else None), requires_grad, device)
 
     return run

@@ -3,6 +3,7 @@
 from levels.low_level import DTYPES
 from levels.low_level import Module as LevelModule
 from levels_more.recorded import Recorded
+from levels_more.recording import Hook
 
 
 class Parameter(Recorded):
@@ -13,17 +14,6 @@ class Parameter(Recorded):
 
     def __repr__(self):
         return f"Parameter containing:\n{super().__repr__()}"
-
-
-class _Hook:
-    """A hook of a module, which can be taken away."""
-
-    def __init__(self, module, hook):
-        self.module, self.hook = module, hook
-
-    def remove(self):
-        """Take it away."""
-        self.module.hooks = tuple(hook for hook in self.module.hooks if hook is not self.hook)
 
 
 class Module(LevelModule):
@@ -43,8 +33,7 @@ class Module(LevelModule):
 
     def register_forward_hook(self, hook):
         """Call hook(module, its arguments, what it gave) at each call; what that gives, if anything, is passed on instead."""
-        self.hooks = (*self.hooks, hook)
-        return _Hook(self, hook)
+        return Hook(self, hook)
 
     def __setattr__(self, name, value):
         before = vars(self).get(name)

@@ -8,12 +8,14 @@ import functools
 import math
 import types
 
+import numpy as np
+
 from levels.low_level import set_seed
 from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
 from levels_more.promotion import NUMBERS
-from levels_more.recorded import Size, device  # noqa: F401
+from levels_more.recorded import Size, device, dtype  # noqa: F401
 from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
 from levels_more.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.recording import switched
@@ -45,12 +47,12 @@ def is_tensor(x):
 
 def get_default_dtype():
     """The dtype of Python's floats."""
-    return NUMBERS[float]
+    return dtype(NUMBERS[float])
 
 
-def set_default_dtype(dtype):
+def set_default_dtype(kind):
     """The dtype of Python's floats from now on: torch.float32 or torch.float64."""
-    NUMBERS[float] = dtype
+    NUMBERS[float] = np.dtype(kind)
 
 
 def __getattr__(name):

@@ -9,13 +9,13 @@ import numpy as np
 from levels import low_level as low
 from levels.low_level import nn
 from levels_more.generators import drawn, shuffled
-from levels_more.promotion import ORDER, beside, both, floats
-from levels_more.recorded import CURES, FUNCTIONS, device, recorded
+from levels_more.promotion import ORDER, beside, both, floats, of_kinds
+from levels_more.recorded import CURES, FUNCTIONS, device, dtype, recorded
 from levels_more.recorded import Recorded as Tensor
 from levels_more.recorded_making import from_numpy, like, maker, normal, shaped, sizes_of, tensor, whole  # noqa: F401
 from levels_more.statistics import shared_at_ties, without_gradient
 
-BOOL, LONG, FLOAT, DOUBLE = ORDER
+BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
          "double": DOUBLE, "float64": DOUBLE}  # fmt: skip
 
@@ -52,11 +52,13 @@ def _clamp(x, min=None, max=None):
 def _to(x, *how, **options):
     """x in the dtype that is named, or is another tensor's; of the devices there is one."""
     for each in (*how, *options.values()):
-        kind = KINDS.get(each) if isinstance(each, str) else getattr(each, "dtype", each)
+        kind = getattr(KINDS.get(each) if isinstance(each, str) else each, "dtype", each)
         if isinstance(kind, np.dtype):
             x = x if kind == x.dtype else low.cast(x, kind)
         elif isinstance(each, str):
             device(each)
+        elif not isinstance(each, bool | None):
+            raise TypeError(f"to: {each!r:.60}; expected a dtype, a device or a tensor")
     return x
 
 
@@ -67,14 +69,16 @@ def _rows(names, row):
 
 def _scaled(name):
     """x + alpha·y, or x - alpha·y."""
-    return lambda x, y, alpha=1: getattr(operator, name)(*beside(x, y if alpha == 1 else alpha * y))
+    run = of_kinds(getattr(operator, name), low.logical_or) if name == "add" else both(operator.sub)
+    return lambda x, y, alpha=1: run(x, y if alpha == 1 else alpha * y)
 
 
 _divide = without_gradient(np.floor_divide)
 PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("exp log log1p sqrt sin cos tanh erf sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
     **_rows("relu selu silu softsign relu6 mish elu softplus softmax log_softmax", functools.partial(getattr, nn)),
-    **_rows("eq ne lt le gt ge mul", lambda name: both(getattr(operator, name))), **_rows("add sub", _scaled),
+    **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", _scaled),
+    "mul": of_kinds(operator.mul, low.logical_and),
     **_rows("mean prod logsumexp any all", lambda name: getattr(low, f"reduce_{name}")),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
     **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "
@@ -155,7 +159,7 @@ CURES.update(
     | _rows("cuda mps", lambda name: "to(device), where the device is the CPU")
     | _rows("compile jit vmap func fx", lambda name: "the function as it is: nothing here compiles it")
     | _rows("einsum bmm baddbmm tensordot", lambda name: "@, *, and sum, one matrix at a time")
-    | _rows("register_hook register_full_backward_hook", lambda name: "retain_grad(), and x.grad after backward()")
+    | _rows("register_full_backward_hook", lambda name: "register_hook of a tensor")
     | _rows("scatter_ scatter index_add_", lambda name: "nn.functional.one_hot, and a matrix product")
     | _rows("Conv1d Conv2d LSTM GRU RNN Transformer", lambda name: "Linear layers: there are only dense nets here")
     | _rows("distributed DataParallel", lambda name: "levels.high_level.DistributedDataParallel")
@@ -179,7 +183,7 @@ FUNCTIONS["at"] = recorded("at", low.pick, _cut)
 FUNCTIONS.update({name: FUNCTIONS[same] for name, same in ALSO.items()})
 for _name, _kind in {"Bool": BOOL, "Int": LONG, "Long": LONG, "Float": FLOAT, "Double": DOUBLE}.items():
     FUNCTIONS[_name + "Tensor"] = functools.partial(tensor, dtype=_kind)
-    FUNCTIONS[_name + "Tensor"].dtype = _kind  # x.type(torch.LongTensor) asks for it
+    FUNCTIONS[_name + "Tensor"].dtype = _kind.dtype  # x.type(torch.LongTensor) asks for it
 
 
 def find(place, name, *tables):
