@@ -50,7 +50,11 @@ def _rows(array, indent, cut, text, width):
 def printed(array, notes, prefix="tensor("):
     """The array behind its prefix, and these notes, each on a line of its own where the last one is full, and a bracket."""
     cut = array.size > MANY
-    body = _rows(array, len(prefix), cut, *_texts(_ends(array, range(array.ndim)) if cut else array)) if array.size else "[]"
+    body = (
+        _rows(array, len(prefix), cut, *_texts(_ends(array, range(array.ndim)) if cut else array))
+        if array.size
+        else "[]"
+    )
     told = prefix + body
     length = len(told) - told.rfind("\n") + 1
     for note in notes:

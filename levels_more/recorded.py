@@ -7,6 +7,7 @@ import numpy as np
 
 from levels import low_level
 from levels.low_level import Operators
+from levels_more.arguments import put
 from levels_more.printed import printed
 from levels_more.promotion import NUMBERS
 from levels_more.recording import Hook, Node, OperandError, Switch, gradients, recording, remembering
@@ -70,16 +71,6 @@ def _in_place(name):
         return x.set(y, name + "_")
 
     return method
-
-
-def _put(x, value, index):
-    """x with other numbers at index: x and those in one long row, of which each place takes one."""
-    places = np.arange(math.prod(x.shape))
-    there = places.reshape(x.shape)[index]
-    value = low_level.broadcast_to(low_level.as_tensor(value, x), there.shape)
-    places[there] = len(places) + np.arange(there.size).reshape(there.shape)
-    row = low_level.concat([low_level.reshape(x, (-1,)), low_level.reshape(value, (-1,))])
-    return low_level.reshape(low_level.gather(row, places), x.shape)
 
 
 class Recorded(Viewing):
@@ -202,7 +193,7 @@ class Recorded(Viewing):
         parts = index if isinstance(index, tuple) else (index,)
         places = tuple(p.held.numpy() if isinstance(p, Recorded) else p for p in parts)
         if recording() and (self.node or isinstance(value, Recorded) and value.node):
-            self.set(recorded("copy_slices", _put)(self, value, places), "x[…] = …")
+            self.set(recorded("copy_slices", put)(self, value, places), "x[…] = …")
         else:
             self.array()[places] = value.held.numpy() if isinstance(value, Recorded) else value
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from levels import low_level
+from levels_more.arguments import sizes_of
 from levels_more.generators import drawn
 from levels_more.promotion import NUMBERS, ORDER
 from levels_more.recorded import FUNCTIONS, Recorded
@@ -23,11 +24,6 @@ def from_numpy(array):
     made = Recorded(low_level.constant(array))
     made.memory.array = array
     return made
-
-
-def sizes_of(sizes):
-    """The shape in an argument list: (2, 3), or one tuple of them."""
-    return tuple(map(int, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes))
 
 
 def maker(make, kind=None):

@@ -12,7 +12,7 @@ import operator
 import threading
 
 from levels import low_level
-from levels.low_level import VJPS, GradientTape, Operators, renamed, walk_back
+from levels.low_level import DOOR, VJPS, GradientTape, Operators, renamed, walk_back
 from levels_more.checks import expect
 from levels_more.views import Viewing
 
@@ -61,6 +61,16 @@ class _Rules:
 
 
 VJPS["own_backward"] = _Rules()
+
+
+def told(y, inputs, back):
+    """y, a new tensor, of which every open tape writes down that `back(dy)` gives the gradients of these inputs."""
+    stands = DOOR.stands
+    while isinstance(stands, GradientTape):
+        if stands.records is not None:
+            stands.records.append(("own_backward", inputs, {"back": back}, y))
+        stands = stands.below
+    return y
 
 
 class Hook:

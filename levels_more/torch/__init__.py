@@ -59,4 +59,4 @@ def __getattr__(name):
     return find("torch", name, KINDS, FUNCTIONS)
 
 
-from . import autograd, nn, optim, utils  # noqa: E402, F401
+from . import autograd, linalg, nn, optim, utils  # noqa: E402, F401

@@ -8,45 +8,18 @@ import numpy as np
 
 from levels import low_level as low
 from levels.low_level import nn
+from levels_more import arguments, letters, solving
+from levels_more.arguments import sizes_of
 from levels_more.generators import drawn, shuffled
 from levels_more.promotion import ORDER, beside, both, floats, of_kinds
 from levels_more.recorded import CURES, FUNCTIONS, device, dtype, recorded
 from levels_more.recorded import Recorded as Tensor
-from levels_more.recorded_making import from_numpy, like, maker, normal, shaped, sizes_of, tensor, whole  # noqa: F401
+from levels_more.recorded_making import from_numpy, like, maker, normal, shaped, tensor, whole  # noqa: F401
 from levels_more.statistics import shared_at_ties, without_gradient
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
          "double": DOUBLE, "float64": DOUBLE}  # fmt: skip
-
-
-def _spread(function):
-    """A variance or a deviation, with n - 1 for n unless it is said otherwise."""
-    return lambda x, axis=None, unbiased=True, keep=False, correction=1, keepdims=False: function(
-        x, axis, keep or keepdims, correction * unbiased
-    )
-
-
-def _extreme(function, ranked, both):
-    """max(x), max(x, y), and max(x, dim) -> (values, indices), of which only those at the indices have a gradient."""
-
-    def run(x, y=None, keepdims=False, axis=None):
-        axis = y if axis is None else axis
-        return function(x) if axis is None else both(x, y) if hasattr(axis, "shape") else ranked(x, axis, keepdims)
-
-    return run
-
-
-def _expand(x, *sizes):
-    before = (1,) * (len(sizes_of(sizes)) - len(x.shape)) + x.shape
-    return low.broadcast_to(x, [n if size == -1 else size for size, n in zip(sizes_of(sizes), before, strict=True)])
-
-
-def _clamp(x, min=None, max=None):
-    if x.dtype.kind == "f" and not any(hasattr(bound, "shape") for bound in (min, max)):
-        return low.clip(x, -math.inf if min is None else min, math.inf if max is None else max)
-    x = x if min is None else low.maximum(*beside(x, min))
-    return x if max is None else low.minimum(*beside(x, max))
 
 
 def _to(x, *how, **options):
@@ -67,17 +40,11 @@ def _rows(names, row):
     return {name: row(name) for name in names.split()}
 
 
-def _scaled(name):
-    """x + alpha·y, or x - alpha·y."""
-    run = of_kinds(getattr(operator, name), low.logical_or) if name == "add" else both(operator.sub)
-    return lambda x, y, alpha=1: run(x, y if alpha == 1 else alpha * y)
-
-
 _divide = without_gradient(np.floor_divide)
 PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("exp log log1p sqrt sin cos tanh erf sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
     **_rows("relu selu silu softsign relu6 mish elu softplus softmax log_softmax", functools.partial(getattr, nn)),
-    **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", _scaled),
+    **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", arguments.scaled),
     "mul": of_kinds(operator.mul, low.logical_and),
     **_rows("mean prod logsumexp any all", lambda name: getattr(low, f"reduce_{name}")),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
@@ -85,9 +52,10 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
             "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
     **_rows("float double long int bool", lambda name: lambda x: _to(x, KINDS[name])),
     "cat": low.concat, "sort": low.ranked, "topk": low.top_k, "amax": low.reduce_max, "amin": low.reduce_min,
-    "matmul": low.dot, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
+    **_rows("solve inverse det trace", functools.partial(getattr, solving)), "scatter": arguments.scatter,
+    "matmul": letters.matmul, "einsum": letters.einsum, "bmm": letters.products, "repeat_interleave": low.repeat, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
-    "clamp": _clamp, "to": _to, "type": lambda x, dtype: _to(x, dtype), "contiguous": lambda x: x,
+    "clamp": arguments.clamp, "to": _to, "type": lambda x, dtype: _to(x, dtype), "contiguous": lambda x: x,
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
     "div": both(lambda x, y: floats(x) / floats(y)), "floor_divide": both(_divide),
     "remainder": both(lambda x, y: x - y * _divide(x, y)), "reciprocal": lambda x: 1.0 / floats(x),
@@ -98,9 +66,9 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "gelu": lambda x, approximate="none": nn.gelu(x, approximate == "tanh"),
     "hardtanh": lambda x: low.clip(x, -1.0, 1.0), "norm": lambda x, p=2, *a, **k: low.norm(x, p, *a, **k),
     "maximum": both(shared_at_ties(low.maximum)), "minimum": both(shared_at_ties(low.minimum)),
-    "max": _extreme(low.reduce_max, low.largest, both(shared_at_ties(low.maximum))),
-    "min": _extreme(low.reduce_min, low.smallest, both(shared_at_ties(low.minimum))),
-    "var": _spread(low.reduce_variance), "std": _spread(low.reduce_std),
+    "max": arguments.extreme(low.reduce_max, low.largest, both(shared_at_ties(low.maximum))),
+    "min": arguments.extreme(low.reduce_min, low.smallest, both(shared_at_ties(low.minimum))),
+    "var": arguments.spread(low.reduce_variance), "std": arguments.spread(low.reduce_std),
     "pow": lambda x, y: x**y if isinstance(y, int) and y == 2 else operator.pow(*beside(x, y)),
     "sum": lambda x, *a, **k: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *a, **k),
     "median": lambda x: low.sort(low.reshape(x, (-1,)))[(math.prod(x.shape) - 1) // 2],
@@ -120,7 +88,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
 VIEWS = {  # functions whose results look at the memory of their argument
     **_rows("view reshape", lambda name: lambda x, *sizes: low.reshape(x, sizes_of(sizes))),
     "transpose": low.swapaxes, "t": lambda x: low.transpose(x) if len(x.shape) > 1 else x,
-    "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)), "unsqueeze": low.expand_dims, "expand": _expand,
+    "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)), "unsqueeze": low.expand_dims, "expand": arguments.expand,
     "squeeze": lambda x, axis=None: x if axis is not None and x.shape[axis] != 1 else low.squeeze(x, axis),
     "split": lambda x, size, axis=0: tuple((low.pieces if isinstance(size, int) else low.split)(x, size, axis)),
     "chunk": lambda x, chunks, axis=0: low.pieces(x, -(-x.shape[axis] // chunks), axis),
@@ -158,10 +126,13 @@ CURES.update(
     | _rows("int8 int16 uint8 short byte", lambda name: "int64")
     | _rows("cuda mps", lambda name: "to(device), where the device is the CPU")
     | _rows("compile jit vmap func fx", lambda name: "the function as it is: nothing here compiles it")
-    | _rows("einsum bmm baddbmm tensordot", lambda name: "@, *, and sum, one matrix at a time")
+    | _rows("baddbmm tensordot", lambda name: "einsum")
+    | _rows("vjp jvp", lambda name: "torch.autograd.grad")
     | _rows("register_full_backward_hook", lambda name: "register_hook of a tensor")
-    | _rows("scatter_ scatter index_add_", lambda name: "nn.functional.one_hot, and a matrix product")
+    | _rows("scatter_add_ scatter_add index_add_", lambda name: "nn.functional.one_hot, and a matrix product")
+    | _rows("lstsq pinv svd eigh eigvals qr cholesky", lambda name: f"numpy.linalg.{name}, on x.detach().numpy()")
     | _rows("Conv1d Conv2d LSTM GRU RNN Transformer", lambda name: "Linear layers: there are only dense nets here")
+    | _rows("IterableDataset", lambda name: "Dataset")
     | _rows("distributed DataParallel", lambda name: "levels.high_level.DistributedDataParallel")
 )
 

@@ -3,4 +3,5 @@
 from levels_more.own_gradients import Function  # noqa: F401
 from levels_more.recording import grad  # noqa: F401
 
-from .functions import tensor as Variable  # noqa: F401, N812
+from ..functions import tensor as Variable  # noqa: F401, N812
+from . import functional  # noqa: F401

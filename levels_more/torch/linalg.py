@@ -1,0 +1,9 @@
+"""`torch.linalg`: linear equations, and lengths."""
+
+from . import functions
+
+inv, solve, det, norm = (functions.FUNCTIONS[name] for name in ("inverse", "solve", "det", "norm"))
+
+
+def __getattr__(name):
+    return functions.find("torch.linalg", name)
