@@ -8,13 +8,13 @@ import numpy as np
 from levels import low_level
 from levels.low_level import Operators
 from levels_more.arguments import put
+from levels_more.missing import CURES
 from levels_more.printed import printed
 from levels_more.promotion import NUMBERS
 from levels_more.recording import Hook, Node, OperandError, Switch, gradients, recording, remembering
 from levels_more.views import Viewing
 
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
-CURES = {}  # the name of a method that is not here -> what to write instead
 
 
 class Size(tuple):

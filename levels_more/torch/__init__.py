@@ -20,7 +20,7 @@ from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
 from levels_more.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.recording import switched
 
-from .functions import FUNCTIONS, KINDS, Tensor, find, from_numpy, normal, tensor  # noqa: F401
+from .functions import FUNCTIONS, KINDS, Tensor, from_numpy, normal, room, tensor  # noqa: F401
 
 pi, inf, nan, as_tensor = math.pi, math.inf, math.nan, tensor
 cuda = types.SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
@@ -55,8 +55,7 @@ def set_default_dtype(kind):
     NUMBERS[float] = np.dtype(kind)
 
 
-def __getattr__(name):
-    return find("torch", name, KINDS, FUNCTIONS)
+__getattr__ = room("torch", KINDS, FUNCTIONS)
 
 
 from . import autograd, linalg, nn, optim, utils  # noqa: E402, F401

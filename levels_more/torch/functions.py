@@ -11,8 +11,9 @@ from levels.low_level import nn
 from levels_more import arguments, letters, solving
 from levels_more.arguments import sizes_of
 from levels_more.generators import drawn, shuffled
+from levels_more.missing import CURES, missing
 from levels_more.promotion import ORDER, beside, both, floats, of_kinds
-from levels_more.recorded import CURES, FUNCTIONS, device, dtype, recorded
+from levels_more.recorded import FUNCTIONS, device, dtype, recorded
 from levels_more.recorded import Recorded as Tensor
 from levels_more.recorded_making import from_numpy, like, maker, normal, shaped, tensor, whole  # noqa: F401
 from levels_more.statistics import shared_at_ties, without_gradient
@@ -121,20 +122,6 @@ ALSO = {"mm": "matmul", "mv": "matmul", "dot": "matmul", "absolute": "abs", "mul
         "divide": "div", "true_divide": "div", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
         "empty": "zeros", "empty_like": "zeros_like"}  # fmt: skip
 RENAMED = {"dim": "axis", "keepdim": "keepdims", "other": "y", "num_classes": "n"}  # PyTorch's arguments -> ours
-CURES.update(
-    _rows("float16 half bfloat16", lambda name: "float32")
-    | _rows("int8 int16 uint8 short byte", lambda name: "int64")
-    | _rows("cuda mps", lambda name: "to(device), where the device is the CPU")
-    | _rows("compile jit vmap func fx", lambda name: "the function as it is: nothing here compiles it")
-    | _rows("baddbmm tensordot", lambda name: "einsum")
-    | _rows("vjp jvp", lambda name: "torch.autograd.grad")
-    | _rows("register_full_backward_hook", lambda name: "register_hook of a tensor")
-    | _rows("scatter_add_ scatter_add index_add_", lambda name: "nn.functional.one_hot, and a matrix product")
-    | _rows("lstsq pinv svd eigh eigvals qr cholesky", lambda name: f"numpy.linalg.{name}, on x.detach().numpy()")
-    | _rows("Conv1d Conv2d LSTM GRU RNN Transformer", lambda name: "Linear layers: there are only dense nets here")
-    | _rows("IterableDataset", lambda name: "Dataset")
-    | _rows("distributed DataParallel", lambda name: "levels.high_level.DistributedDataParallel")
-)
 
 
 def _spelled(function):
@@ -157,9 +144,13 @@ for _name, _kind in {"Bool": BOOL, "Int": LONG, "Long": LONG, "Float": FLOAT, "D
     FUNCTIONS[_name + "Tensor"].dtype = _kind.dtype  # x.type(torch.LongTensor) asks for it
 
 
-def find(place, name, *tables):
-    """The row of that name in one of these tables. Raises AttributeError, which says what to use, for another one."""
-    for table in tables:
-        if name in table and not name.endswith("_"):
-            return table[name]
-    raise AttributeError(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name=name)
+def room(place, *tables):
+    """The `__getattr__` of a module: the row of that name in one of these tables, or `missing`, which says what to use."""
+
+    def find(name):
+        for table in tables:
+            if name in table and not name.endswith("_"):
+                return table[name]
+        raise missing(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name)
+
+    return find

@@ -3,7 +3,4 @@
 from . import functions
 
 inv, solve, det, norm = (functions.FUNCTIONS[name] for name in ("inverse", "solve", "det", "norm"))
-
-
-def __getattr__(name):
-    return functions.find("torch.linalg", name)
+__getattr__ = functions.room("torch.linalg")

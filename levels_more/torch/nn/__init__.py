@@ -3,7 +3,7 @@
 from levels_more.recorded_layers import BatchNorm1d, Dropout, Embedding, LayerNorm, Linear, calling  # noqa: F401
 from levels_more.recorded_modules import Module, ModuleDict, ModuleList, Parameter, Sequential  # noqa: F401
 
-from ..functions import find
+from ..functions import room
 from . import functional, init, parameter, utils  # noqa: F401
 
 ParameterList, ParameterDict = ModuleList, ModuleDict
@@ -25,7 +25,4 @@ CALLS = {  # class -> the function of `functional` that it calls, and its option
     "CrossEntropyLoss": ("cross_entropy", {**_MEAN, "label_smoothing": 0.0}),
 }  # fmt: skip
 globals().update({kind: calling(kind, getattr(functional, name), options) for kind, (name, options) in CALLS.items()})
-
-
-def __getattr__(name):
-    return find("torch.nn", name)
+__getattr__ = room("torch.nn")

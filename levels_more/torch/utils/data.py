@@ -13,7 +13,7 @@ from levels_more.samples import Samples as Dataset  # noqa: F401
 from levels_more.samples import Some as Subset  # noqa: F401
 from levels_more.samples import Weighted as WeightedRandomSampler  # noqa: F401
 
-from ..functions import DOUBLE, FUNCTIONS, Tensor, find, tensor
+from ..functions import DOUBLE, FUNCTIONS, Tensor, room, tensor
 
 
 def default_collate(samples):
@@ -36,5 +36,4 @@ class DataLoader(Batches):
         super().__init__(dataset, batch_size, shuffle, collate, drop_last, sampler, generator, batch_sampler)
 
 
-def __getattr__(name):
-    return find("torch.utils.data", name)
+__getattr__ = room("torch.utils.data")
