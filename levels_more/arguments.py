@@ -66,9 +66,44 @@ def scatter(x, axis, index, src=None, value=None):
 
     Raises IndexError for a place that x has not.
     """
-    places = index.numpy()
+    places = np.atleast_1d(index.numpy())
     if places.size and places.min() < 0:
         raise IndexError(f"scatter: the index holds {places.min()}; expected places from 0 on")
     at = [*np.indices(places.shape, sparse=True)]
     at[axis] = places
     return put(x, value if src is None else src, tuple(at))
+
+
+def diff(x, n=1, axis=-1):
+    """Each number of x[…] less the one before it along an axis, n times."""
+    for _ in range(n):
+        size = x.shape[axis]
+        x = low.take(x, np.arange(1, size), axis) - low.take(x, np.arange(size - 1), axis)
+    return x
+
+
+def lerp(x, y, weight):
+    """x[…] + weight·(y - x): x for a weight of 0, y for 1."""
+    return x + weight * (y - x)
+
+
+def roll(x, shifts, axis=None):
+    """x[…, n, …] moved along an axis, or as one long row; what is moved behind the end comes in at the beginning."""
+    if axis is None:
+        return low.reshape(roll(low.reshape(x, (-1,)), shifts, 0), x.shape)
+    return low.take(x, np.roll(np.arange(x.shape[axis]), shifts), axis)
+
+
+def cdist(x, y, p=2.0):
+    """The lengths of the differences of each row of x[m, k] and each of y[n, k]: [m, n]."""
+    return low.norm(low.expand_dims(x, 1) - low.expand_dims(y, 0), p, 2)
+
+
+def addmm(b, x, y, beta=1, alpha=1):
+    """beta·b + alpha·x[m, k] @ y[k, n]"""
+    return b * beta + low.dot(x, y) * alpha
+
+
+def prelu(x, weight):
+    """x where it is positive, else weight·x: one weight for x[…], or one for each column of x[batch, features] (He et al., 2015)."""
+    return low.nn.relu(x) - weight * low.nn.relu(-x)

@@ -119,6 +119,22 @@ class Embedding(Module):
         return ", ".join(map(str, self.weight.shape))
 
 
+class PReLU(Module):
+    """x where it is positive, else weight·x, a weight for all or one for each column, 0.25 at first (He et al., 2015)."""
+
+    def __init__(self, num_parameters=1, init=0.25):
+        super().__init__()
+        self.weight = Parameter(FUNCTIONS["full"]((num_parameters,), init))
+
+    def forward(self, x):
+        """x[…] -> the same shape"""
+        return FUNCTIONS["prelu"](x, self.weight)
+
+    def extra_repr(self):
+        """What is told of it in brackets."""
+        return f"num_parameters={len(self.weight)}"
+
+
 class Calling(Module):
     """Calls its function on what it is given, with its options: a layer without parameters, or a loss. Raises TypeError for others."""
 

@@ -4,6 +4,7 @@ from levels.low_level import DTYPES
 from levels.low_level import Module as LevelModule
 from levels_more.recorded import Recorded
 from levels_more.recording import Hook
+from levels_more.stepping import forget
 
 
 class Parameter(Recorded):
@@ -135,9 +136,8 @@ class Module(LevelModule):
         return self.train(False)
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients of all parameters."""
-        for parameter in self.parameters():
-            parameter.grad = None
+        """Forget the gradients of all parameters, or make them 0."""
+        forget(self.parameters(), set_to_none)
 
     def requires_grad_(self, requires_grad=True):
         """Train the parameters, or freeze them."""

@@ -14,8 +14,8 @@ from levels.low_level import set_seed
 from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
-from levels_more.promotion import NUMBERS
 from levels_more.recorded import Size, device, dtype  # noqa: F401
+from levels_more.recorded_making import get_default_dtype, set_default_dtype  # noqa: F401
 from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
 from levels_more.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.recording import switched
@@ -24,7 +24,9 @@ from .functions import FUNCTIONS, KINDS, Tensor, from_numpy, normal, room, tenso
 
 pi, inf, nan, as_tensor = math.pi, math.inf, math.nan, tensor
 cuda = types.SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
-accelerator, backends = cuda, types.SimpleNamespace(mps=cuda)
+cuda.manual_seed = cuda.manual_seed_all = lambda seed: None
+accelerator, backends = cuda, types.SimpleNamespace(mps=cuda, cudnn=types.SimpleNamespace())
+__version__, finfo = "2.15, its names on levels", lambda kind: np.finfo(np.dtype(kind))
 no_grad, enable_grad = functools.partial(switched, False), functools.partial(switched, True)
 inference_mode = no_grad
 
@@ -43,16 +45,6 @@ def load(f, map_location=None, weights_only=True):
 def is_tensor(x):
     """Whether this is a tensor."""
     return isinstance(x, Tensor)
-
-
-def get_default_dtype():
-    """The dtype of Python's floats."""
-    return dtype(NUMBERS[float])
-
-
-def set_default_dtype(kind):
-    """The dtype of Python's floats from now on: torch.float32 or torch.float64."""
-    NUMBERS[float] = np.dtype(kind)
 
 
 __getattr__ = room("torch", KINDS, FUNCTIONS)

@@ -12,28 +12,26 @@ from levels_more import arguments, letters, solving
 from levels_more.arguments import sizes_of
 from levels_more.generators import drawn, shuffled
 from levels_more.missing import CURES, missing
-from levels_more.promotion import ORDER, beside, both, floats, of_kinds
-from levels_more.recorded import FUNCTIONS, device, dtype, recorded
+from levels_more.promotion import beside, both, floats, of_kinds
+from levels_more.recorded import FUNCTIONS, recorded
 from levels_more.recorded import Recorded as Tensor
-from levels_more.recorded_making import from_numpy, like, maker, normal, shaped, tensor, whole  # noqa: F401
+from levels_more.recorded_making import (  # noqa: F401
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    KINDS,
+    LONG,
+    drawn_by,
+    from_numpy,
+    like,
+    maker,
+    normal,
+    shaped,
+    tensor,
+    to,
+    whole,
+)  # fmt: skip
 from levels_more.statistics import shared_at_ties, without_gradient
-
-BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
-KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
-         "double": DOUBLE, "float64": DOUBLE}  # fmt: skip
-
-
-def _to(x, *how, **options):
-    """x in the dtype that is named, or is another tensor's; of the devices there is one."""
-    for each in (*how, *options.values()):
-        kind = getattr(KINDS.get(each) if isinstance(each, str) else each, "dtype", each)
-        if isinstance(kind, np.dtype):
-            x = x if kind == x.dtype else low.cast(x, kind)
-        elif isinstance(each, str):
-            device(each)
-        elif not isinstance(each, bool | None):
-            raise TypeError(f"to: {each!r:.60}; expected a dtype, a device or a tensor")
-    return x
 
 
 def _rows(names, row):
@@ -50,17 +48,18 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("mean prod logsumexp any all", lambda name: getattr(low, f"reduce_{name}")),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
     **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "
-            "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
-    **_rows("float double long int bool", lambda name: lambda x: _to(x, KINDS[name])),
+            "logical_not logical_xor isclose searchsorted quantile argwhere bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
+    **_rows("float double long int bool", lambda name: lambda x: to(x, KINDS[name])),
     "cat": low.concat, "sort": low.ranked, "topk": low.top_k, "amax": low.reduce_max, "amin": low.reduce_min,
-    **_rows("solve inverse det trace", functools.partial(getattr, solving)), "scatter": arguments.scatter,
+    **_rows("solve inverse det trace", functools.partial(getattr, solving)),
+    **_rows("scatter diff lerp roll cdist addmm prelu", functools.partial(getattr, arguments)),
     "matmul": letters.matmul, "einsum": letters.einsum, "bmm": letters.products, "repeat_interleave": low.repeat, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
-    "clamp": arguments.clamp, "to": _to, "type": lambda x, dtype: _to(x, dtype), "contiguous": lambda x: x,
+    "clamp": arguments.clamp, "to": to, "type": lambda x, dtype: to(x, dtype), "contiguous": lambda x: x,
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
     "div": both(lambda x, y: floats(x) / floats(y)), "floor_divide": both(_divide),
     "remainder": both(lambda x, y: x - y * _divide(x, y)), "reciprocal": lambda x: 1.0 / floats(x),
-    "nonzero": without_gradient(np.argwhere),
+    "nonzero": without_gradient(np.argwhere), "embedding": lambda x, weight: low.gather(weight, x),
     "rsqrt": lambda x: 1.0 / low.sqrt(floats(x)), "tan": lambda x: low.sin(x) / low.cos(x),
     "log2": lambda x: low.log(floats(x)) / math.log(2), "log10": lambda x: low.log(floats(x)) / math.log(10),
     "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
@@ -76,7 +75,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "outer": lambda x, y: low.expand_dims(x, 1) * low.expand_dims(y, 0),
     "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": lambda x, *sizes: low.tile(x, sizes_of(sizes)),
     "gather": lambda x, axis, index: low.take_along(x, index, axis),
-    "index_select": lambda x, axis, index: low.take(x, index, axis), "type_as": lambda x, y: _to(x, y.dtype),
+    "index_select": lambda x, axis, index: low.take(x, index, axis), "type_as": lambda x, y: to(x, y.dtype),
     "masked_fill": lambda x, mask, value: low.where(mask, *beside(value, x)),
     "normalize": lambda x, p=2.0, axis=1, eps=1e-12: x / low.maximum(low.norm(x, p, axis, True), eps),
     "hstack": lambda tensors: low.concat(tensors, min(1, len(tensors[0].shape) - 1)),
@@ -95,7 +94,9 @@ VIEWS = {  # functions whose results look at the memory of their argument
     "chunk": lambda x, chunks, axis=0: low.pieces(x, -(-x.shape[axis] // chunks), axis),
     "unbind": lambda x, axis=0: tuple(low.squeeze(each, axis) for each in low.pieces(x, 1, axis)),
     "flatten": lambda x, start_dim=0, end_dim=-1: low.reshape(x, (*x.shape[:start_dim], -1, *x.shape[end_dim:][1:])),
-    "view_as": lambda x, y: low.reshape(x, y.shape), "expand_as": lambda x, y: low.broadcast_to(x, y.shape),
+    "select": lambda x, axis, k: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (k,)),
+    "narrow": lambda x, axis, k, n: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (slice(k, k + n),)),
+    "view_as": lambda x, y: low.reshape(x, y.shape), "expand_as": lambda x, y: low.broadcastto(x, y.shape),
 }  # fmt: skip
 MAKERS = {
     "zeros": shaped(lambda shape, dtype, g: np.zeros(shape, dtype)),
@@ -105,13 +106,15 @@ MAKERS = {
     "randn": shaped(lambda shape, dtype, g: drawn("normal", shape, g, dtype)),
     "full": maker(lambda dtype, g, size, fill_value: np.full(sizes_of((size,)), fill_value)),
     "eye": maker(lambda dtype, g, n, m=None: np.eye(n, m)), "randperm": maker(lambda dtype, g, n: shuffled(n, g)),
+    "logspace": maker(lambda dtype, g, start, end, steps, base=10.0: np.logspace(start, end, steps, base=base)),
     "linspace": maker(lambda dtype, g, start, end, steps: np.linspace(start, end, steps)),
 }  # fmt: skip
 MAKERS |= _rows("zeros_like ones_like rand_like randn_like full_like", lambda name: like(MAKERS[name[:-5]]))
 MAKERS |= _rows("new_zeros new_ones new_full", lambda name: lambda x, *how: MAKERS[name[4:]](*how, dtype=x.dtype))
 ASKED = {  # methods that are no functions of `levels`
     "zero_": MAKERS["zeros_like"], "fill_": MAKERS["full_like"], "copy_": lambda x, y: y,
-    "numel": lambda x: x.shape.numel(), "dim": lambda x: x.ndim,
+    "numel": lambda x: x.shape.numel(), "dim": lambda x: x.ndim, "multinomial": drawn_by,
+    "element_size": lambda x: x.dtype.itemsize, "is_floating_point": lambda x: x.dtype.is_floating_point,
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
@@ -119,7 +122,7 @@ ASKED = {  # methods that are no functions of `levels`
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
 }  # fmt: skip
 ALSO = {"mm": "matmul", "mv": "matmul", "dot": "matmul", "absolute": "abs", "multiply": "mul", "subtract": "sub",
-        "divide": "div", "true_divide": "div", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
+        "divide": "div", "true_divide": "div", "negative": "neg", "greater": "gt", "less": "lt", "ravel": "flatten", "broadcast_to": "expand", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
         "empty": "zeros", "empty_like": "zeros_like"}  # fmt: skip
 RENAMED = {"dim": "axis", "keepdim": "keepdims", "other": "y", "num_classes": "n"}  # PyTorch's arguments -> ours
 

@@ -2,6 +2,7 @@
 
 from levels_more import filling
 from levels_more.filling import filled as constant_
+from levels_more.filling import gain as calculate_gain  # noqa: F401
 from levels_more.filling import normal as normal_  # noqa: F401
 from levels_more.filling import uniform as uniform_  # noqa: F401
 
