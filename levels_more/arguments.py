@@ -107,3 +107,11 @@ def addmm(b, x, y, beta=1, alpha=1):
 def prelu(x, weight):
     """x where it is positive, else weight·x: one weight for x[…], or one for each column of x[batch, features] (He et al., 2015)."""
     return low.nn.relu(x) - weight * low.nn.relu(-x)
+
+
+def repeat(x, *sizes):
+    """x[…] several times along each axis. Raises ValueError for fewer counts than x has axes."""
+    counts = sizes_of(sizes)
+    if len(counts) < len(x.shape):
+        raise ValueError(f"repeat: {counts} for a tensor of shape {tuple(x.shape)}; expected a count for each axis")
+    return low.tile(x, counts)

@@ -264,3 +264,15 @@ class Recorded(Viewing):
 def recorded(name, function, view=None):
     """A function of `levels`, for recorded tensors: see `remembering`."""
     return remembering(name, function, Recorded, view)
+
+
+def only_view(function):
+    """A function whose results are views; it refuses, with a RuntimeError, where it would have to copy."""
+
+    def view(x, *args):
+        y = function(x, *args)
+        if y is not x and y.base is None:
+            raise RuntimeError(f"view: the numbers {tuple(x.shape)} do not lie in even steps for that; use reshape")
+        return y
+
+    return view

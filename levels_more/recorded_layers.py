@@ -171,6 +171,10 @@ class Dropout(Calling):
 
     options = {"p": 0.5, "inplace": False}
 
+    def __init__(self, *args, **given):
+        super().__init__(*args, **given)
+        dropout(None, self.options["p"], False)  # raises ValueError for what is no probability
+
     def forward(self, x):
         """x[…] with some of its numbers 0, in training."""
         return dropout(x, self.options["p"], self.training)

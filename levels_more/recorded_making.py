@@ -32,6 +32,13 @@ def from_numpy(array):
     return made
 
 
+def as_tensor(data, dtype=None, device=None):
+    """What is given as a tensor: a tensor itself, an array with which it shares its memory, numbers; in another dtype a copy."""
+    if isinstance(data, np.ndarray) and data.dtype in ORDER:
+        data = from_numpy(data)
+    return data.to(dtype, device) if isinstance(data, Recorded) else tensor(data, dtype, device=device)
+
+
 def maker(make, kind=None):
     """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype, unless another one is said."""
 

@@ -1,5 +1,7 @@
 """Modules of recorded tensors: their parameters and buffers have names, states, modes; and containers of modules."""
 
+import collections
+
 from levels.low_level import DTYPES
 from levels.low_level import Module as LevelModule
 from levels_more.recorded import Recorded
@@ -15,6 +17,13 @@ class Parameter(Recorded):
 
     def __repr__(self):
         return f"Parameter containing:\n{super().__repr__()}"
+
+
+class Matched(collections.namedtuple("Matched", "missing_keys unexpected_keys")):
+    """What `load_state_dict` did not find, and what it did not know."""
+
+    def __repr__(self):
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
 
 
 class Module(LevelModule):
@@ -124,6 +133,7 @@ class Module(LevelModule):
             raise RuntimeError(f"load_state_dict: missing, unknown or of another shape: {', '.join(wrong)}")
         for name in own.keys() & state.keys():
             own[name].write(state[name].to(own[name].dtype).held)
+        return Matched([n for n in own if n not in state], [n for n in state if n not in own])
 
     def train(self, mode=True):
         """Set the mode of this and of all modules inside: training, or not."""

@@ -138,6 +138,11 @@ def optimizer(kind, update, **defaults):
         given = {**dict(zip(defaults, args, strict=False)), **given}
         if unknown := given.keys() - defaults.keys():
             raise TypeError(f"{kind}: there is no {', '.join(sorted(unknown))} here; there are {', '.join(defaults)}")
+        for name, value in given.items():
+            if not all(0.0 <= x < (1.0 if name == "betas" else np.inf) for x in np.atleast_1d(value)):
+                raise ValueError(
+                    f"{kind}: {name} is {value!r:.60}; expected numbers from 0 on" + ", below 1" * (name == "betas")
+                )
         Optimizer.__init__(self, params, {**defaults, **given})
 
     return type(

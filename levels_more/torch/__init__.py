@@ -15,14 +15,14 @@ from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
 from levels_more.recorded import Size, device, dtype  # noqa: F401
-from levels_more.recorded_making import get_default_dtype, set_default_dtype  # noqa: F401
+from levels_more.recorded_making import as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype  # noqa: F401
 from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
 from levels_more.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.recording import switched
 
-from .functions import FUNCTIONS, KINDS, Tensor, from_numpy, normal, room, tensor  # noqa: F401
+from .functions import FUNCTIONS, KINDS, Tensor, room, tensor
 
-pi, inf, nan, as_tensor = math.pi, math.inf, math.nan, tensor
+pi, inf, nan = math.pi, math.inf, math.nan
 cuda = types.SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
 cuda.manual_seed = cuda.manual_seed_all = lambda seed: None
 accelerator, backends = cuda, types.SimpleNamespace(mps=cuda, cudnn=types.SimpleNamespace())

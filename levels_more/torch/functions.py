@@ -13,7 +13,7 @@ from levels_more.arguments import sizes_of
 from levels_more.generators import drawn, shuffled
 from levels_more.missing import CURES, missing
 from levels_more.promotion import beside, both, floats, of_kinds
-from levels_more.recorded import FUNCTIONS, recorded
+from levels_more.recorded import FUNCTIONS, only_view, recorded
 from levels_more.recorded import Recorded as Tensor
 from levels_more.recorded_making import (  # noqa: F401
     BOOL,
@@ -55,11 +55,11 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("scatter diff lerp roll cdist addmm prelu", functools.partial(getattr, arguments)),
     "matmul": letters.matmul, "einsum": letters.einsum, "bmm": letters.products, "repeat_interleave": low.repeat, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
-    "clamp": arguments.clamp, "to": to, "type": lambda x, dtype: to(x, dtype), "contiguous": lambda x: x,
+    "clamp": arguments.clamp, "to": to, "type": lambda x, dtype: to(x, dtype), 
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
     "div": both(lambda x, y: floats(x) / floats(y)), "floor_divide": both(_divide),
     "remainder": both(lambda x, y: x - y * _divide(x, y)), "reciprocal": lambda x: 1.0 / floats(x),
-    "nonzero": without_gradient(np.argwhere), "embedding": lambda x, weight: low.gather(weight, x),
+    "nonzero": lambda x, as_tuple=False: without_gradient(np.nonzero if as_tuple else np.argwhere)(x), "embedding": lambda x, weight: low.gather(weight, x),
     "rsqrt": lambda x: 1.0 / low.sqrt(floats(x)), "tan": lambda x: low.sin(x) / low.cos(x),
     "log2": lambda x: low.log(floats(x)) / math.log(2), "log10": lambda x: low.log(floats(x)) / math.log(10),
     "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
@@ -73,7 +73,8 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "sum": lambda x, *a, **k: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *a, **k),
     "median": lambda x: low.sort(low.reshape(x, (-1,)))[(math.prod(x.shape) - 1) // 2],
     "outer": lambda x, y: low.expand_dims(x, 1) * low.expand_dims(y, 0),
-    "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": lambda x, *sizes: low.tile(x, sizes_of(sizes)),
+    "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": arguments.repeat,
+    "tile": lambda x, *sizes: low.tile(x, (1,) * (len(x.shape) - len(sizes_of(sizes))) + sizes_of(sizes)),
     "gather": lambda x, axis, index: low.take_along(x, index, axis),
     "index_select": lambda x, axis, index: low.take(x, index, axis), "type_as": lambda x, y: to(x, y.dtype),
     "masked_fill": lambda x, mask, value: low.where(mask, *beside(value, x)),
@@ -86,7 +87,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "one_hot": lambda x, n=-1: low.one_hot(x, int(low.reduce_max(x).numpy()) + 1 if n < 0 else n, LONG),
 }  # fmt: skip
 VIEWS = {  # functions whose results look at the memory of their argument
-    **_rows("view reshape", lambda name: lambda x, *sizes: low.reshape(x, sizes_of(sizes))),
+    "reshape": lambda x, *sizes: low.reshape(x, sizes_of(sizes)),
     "transpose": low.swapaxes, "t": lambda x: low.transpose(x) if len(x.shape) > 1 else x,
     "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)), "unsqueeze": low.expand_dims, "expand": arguments.expand,
     "squeeze": lambda x, axis=None: x if axis is not None and x.shape[axis] != 1 else low.squeeze(x, axis),
@@ -118,6 +119,7 @@ ASKED = {  # methods that are no functions of `levels`
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
+    "contiguous": lambda x: x if x.is_contiguous() else x.clone(),
     "bernoulli": lambda p: (MAKERS["rand_like"](p) < p).to(p.dtype),
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
 }  # fmt: skip
@@ -140,6 +142,7 @@ def _cut(x, index):
 
 FUNCTIONS.update({name: recorded(name, _spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
 FUNCTIONS.update({name: recorded(name, _spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
+FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
 FUNCTIONS["at"] = recorded("at", low.pick, _cut)
 FUNCTIONS.update({name: FUNCTIONS[same] for name, same in ALSO.items()})
 for _name, _kind in {"Bool": BOOL, "Int": LONG, "Long": LONG, "Float": FLOAT, "Double": DOUBLE}.items():

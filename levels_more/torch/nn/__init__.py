@@ -19,10 +19,10 @@ CALLS = {  # class -> the function of `functional` that it calls, and its option
     "CosineSimilarity": ("cosine_similarity", {"dim": 1}), "Softmax": ("softmax", {"dim": -1}), "LogSoftmax": ("log_softmax", {"dim": -1}),
     "Flatten": ("flatten", {"start_dim": 1, "end_dim": -1}), "L1Loss": ("l1_loss", _MEAN),
     "HuberLoss": ("huber_loss", {**_MEAN, "delta": 1.0}), "SmoothL1Loss": ("smooth_l1_loss", {**_MEAN, "beta": 1.0}),
-    "MSELoss": ("mse_loss", _MEAN), "BCELoss": ("binary_cross_entropy", _MEAN), "NLLLoss": ("nll_loss", _MEAN),
+    "MSELoss": ("mse_loss", _MEAN), "BCELoss": ("binary_cross_entropy", _MEAN), "NLLLoss": ("nll_loss", {**_MEAN, "ignore_index": -100}),
     "KLDivLoss": ("kl_div", _MEAN),
     "BCEWithLogitsLoss": ("binary_cross_entropy_with_logits", {**_MEAN, "pos_weight": None}),
-    "CrossEntropyLoss": ("cross_entropy", {**_MEAN, "label_smoothing": 0.0}),
+    "CrossEntropyLoss": ("cross_entropy", {**_MEAN, "label_smoothing": 0.0, "ignore_index": -100}),
 }  # fmt: skip
 globals().update({kind: calling(kind, getattr(functional, name), options) for kind, (name, options) in CALLS.items()})
 __getattr__ = room("torch.nn")
