@@ -16,6 +16,7 @@ class Scheduler:
     def _set(self):
         for group, first, factor in zip(self.optimizer.param_groups, self.base_lrs, self.factors, strict=True):
             group["lr"] = first * factor(self.last_epoch)
+        self.last_rates = [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self):
         """One epoch more."""
@@ -23,8 +24,8 @@ class Scheduler:
         self._set()
 
     def get_last_lr(self):
-        """The rates of the groups."""
-        return [group["lr"] for group in self.optimizer.param_groups]
+        """The rates of the groups, as the last step set them."""
+        return list(self.last_rates)
 
     def state_dict(self):
         """What `load_state_dict` takes over."""

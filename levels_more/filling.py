@@ -12,10 +12,16 @@ def glorot(x, gain=1.0):
     return gain * math.sqrt(2.0 / sum(_fans(x)))
 
 
+def gain(nonlinearity, param=None):
+    """How much wider weights begin in front of this bend, by its name; `param`: the slope of a leaky relu below 0."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1.0 + (0.01 if param is None else param) ** 2))
+    return GAINS.get(nonlinearity, 1.0)
+
+
 def he(x, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
     """The deviation for weights x[out, in] in front of a bend (He et al., 2015), by their inputs, or by "fan_out"."""
-    gain = math.sqrt(2.0 / (1.0 + a * a)) if nonlinearity == "leaky_relu" else GAINS.get(nonlinearity, 1.0)
-    return gain / math.sqrt(_fans(x)[mode == "fan_in"])
+    return gain(nonlinearity, a) / math.sqrt(_fans(x)[mode == "fan_in"])
 
 
 def _fans(x):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from levels.low_level import DTYPES, Operators, cast, constant
+from levels.low_level import DTYPES, Operators, as_tensor, cast, constant
 
 ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # each fits into those after it
 NUMBERS = {
@@ -38,6 +38,17 @@ def beside(x, y):
 def both(function):
     """A function of two operands, x and y, as one that takes them in different dtypes."""
     return lambda x, y: function(*beside(x, y))
+
+
+def of_kinds(function, of_bools):
+    """The same, with a function of its own for two bools: their sum is `or`, their product `and`."""
+
+    def run(x, y):
+        x, y = beside(x, y)
+        bools = all(z.dtype == bool for z in (x, y) if isinstance(z, Operators))
+        return of_bools(*map(as_tensor, (x, y))) if bools else function(x, y)
+
+    return run
 
 
 def floats(x):

@@ -7,13 +7,14 @@ import numpy as np
 
 from levels import low_level
 from levels.low_level import Operators
-from levels_more.checks import expect
+from levels_more.arguments import put
+from levels_more.missing import CURES
+from levels_more.printed import printed
 from levels_more.promotion import NUMBERS
-from levels_more.recording import Node, Switch, gradients, recording, remembering
+from levels_more.recording import Hook, Node, OperandError, Switch, gradients, recording, remembering
 from levels_more.views import Viewing
 
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
-CURES = {}  # the name of a method that is not here -> what to write instead
 
 
 class Size(tuple):
@@ -25,6 +26,25 @@ class Size(tuple):
 
     def __repr__(self):
         return f"torch.Size({list(self)})"
+
+
+class dtype:
+    """A kind of numbers, by PyTorch's name of it; NumPy takes it for its own of that kind."""
+
+    def __init__(self, kind):
+        self.dtype = np.dtype(kind)
+
+    kind, itemsize = property(lambda self: self.dtype.kind), property(lambda self: self.dtype.itemsize)
+    is_floating_point = property(lambda self: self.kind == "f")
+
+    def __eq__(self, other):
+        return self.dtype == other
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"torch.{self.dtype}"
 
 
 class device(str):
@@ -53,16 +73,6 @@ def _in_place(name):
     return method
 
 
-def _put(x, value, index):
-    """x with other numbers at index: x and those in one long row, of which each place takes one."""
-    places = np.arange(math.prod(x.shape))
-    there = places.reshape(x.shape)[index]
-    value = low_level.broadcast_to(low_level.as_tensor(value, x), there.shape)
-    places[there] = len(places) + np.arange(there.size).reshape(there.shape)
-    row = low_level.concat([low_level.reshape(x, (-1,)), low_level.reshape(value, (-1,))])
-    return low_level.reshape(low_level.gather(row, places), x.shape)
-
-
 class Recorded(Viewing):
     """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` has added up."""
 
@@ -77,15 +87,15 @@ class Recorded(Viewing):
     is_leaf = property(lambda self: self.node is None or self.node.leaf is not None)
     grad_fn = property(lambda self: None if self.is_leaf else self.node)
     data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
-    shape = property(lambda self: Size(self.held.shape))
+    shape, dtype = property(lambda self: Size(self.held.shape)), property(lambda self: dtype(self.held.dtype))
     ndim = property(lambda self: len(self.shape))
     T = property(lambda self: FUNCTIONS["t"](self))
     device, is_cuda = device(), False
 
     def requires_grad_(self, requires_grad=True):
-        """From now on what is made from this tensor remembers so. Raises TypeError but for floats, RuntimeError for a result."""
-        floats = self.dtype.kind == "f" or not requires_grad
-        expect(floats, "requires_grad: the tensor", self.dtype, "floats; only they have a gradient")
+        """From now on what is made from this tensor remembers so. Raises OperandError but for floats, RuntimeError for a result."""
+        if requires_grad and self.dtype.kind != "f":
+            raise OperandError(f"requires_grad: the tensor is {self.dtype}; expected floats; only they have a gradient")
         if not (self.is_leaf or requires_grad):
             raise RuntimeError(
                 "requires_grad: a result remembers what it was made from; detach() gives one that does not"
@@ -113,6 +123,12 @@ class Recorded(Viewing):
         """Keep the gradient here, too, though this was made from others."""
         if not self.is_leaf:
             self.node.kept[self.known] = self
+
+    def register_hook(self, hook):
+        """Call hook(its gradient) in `backward`; what that gives, if anything, is handed on. Raises RuntimeError without a gradient."""
+        if not self.requires_grad:
+            raise RuntimeError("register_hook: this tensor has no gradient; it does not require one")
+        return Hook(self.node, (self.known, hook))
 
     def backward(self, gradient=None, retain_graph=False, create_graph=False):
         """Add the gradient of this number to the `grad` of every leaf that it was made from. Raises RuntimeError for others."""
@@ -157,6 +173,9 @@ class Recorded(Viewing):
     __eq__, __ne__ = _operator("eq")[0], _operator("ne")[0]
     __and__, __rand__ = _operator("bitwise_and")
     __or__, __ror__ = _operator("bitwise_or")
+    __xor__, __rxor__ = _operator("bitwise_xor")
+    __ipow__, __imod__ = _in_place("pow"), _in_place("remainder")
+    __ifloordiv__, __iand__, __ior__ = _in_place("floor_divide"), _in_place("bitwise_and"), _in_place("bitwise_or")
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
     __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
     __hash__, __array_ufunc__ = object.__hash__, None
@@ -177,7 +196,7 @@ class Recorded(Viewing):
         parts = index if isinstance(index, tuple) else (index,)
         places = tuple(p.held.numpy() if isinstance(p, Recorded) else p for p in parts)
         if recording() and (self.node or isinstance(value, Recorded) and value.node):
-            self.set(recorded("copy_slices", _put)(self, value, places), "x[…] = …")
+            self.set(recorded("copy_slices", put)(self, value, places), "x[…] = …")
         else:
             self.array()[places] = value.held.numpy() if isinstance(value, Recorded) else value
 
@@ -236,13 +255,24 @@ class Recorded(Viewing):
 
     def __repr__(self):
         array = self.held.numpy()
-        fixed = self.dtype.kind == "f" and np.isfinite(array).all() and (array % 1).any()
-        how = {"precision": 4, "separator": ", ", "prefix": "tensor(", "floatmode": "fixed" if fixed else "maxprec"}
-        kind = f", dtype=torch.{self.dtype}" * (self.dtype.kind == "f" and self.dtype != NUMBERS[float])
-        end = ", requires_grad=True" * self.requires_grad if self.is_leaf else f", grad_fn={self.node}"
-        return f"tensor({np.array2string(array, **how)}{kind}{end})"
+        clear = self.dtype == NUMBERS[float] or self.dtype.kind != "f" and array.size
+        end = "requires_grad=True" * self.requires_grad if self.is_leaf else f"grad_fn={self.node}"
+        size = f"size={tuple(self.shape)}" * (not array.size and self.ndim != 1)
+        return printed(array, filter(None, [size, f"dtype={self.dtype}" * (not clear), end]))
 
 
 def recorded(name, function, view=None):
     """A function of `levels`, for recorded tensors: see `remembering`."""
     return remembering(name, function, Recorded, view)
+
+
+def only_view(function):
+    """A function whose results are views; it refuses, with a RuntimeError, where it would have to copy."""
+
+    def view(x, *args):
+        y = function(x, *args)
+        if y is not x and y.base is None:
+            raise RuntimeError(f"view: the numbers {tuple(x.shape)} do not lie in even steps for that; use reshape")
+        return y
+
+    return view

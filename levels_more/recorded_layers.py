@@ -84,7 +84,9 @@ class BatchNorm1d(Module):
 
     def extra_repr(self):
         """What is told of it in brackets."""
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={'weight' in vars(self)}, track_running_stats=True"
+        affine = "weight" in vars(self)
+        how = f"eps={self.eps}, momentum={self.momentum}, affine={affine}, bias={affine}"
+        return f"{self.num_features}, {how}, track_running_stats=True"
 
 
 class LayerNorm(Module):
@@ -115,6 +117,22 @@ class Embedding(Module):
     def extra_repr(self):
         """What is told of it in brackets."""
         return ", ".join(map(str, self.weight.shape))
+
+
+class PReLU(Module):
+    """x where it is positive, else weight·x, a weight for all or one for each column, 0.25 at first (He et al., 2015)."""
+
+    def __init__(self, num_parameters=1, init=0.25):
+        super().__init__()
+        self.weight = Parameter(FUNCTIONS["full"]((num_parameters,), init))
+
+    def forward(self, x):
+        """x[…] -> the same shape"""
+        return FUNCTIONS["prelu"](x, self.weight)
+
+    def extra_repr(self):
+        """What is told of it in brackets."""
+        return f"num_parameters={len(self.weight)}"
 
 
 class Calling(Module):
@@ -152,6 +170,10 @@ class Dropout(Calling):
     """Calls `dropout`, in training."""
 
     options = {"p": 0.5, "inplace": False}
+
+    def __init__(self, *args, **given):
+        super().__init__(*args, **given)
+        dropout(None, self.options["p"], False)  # raises ValueError for what is no probability
 
     def forward(self, x):
         """x[…] with some of its numbers 0, in training."""

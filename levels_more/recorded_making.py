@@ -3,9 +3,16 @@
 import numpy as np
 
 from levels import low_level
+from levels_more.arguments import sizes_of
 from levels_more.generators import drawn
 from levels_more.promotion import NUMBERS, ORDER
-from levels_more.recorded import FUNCTIONS, Recorded
+from levels_more.recorded import FUNCTIONS, Recorded, device, dtype
+from levels_more.recording import OperandError
+from levels_more.samples import Weighted
+
+BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
+KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
+         "double": DOUBLE, "float64": DOUBLE}  # fmt: skip
 
 
 def tensor(data, dtype=None, requires_grad=False, device=None):
@@ -25,16 +32,18 @@ def from_numpy(array):
     return made
 
 
-def sizes_of(sizes):
-    """The shape in an argument list: (2, 3), or one tuple of them."""
-    return tuple(map(int, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes))
+def as_tensor(data, dtype=None, device=None):
+    """What is given as a tensor: a tensor itself, an array with which it shares its memory, numbers; in another dtype a copy."""
+    if isinstance(data, np.ndarray) and data.dtype in ORDER:
+        data = from_numpy(data)
+    return data.to(dtype, device) if isinstance(data, Recorded) else tensor(data, dtype, device=device)
 
 
 def maker(make, kind=None):
     """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype, unless another one is said."""
 
     def run(*args, dtype=kind, requires_grad=False, device=None, generator=None, **how):
-        made = make(dtype or NUMBERS[float], generator, *args, **how)
+        made = make(np.dtype(dtype or NUMBERS[float]), generator, *args, **how)
         return tensor(made, dtype or (NUMBERS[float] if made.dtype.kind == "f" else None), requires_grad, device)
 
     return run
@@ -61,3 +70,35 @@ def normal(mean=0.0, std=1.0, size=None, generator=None):
     """Normal numbers of that mean and deviation: numbers, with a `size`, or tensors of one shape."""
     size = np.broadcast_shapes(np.shape(mean), np.shape(std)) if size is None else size
     return FUNCTIONS["randn"](size, generator=generator) * std + mean
+
+
+def to(x, *how, **options):
+    """x[…] in the dtype that is named, or is another tensor's; of the devices there is one. Raises TypeError for anything else."""
+    for each in (*how, *options.values()):
+        kind = getattr(KINDS.get(each) if isinstance(each, str) else each, "dtype", each)
+        if isinstance(kind, np.dtype):
+            x = x if kind == x.dtype else low_level.cast(x, kind)
+        elif isinstance(each, str):
+            device(each)
+        elif not isinstance(each, bool | None):
+            raise TypeError(f"to: {each!r:.60}; expected a dtype, a device or a tensor")
+    return x
+
+
+def drawn_by(weights, num_samples, replacement=False, generator=None):
+    """So many whole numbers, each drawn as often as weights[n] says; rows of them for weights[rows, n]. See `Weighted`."""
+    array = weights.detach().numpy()
+    rows = [list(Weighted(row, num_samples, replacement, generator)) for row in array.reshape(-1, array.shape[-1])]
+    return tensor(rows if array.ndim > 1 else rows[0])
+
+
+def get_default_dtype():
+    """The dtype of Python's floats."""
+    return dtype(NUMBERS[float])
+
+
+def set_default_dtype(kind):
+    """The dtype of Python's floats from now on: torch.float32 or torch.float64. Raises OperandError for others."""
+    if np.dtype(kind).kind != "f":
+        raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
+    NUMBERS[float] = np.dtype(kind)

@@ -1,8 +1,12 @@
 """Modules of recorded tensors: their parameters and buffers have names, states, modes; and containers of modules."""
 
+import collections
+
 from levels.low_level import DTYPES
 from levels.low_level import Module as LevelModule
 from levels_more.recorded import Recorded
+from levels_more.recording import Hook
+from levels_more.stepping import forget
 
 
 class Parameter(Recorded):
@@ -15,15 +19,11 @@ class Parameter(Recorded):
         return f"Parameter containing:\n{super().__repr__()}"
 
 
-class _Hook:
-    """A hook of a module, which can be taken away."""
+class Matched(collections.namedtuple("Matched", "missing_keys unexpected_keys")):
+    """What `load_state_dict` did not find, and what it did not know."""
 
-    def __init__(self, module, hook):
-        self.module, self.hook = module, hook
-
-    def remove(self):
-        """Take it away."""
-        self.module.hooks = tuple(hook for hook in self.module.hooks if hook is not self.hook)
+    def __repr__(self):
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
 
 
 class Module(LevelModule):
@@ -43,8 +43,7 @@ class Module(LevelModule):
 
     def register_forward_hook(self, hook):
         """Call hook(module, its arguments, what it gave) at each call; what that gives, if anything, is passed on instead."""
-        self.hooks = (*self.hooks, hook)
-        return _Hook(self, hook)
+        return Hook(self, hook)
 
     def __setattr__(self, name, value):
         before = vars(self).get(name)
@@ -134,6 +133,7 @@ class Module(LevelModule):
             raise RuntimeError(f"load_state_dict: missing, unknown or of another shape: {', '.join(wrong)}")
         for name in own.keys() & state.keys():
             own[name].write(state[name].to(own[name].dtype).held)
+        return Matched([n for n in own if n not in state], [n for n in state if n not in own])
 
     def train(self, mode=True):
         """Set the mode of this and of all modules inside: training, or not."""
@@ -146,9 +146,8 @@ class Module(LevelModule):
         return self.train(False)
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients of all parameters."""
-        for parameter in self.parameters():
-            parameter.grad = None
+        """Forget the gradients of all parameters, or make them 0."""
+        forget(self.parameters(), set_to_none)
 
     def requires_grad_(self, requires_grad=True):
         """Train the parameters, or freeze them."""

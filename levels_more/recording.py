@@ -6,12 +6,13 @@ that tape wrote down. `backward` puts the pieces one behind the other, and walks
 
 import contextlib
 import functools
+import itertools
 import math
 import operator
 import threading
 
 from levels import low_level
-from levels.low_level import GradientTape, Operators, walk_back
+from levels.low_level import DOOR, VJPS, GradientTape, Operators, renamed, walk_back
 from levels_more.checks import expect
 from levels_more.views import Viewing
 
@@ -52,12 +53,45 @@ def recording():
     return _RECORDING.on
 
 
+class _Rules:
+    """The rules of a record that brings its own `back(dy)`, one for each input: their parts of what that gives."""
+
+    def __iter__(self):
+        return (lambda dy, y, *inputs, back, k=k: back(dy)[k] for k in itertools.count())
+
+
+VJPS["own_backward"] = _Rules()
+
+
+def told(y, inputs, back):
+    """y, a new tensor, of which every open tape writes down that `back(dy)` gives the gradients of these inputs."""
+    stands = DOOR.stands
+    while isinstance(stands, GradientTape):
+        if stands.records is not None:
+            stands.records.append(("own_backward", inputs, {"back": back}, y))
+        stands = stands.below
+    return y
+
+
+class Hook:
+    """A function that a module, or the node of a tensor, calls; it can be taken away."""
+
+    def __init__(self, owner, hook):
+        self.owner, self.hook = owner, hook
+        owner.hooks = (*owner.hooks, hook)
+
+    def remove(self):
+        """Take it away."""
+        self.owner.hooks = tuple(hook for hook in self.owner.hooks if hook is not self.hook)
+
+
 class Node:
     """What a tape wrote down while one function ran, and what that was called with: pairs (numbers, its node)."""
 
     def __init__(self, name, records=(), parents=(), leaf=None):
         self.name, self.records, self.parents = name, records, parents
         self.leaf, self.kept = leaf, {}  # the tensor whose numbers begin here; those that keep their gradient, too
+        self.hooks = ()  # pairs (numbers, what is called with their gradient, and may give another one)
 
     def __repr__(self):
         return f"<{self.name.strip('_').title().replace('_', '')}Backward0>"
@@ -83,10 +117,19 @@ def _given(result, kind, node):
     return kind(result, node=node if made and result.dtype.kind == "f" else None) if made else result
 
 
+class OperandError(RuntimeError, TypeError):
+    """Operands that a function does not take: a RuntimeError for PyTorch's readers, a TypeError for those of `levels`."""
+
+
+class ShapeError(RuntimeError, ValueError):
+    """Operands of shapes, or with numbers, that do not fit: a RuntimeError for PyTorch's readers, as well."""
+
+
 def remembering(name, function, kind, view=None):
     """A function of `levels`, for recorded tensors: it runs under a tape, whose lines its results, of that kind, keep.
 
-    `view(x, *args)` says whether they are views of the first argument: other ways to look at the same memory.
+    `view(x, *args)` says whether they are views of the first argument: other ways to look at the same memory. Raises what
+    the function raises, a TypeError as OperandError, a ValueError as ShapeError.
     """
 
     @functools.wraps(function, updated=())
@@ -95,7 +138,10 @@ def remembering(name, function, kind, view=None):
         given = [noted(x, parents, before) for x in args]
         how = {key: noted(x, parents, before) for key, x in options.items()}
         with GradientTape() if _RECORDING.on and parents else contextlib.nullcontext() as tape:
-            result = function(*given, **how)
+            try:
+                result = function(*given, **how)
+            except (TypeError, ValueError) as error:
+                raise (OperandError if isinstance(error, TypeError) else ShapeError)(*error.args) from None
         if args and isinstance(args[0], Viewing) and result is given[0]:
             return args[0]  # nothing was to be done
         result = _given(result, kind, tape and Node(name, before + tape.records, parents))
@@ -146,16 +192,45 @@ def gradients(targets, weights, inputs=None, keep=False, create=False):
         leaves = {held: x for held, x in leaves.items() if any(x is y for y in inputs)} | wanted
     else:
         leaves.update(kept for node in nodes for kept in node.kept.items())
-    records, used = [record for node in nodes for record in node.records], {target.named()}
+    records, links, last = _hooked(nodes, target)
+    used = {last}
     for _, read, _, y in reversed(records):
         used.update(read if y in used else ())
     sources = [held for held in leaves if held in used]
     with GradientTape() if create else contextlib.nullcontext() as tape:
-        found = walk_back(records, target.named(), sources)
+        found = walk_back(records, last, sources)
     for node in () if keep or create else nodes:
         node.records = None if node.leaf is None else ()
-    node = Node("walk_back", tape.records, [(target.named(), target.node)]) if create else None
-    return [(leaves[held], leaves[held].of(dx, node)) for held, dx in zip(sources, found, strict=True)]
+    again = [*links, *tape.records] if create else None
+    node = Node("walk_back", again, [(target.named(), target.node)]) if create else None
+    return [_heard(leaves[held], leaves[held].of(dx, node)) for held, dx in zip(sources, found, strict=True)]
+
+
+def _heard(x, dx):
+    """(x, its gradient), which the hooks of a leaf have heard of, and may have changed."""
+    for _, hook in x.node.hooks if x.node.leaf is x else ():
+        changed = hook(dx)
+        dx = dx if changed is None else changed
+    return x, dx
+
+
+def _hooked(nodes, target):
+    """All records of these nodes, where numbers with hooks go on under another name; what joins the two; the target's name."""
+    names, records, links = {}, [], []
+    for node in nodes:
+        for op, read, attrs, y in node.records:
+            records.append((op, tuple(names.get(x, x) for x in read), attrs, y))
+        for known, hook in reversed(node.hooks) if node.leaf is None else ():
+            before = names.get(known, known)
+            names[known] = renamed(known)
+
+            def back(dy, hook=hook):
+                changed = hook(target.of(dy))
+                return [dy if changed is None else changed.held]
+
+            records.append(("own_backward", (before,), {"back": back}, names[known]))
+            links.append(("own_backward", (before,), {"back": lambda dy: [dy]}, names[known]))
+    return records, links, names.get(target.named(), target.named())
 
 
 def _weighed(targets, weights):

@@ -43,8 +43,13 @@ def of_logits(input, target, pos_weight=None):
     return (1.0 - target) * input + more * nn.softplus(-input)
 
 
-def of_log_probabilities(logs, target, weight=None, reduction="mean", label_smoothing=0.0):
-    """Minus the entry of logs[batch, classes] at target[batch], a class. A mean counts each by the weight of its class."""
+def of_log_probabilities(logs, target, weight=None, reduction="mean", label_smoothing=0.0, ignore_index=-100):
+    """Minus the entry of logs[batch, classes] at target[batch], a class. A mean counts each by the weight of its class.
+
+    A row whose class is `ignore_index` does not count.
+    """
+    kept = target.numpy() != ignore_index
+    target = target if kept.all() else low.constant(target.numpy() * kept)
     weight = low.ones_like(logs[0]) if weight is None else weight
     each, counts = (
         -low.squeeze(low.take_along(logs * weight, low.expand_dims(target, 1), 1), 1),
@@ -52,14 +57,16 @@ def of_log_probabilities(logs, target, weight=None, reduction="mean", label_smoo
     )
     if label_smoothing:
         each = (1.0 - label_smoothing) * each - label_smoothing * low.reduce_mean(logs * weight, 1)
+    if not kept.all():
+        each, counts = low.where(low.constant(kept), each, 0.0), low.where(low.constant(kept), counts, 0.0)
     return reduced(each, reduction, low.reduce_sum(counts))
 
 
-def of_classes(input, target, weight=None, reduction="mean", label_smoothing=0.0):
+def of_classes(input, target, weight=None, reduction="mean", label_smoothing=0.0, ignore_index=-100):
     """The same of log_softmax(input); the target is a class for each row, or as many probabilities of classes."""
     logs = nn.log_softmax(input, 1)
     if target.dtype.kind == "i":
-        return of_log_probabilities(logs, target, weight, reduction, label_smoothing)
+        return of_log_probabilities(logs, target, weight, reduction, label_smoothing, ignore_index)
     target = target * (1.0 - label_smoothing) + label_smoothing / input.shape[1]
     return reduced(-low.reduce_sum(logs * target * (1.0 if weight is None else weight), 1), reduction)
 

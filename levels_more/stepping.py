@@ -6,6 +6,7 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import constant, sqrt
+from levels_more.recorded import FUNCTIONS
 from levels_more.recording import Switch, switched
 
 
@@ -38,9 +39,15 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients."""
-        for parameter in self._parameters():
-            parameter.grad = None
+        """Forget the gradients, or make them 0."""
+        forget(self._parameters(), set_to_none)
+
+    def add_param_group(self, group):
+        """Change the parameters of this dict as well, with its options."""
+        found = group["params"]
+        self.param_groups.append(
+            {**self.defaults, **group, "params": [found] if hasattr(found, "grad") else list(found)}
+        )
 
     @switched(False)
     def step(self, closure=None):
@@ -69,6 +76,15 @@ class Optimizer:
         self.state = {
             own[k]: {n: getattr(x, "held", x) for n, x in state.items()} for k, state in saved["state"].items()
         }
+
+
+def forget(parameters, set_to_none=True):
+    """Take the gradients of these tensors away, or make them 0."""
+    for parameter in parameters:
+        if set_to_none:
+            parameter.grad = None
+        elif parameter.grad is not None:
+            parameter.grad = FUNCTIONS["zeros_like"](parameter.grad)
 
 
 def sgd(how, t, dw, w, state):
@@ -122,6 +138,11 @@ def optimizer(kind, update, **defaults):
         given = {**dict(zip(defaults, args, strict=False)), **given}
         if unknown := given.keys() - defaults.keys():
             raise TypeError(f"{kind}: there is no {', '.join(sorted(unknown))} here; there are {', '.join(defaults)}")
+        for name, value in given.items():
+            if not all(0.0 <= x < (1.0 if name == "betas" else np.inf) for x in np.atleast_1d(value)):
+                raise ValueError(
+                    f"{kind}: {name} is {value!r:.60}; expected numbers from 0 on" + ", below 1" * (name == "betas")
+                )
         Optimizer.__init__(self, params, {**defaults, **given})
 
     return type(
@@ -145,3 +166,20 @@ def clip_grad_value_(parameters, clip_value):
     for p in [parameters] if hasattr(parameters, "grad") else parameters:
         if p.grad is not None:
             p.grad.clamp_(-clip_value, clip_value)
+
+
+def in_one_row(parameters):
+    """All numbers of these tensors, behind each other: one tensor, [n]."""
+    return FUNCTIONS["cat"]([parameter.reshape(-1) for parameter in parameters])
+
+
+@switched(False)
+def from_one_row(row, parameters):
+    """Put the numbers of a tensor row[n] into these tensors, in their order. Raises ValueError for more or fewer."""
+    parameters = list(parameters)
+    if row.numel() != sum(p.numel() for p in parameters):
+        raise ValueError(f"the row has {row.numel()} numbers, the parameters {sum(p.numel() for p in parameters)}")
+    start = 0
+    for p in parameters:
+        p.write(row[start : start + p.numel()].reshape(p.shape).held)
+        start += p.numel()

@@ -605,7 +605,7 @@ def test_starting_values_are_as_wide_as_they_should_be():
     "missing, told",
     [
         (lambda: torch.float16, "float32"),
-        (lambda: torch.einsum, "@"),
+        (lambda: torch.tensordot, "einsum"),
         (lambda: torch.frobnicate, "has no 'frobnicate'"),
         (lambda: nn.Conv2d, "Linear"),
         (lambda: F.conv2d, "torch.nn.functional has no 'conv2d'"),

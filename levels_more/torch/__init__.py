@@ -8,21 +8,25 @@ import functools
 import math
 import types
 
+import numpy as np
+
 from levels.low_level import set_seed
 from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
-from levels_more.promotion import NUMBERS
-from levels_more.recorded import Size, device  # noqa: F401
+from levels_more.recorded import Size, device, dtype  # noqa: F401
+from levels_more.recorded_making import as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype  # noqa: F401
 from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
 from levels_more.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.recording import switched
 
-from .functions import FUNCTIONS, KINDS, Tensor, find, from_numpy, normal, tensor  # noqa: F401
+from .functions import FUNCTIONS, KINDS, Tensor, room, tensor
 
-pi, inf, nan, as_tensor = math.pi, math.inf, math.nan, tensor
+pi, inf, nan = math.pi, math.inf, math.nan
 cuda = types.SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
-accelerator, backends = cuda, types.SimpleNamespace(mps=cuda)
+cuda.manual_seed = cuda.manual_seed_all = lambda seed: None
+accelerator, backends = cuda, types.SimpleNamespace(mps=cuda, cudnn=types.SimpleNamespace())
+__version__, finfo = "2.15, its names on levels", lambda kind: np.finfo(np.dtype(kind))
 no_grad, enable_grad = functools.partial(switched, False), functools.partial(switched, True)
 inference_mode = no_grad
 
@@ -43,18 +47,7 @@ def is_tensor(x):
     return isinstance(x, Tensor)
 
 
-def get_default_dtype():
-    """The dtype of Python's floats."""
-    return NUMBERS[float]
+__getattr__ = room("torch", KINDS, FUNCTIONS)
 
 
-def set_default_dtype(dtype):
-    """The dtype of Python's floats from now on: torch.float32 or torch.float64."""
-    NUMBERS[float] = dtype
-
-
-def __getattr__(name):
-    return find("torch", name, KINDS, FUNCTIONS)
-
-
-from . import autograd, nn, optim, utils  # noqa: E402, F401
+from . import autograd, linalg, nn, optim, utils  # noqa: E402, F401

@@ -8,56 +8,30 @@ import numpy as np
 
 from levels import low_level as low
 from levels.low_level import nn
+from levels_more import arguments, letters, solving
+from levels_more.arguments import sizes_of
 from levels_more.generators import drawn, shuffled
-from levels_more.promotion import ORDER, beside, both, floats
-from levels_more.recorded import CURES, FUNCTIONS, device, recorded
+from levels_more.missing import CURES, missing
+from levels_more.promotion import beside, both, floats, of_kinds
+from levels_more.recorded import FUNCTIONS, only_view, recorded
 from levels_more.recorded import Recorded as Tensor
-from levels_more.recorded_making import from_numpy, like, maker, normal, shaped, sizes_of, tensor, whole  # noqa: F401
+from levels_more.recorded_making import (  # noqa: F401
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    KINDS,
+    LONG,
+    drawn_by,
+    from_numpy,
+    like,
+    maker,
+    normal,
+    shaped,
+    tensor,
+    to,
+    whole,
+)  # fmt: skip
 from levels_more.statistics import shared_at_ties, without_gradient
-
-BOOL, LONG, FLOAT, DOUBLE = ORDER
-KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
-         "double": DOUBLE, "float64": DOUBLE}  # fmt: skip
-
-
-def _spread(function):
-    """A variance or a deviation, with n - 1 for n unless it is said otherwise."""
-    return lambda x, axis=None, unbiased=True, keep=False, correction=1, keepdims=False: function(
-        x, axis, keep or keepdims, correction * unbiased
-    )
-
-
-def _extreme(function, ranked, both):
-    """max(x), max(x, y), and max(x, dim) -> (values, indices), of which only those at the indices have a gradient."""
-
-    def run(x, y=None, keepdims=False, axis=None):
-        axis = y if axis is None else axis
-        return function(x) if axis is None else both(x, y) if hasattr(axis, "shape") else ranked(x, axis, keepdims)
-
-    return run
-
-
-def _expand(x, *sizes):
-    before = (1,) * (len(sizes_of(sizes)) - len(x.shape)) + x.shape
-    return low.broadcast_to(x, [n if size == -1 else size for size, n in zip(sizes_of(sizes), before, strict=True)])
-
-
-def _clamp(x, min=None, max=None):
-    if x.dtype.kind == "f" and not any(hasattr(bound, "shape") for bound in (min, max)):
-        return low.clip(x, -math.inf if min is None else min, math.inf if max is None else max)
-    x = x if min is None else low.maximum(*beside(x, min))
-    return x if max is None else low.minimum(*beside(x, max))
-
-
-def _to(x, *how, **options):
-    """x in the dtype that is named, or is another tensor's; of the devices there is one."""
-    for each in (*how, *options.values()):
-        kind = KINDS.get(each) if isinstance(each, str) else getattr(each, "dtype", each)
-        if isinstance(kind, np.dtype):
-            x = x if kind == x.dtype else low.cast(x, kind)
-        elif isinstance(each, str):
-            device(each)
-    return x
 
 
 def _rows(names, row):
@@ -65,45 +39,44 @@ def _rows(names, row):
     return {name: row(name) for name in names.split()}
 
 
-def _scaled(name):
-    """x + alpha·y, or x - alpha·y."""
-    return lambda x, y, alpha=1: getattr(operator, name)(*beside(x, y if alpha == 1 else alpha * y))
-
-
 _divide = without_gradient(np.floor_divide)
 PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("exp log log1p sqrt sin cos tanh erf sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
     **_rows("relu selu silu softsign relu6 mish elu softplus softmax log_softmax", functools.partial(getattr, nn)),
-    **_rows("eq ne lt le gt ge mul", lambda name: both(getattr(operator, name))), **_rows("add sub", _scaled),
+    **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", arguments.scaled),
+    "mul": of_kinds(operator.mul, low.logical_and),
     **_rows("mean prod logsumexp any all", lambda name: getattr(low, f"reduce_{name}")),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
     **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "
-            "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
-    **_rows("float double long int bool", lambda name: lambda x: _to(x, KINDS[name])),
+            "logical_not logical_xor isclose searchsorted quantile argwhere bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
+    **_rows("float double long int bool", lambda name: lambda x: to(x, KINDS[name])),
     "cat": low.concat, "sort": low.ranked, "topk": low.top_k, "amax": low.reduce_max, "amin": low.reduce_min,
-    "matmul": low.dot, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
+    **_rows("solve inverse det trace", functools.partial(getattr, solving)),
+    **_rows("scatter diff lerp roll cdist addmm prelu", functools.partial(getattr, arguments)),
+    "matmul": letters.matmul, "einsum": letters.einsum, "bmm": letters.products, "repeat_interleave": low.repeat, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
-    "clamp": _clamp, "to": _to, "type": lambda x, dtype: _to(x, dtype), "contiguous": lambda x: x,
+    "clamp": arguments.clamp, "to": to, "type": lambda x, dtype: to(x, dtype), 
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
     "div": both(lambda x, y: floats(x) / floats(y)), "floor_divide": both(_divide),
     "remainder": both(lambda x, y: x - y * _divide(x, y)), "reciprocal": lambda x: 1.0 / floats(x),
-    "nonzero": without_gradient(np.argwhere),
+    "nonzero": lambda x, as_tuple=False: without_gradient(np.nonzero if as_tuple else np.argwhere)(x), "embedding": lambda x, weight: low.gather(weight, x),
     "rsqrt": lambda x: 1.0 / low.sqrt(floats(x)), "tan": lambda x: low.sin(x) / low.cos(x),
     "log2": lambda x: low.log(floats(x)) / math.log(2), "log10": lambda x: low.log(floats(x)) / math.log(10),
     "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
     "gelu": lambda x, approximate="none": nn.gelu(x, approximate == "tanh"),
     "hardtanh": lambda x: low.clip(x, -1.0, 1.0), "norm": lambda x, p=2, *a, **k: low.norm(x, p, *a, **k),
     "maximum": both(shared_at_ties(low.maximum)), "minimum": both(shared_at_ties(low.minimum)),
-    "max": _extreme(low.reduce_max, low.largest, both(shared_at_ties(low.maximum))),
-    "min": _extreme(low.reduce_min, low.smallest, both(shared_at_ties(low.minimum))),
-    "var": _spread(low.reduce_variance), "std": _spread(low.reduce_std),
+    "max": arguments.extreme(low.reduce_max, low.largest, both(shared_at_ties(low.maximum))),
+    "min": arguments.extreme(low.reduce_min, low.smallest, both(shared_at_ties(low.minimum))),
+    "var": arguments.spread(low.reduce_variance), "std": arguments.spread(low.reduce_std),
     "pow": lambda x, y: x**y if isinstance(y, int) and y == 2 else operator.pow(*beside(x, y)),
     "sum": lambda x, *a, **k: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *a, **k),
     "median": lambda x: low.sort(low.reshape(x, (-1,)))[(math.prod(x.shape) - 1) // 2],
     "outer": lambda x, y: low.expand_dims(x, 1) * low.expand_dims(y, 0),
-    "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": lambda x, *sizes: low.tile(x, sizes_of(sizes)),
+    "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": arguments.repeat,
+    "tile": lambda x, *sizes: low.tile(x, (1,) * (len(x.shape) - len(sizes_of(sizes))) + sizes_of(sizes)),
     "gather": lambda x, axis, index: low.take_along(x, index, axis),
-    "index_select": lambda x, axis, index: low.take(x, index, axis), "type_as": lambda x, y: _to(x, y.dtype),
+    "index_select": lambda x, axis, index: low.take(x, index, axis), "type_as": lambda x, y: to(x, y.dtype),
     "masked_fill": lambda x, mask, value: low.where(mask, *beside(value, x)),
     "normalize": lambda x, p=2.0, axis=1, eps=1e-12: x / low.maximum(low.norm(x, p, axis, True), eps),
     "hstack": lambda tensors: low.concat(tensors, min(1, len(tensors[0].shape) - 1)),
@@ -114,15 +87,17 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "one_hot": lambda x, n=-1: low.one_hot(x, int(low.reduce_max(x).numpy()) + 1 if n < 0 else n, LONG),
 }  # fmt: skip
 VIEWS = {  # functions whose results look at the memory of their argument
-    **_rows("view reshape", lambda name: lambda x, *sizes: low.reshape(x, sizes_of(sizes))),
+    "reshape": lambda x, *sizes: low.reshape(x, sizes_of(sizes)),
     "transpose": low.swapaxes, "t": lambda x: low.transpose(x) if len(x.shape) > 1 else x,
-    "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)), "unsqueeze": low.expand_dims, "expand": _expand,
+    "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)), "unsqueeze": low.expand_dims, "expand": arguments.expand,
     "squeeze": lambda x, axis=None: x if axis is not None and x.shape[axis] != 1 else low.squeeze(x, axis),
     "split": lambda x, size, axis=0: tuple((low.pieces if isinstance(size, int) else low.split)(x, size, axis)),
     "chunk": lambda x, chunks, axis=0: low.pieces(x, -(-x.shape[axis] // chunks), axis),
     "unbind": lambda x, axis=0: tuple(low.squeeze(each, axis) for each in low.pieces(x, 1, axis)),
     "flatten": lambda x, start_dim=0, end_dim=-1: low.reshape(x, (*x.shape[:start_dim], -1, *x.shape[end_dim:][1:])),
-    "view_as": lambda x, y: low.reshape(x, y.shape), "expand_as": lambda x, y: low.broadcast_to(x, y.shape),
+    "select": lambda x, axis, k: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (k,)),
+    "narrow": lambda x, axis, k, n: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (slice(k, k + n),)),
+    "view_as": lambda x, y: low.reshape(x, y.shape), "expand_as": lambda x, y: low.broadcastto(x, y.shape),
 }  # fmt: skip
 MAKERS = {
     "zeros": shaped(lambda shape, dtype, g: np.zeros(shape, dtype)),
@@ -132,34 +107,26 @@ MAKERS = {
     "randn": shaped(lambda shape, dtype, g: drawn("normal", shape, g, dtype)),
     "full": maker(lambda dtype, g, size, fill_value: np.full(sizes_of((size,)), fill_value)),
     "eye": maker(lambda dtype, g, n, m=None: np.eye(n, m)), "randperm": maker(lambda dtype, g, n: shuffled(n, g)),
+    "logspace": maker(lambda dtype, g, start, end, steps, base=10.0: np.logspace(start, end, steps, base=base)),
     "linspace": maker(lambda dtype, g, start, end, steps: np.linspace(start, end, steps)),
 }  # fmt: skip
 MAKERS |= _rows("zeros_like ones_like rand_like randn_like full_like", lambda name: like(MAKERS[name[:-5]]))
 MAKERS |= _rows("new_zeros new_ones new_full", lambda name: lambda x, *how: MAKERS[name[4:]](*how, dtype=x.dtype))
 ASKED = {  # methods that are no functions of `levels`
     "zero_": MAKERS["zeros_like"], "fill_": MAKERS["full_like"], "copy_": lambda x, y: y,
-    "numel": lambda x: x.shape.numel(), "dim": lambda x: x.ndim,
+    "numel": lambda x: x.shape.numel(), "dim": lambda x: x.ndim, "multinomial": drawn_by,
+    "element_size": lambda x: x.dtype.itemsize, "is_floating_point": lambda x: x.dtype.is_floating_point,
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
+    "contiguous": lambda x: x if x.is_contiguous() else x.clone(),
     "bernoulli": lambda p: (MAKERS["rand_like"](p) < p).to(p.dtype),
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
 }  # fmt: skip
 ALSO = {"mm": "matmul", "mv": "matmul", "dot": "matmul", "absolute": "abs", "multiply": "mul", "subtract": "sub",
-        "divide": "div", "true_divide": "div", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
+        "divide": "div", "true_divide": "div", "negative": "neg", "greater": "gt", "less": "lt", "ravel": "flatten", "broadcast_to": "expand", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
         "empty": "zeros", "empty_like": "zeros_like"}  # fmt: skip
 RENAMED = {"dim": "axis", "keepdim": "keepdims", "other": "y", "num_classes": "n"}  # PyTorch's arguments -> ours
-CURES.update(
-    _rows("float16 half bfloat16", lambda name: "float32")
-    | _rows("int8 int16 uint8 short byte", lambda name: "int64")
-    | _rows("cuda mps", lambda name: "to(device), where the device is the CPU")
-    | _rows("compile jit vmap func fx", lambda name: "the function as it is: nothing here compiles it")
-    | _rows("einsum bmm baddbmm tensordot", lambda name: "@, *, and sum, one matrix at a time")
-    | _rows("register_hook register_full_backward_hook", lambda name: "retain_grad(), and x.grad after backward()")
-    | _rows("scatter_ scatter index_add_", lambda name: "nn.functional.one_hot, and a matrix product")
-    | _rows("Conv1d Conv2d LSTM GRU RNN Transformer", lambda name: "Linear layers: there are only dense nets here")
-    | _rows("distributed DataParallel", lambda name: "levels.high_level.DistributedDataParallel")
-)
 
 
 def _spelled(function):
@@ -175,16 +142,21 @@ def _cut(x, index):
 
 FUNCTIONS.update({name: recorded(name, _spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
 FUNCTIONS.update({name: recorded(name, _spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
+FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
 FUNCTIONS["at"] = recorded("at", low.pick, _cut)
 FUNCTIONS.update({name: FUNCTIONS[same] for name, same in ALSO.items()})
 for _name, _kind in {"Bool": BOOL, "Int": LONG, "Long": LONG, "Float": FLOAT, "Double": DOUBLE}.items():
     FUNCTIONS[_name + "Tensor"] = functools.partial(tensor, dtype=_kind)
-    FUNCTIONS[_name + "Tensor"].dtype = _kind  # x.type(torch.LongTensor) asks for it
+    FUNCTIONS[_name + "Tensor"].dtype = _kind.dtype  # x.type(torch.LongTensor) asks for it
 
 
-def find(place, name, *tables):
-    """The row of that name in one of these tables. Raises AttributeError, which says what to use, for another one."""
-    for table in tables:
-        if name in table and not name.endswith("_"):
-            return table[name]
-    raise AttributeError(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name=name)
+def room(place, *tables):
+    """The `__getattr__` of a module: the row of that name in one of these tables, or `missing`, which says what to use."""
+
+    def find(name):
+        for table in tables:
+            if name in table and not name.endswith("_"):
+                return table[name]
+        raise missing(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name)
+
+    return find

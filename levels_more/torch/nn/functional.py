@@ -18,7 +18,4 @@ LOSSES = {
     "nll_loss": reduced_losses.of_log_probabilities, "cross_entropy": reduced_losses.of_classes,
 }  # fmt: skip
 functions.FUNCTIONS.update({name: recorded(name, function) for name, function in LOSSES.items()})
-
-
-def __getattr__(name):
-    return functions.find("torch.nn.functional", name, functions.FUNCTIONS)
+__getattr__ = functions.room("torch.nn.functional", functions.FUNCTIONS)

@@ -2,8 +2,11 @@
 
 from levels_more import filling
 from levels_more.filling import filled as constant_
+from levels_more.filling import gain as calculate_gain  # noqa: F401
 from levels_more.filling import normal as normal_  # noqa: F401
 from levels_more.filling import uniform as uniform_  # noqa: F401
+
+from ..functions import room
 
 xavier_uniform_, xavier_normal_ = filling.uniform_by(filling.glorot), filling.normal_by(filling.glorot)
 kaiming_uniform_, kaiming_normal_ = filling.uniform_by(filling.he), filling.normal_by(filling.he)
@@ -17,3 +20,6 @@ def zeros_(tensor):
 def ones_(tensor):
     """All its numbers 1."""
     return constant_(tensor, 1.0)
+
+
+__getattr__ = room("torch.nn.init")

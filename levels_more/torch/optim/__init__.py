@@ -3,6 +3,7 @@
 from levels_more import stepping
 from levels_more.stepping import Optimizer, optimizer  # noqa: F401
 
+from ..functions import room
 from . import lr_scheduler  # noqa: F401
 
 SGD = optimizer("SGD", stepping.sgd, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False)
@@ -10,3 +11,5 @@ Adam = optimizer("Adam", stepping.adam, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, w
 AdamW = optimizer("AdamW", stepping.adamw, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2)
 RMSprop = optimizer("RMSprop", stepping.rmsprop, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0)
 Adagrad = optimizer("Adagrad", stepping.adagrad, lr=1e-2, lr_decay=0.0, weight_decay=0.0, eps=1e-10)
+
+__getattr__ = room("torch.optim")

@@ -5,6 +5,8 @@ from levels_more.epoch_rates import Scheduler as LambdaLR  # noqa: F401
 from levels_more.epoch_rates import by_factor
 from levels_more.epoch_rates import half_wave as CosineAnnealingLR  # noqa: F401
 
+from ..functions import room
+
 StepLR = by_factor(lambda epoch, step_size, gamma=0.1: gamma ** (epoch // step_size))
 MultiStepLR = by_factor(lambda epoch, milestones, gamma=0.1: gamma ** sum(epoch >= m for m in milestones))
 ExponentialLR = by_factor(lambda epoch, gamma: gamma**epoch)
@@ -14,3 +16,5 @@ LinearLR = by_factor(
         start_factor + (end_factor - start_factor) * min(epoch, total_iters) / total_iters
     )
 )
+
+__getattr__ = room("torch.optim.lr_scheduler")

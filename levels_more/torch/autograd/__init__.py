@@ -3,4 +3,8 @@
 from levels_more.own_gradients import Function  # noqa: F401
 from levels_more.recording import grad  # noqa: F401
 
-from .functions import tensor as Variable  # noqa: F401, N812
+from ..functions import room
+from ..functions import tensor as Variable  # noqa: F401, N812
+from . import functional  # noqa: F401
+
+__getattr__ = room("torch.autograd")

@@ -1,0 +1,117 @@
+"""Functions of level 3 with the arguments that PyTorch has for them, before they remember."""
+
+import math
+import operator
+
+import numpy as np
+
+from levels import low_level as low
+from levels_more.promotion import beside, both, of_kinds
+
+
+def sizes_of(sizes):
+    """The shape in an argument list: (2, 3), or one tuple of them."""
+    return tuple(map(int, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes))
+
+
+def spread(function):
+    """A variance or a deviation of x[…], with n - 1 for n unless it is said otherwise."""
+    return lambda x, axis=None, unbiased=True, keep=False, correction=1, keepdims=False: function(
+        x, axis, keep or keepdims, correction * unbiased
+    )
+
+
+def extreme(function, ranked, both):
+    """max(x), max(x, y), and max(x, dim) -> (values, indices), of which only those at the indices have a gradient."""
+
+    def run(x, y=None, keepdims=False, axis=None):
+        axis = y if axis is None else axis
+        return function(x) if axis is None else both(x, y) if hasattr(axis, "shape") else ranked(x, axis, keepdims)
+
+    return run
+
+
+def expand(x, *sizes):
+    """x[…] in a larger shape, in which -1 leaves an axis as it is."""
+    before = (1,) * (len(sizes_of(sizes)) - len(x.shape)) + x.shape
+    return low.broadcast_to(x, [n if size == -1 else size for size, n in zip(sizes_of(sizes), before, strict=True)])
+
+
+def clamp(x, min=None, max=None):
+    """x[…] within two bounds, numbers or tensors, of which one may be None."""
+    if x.dtype.kind == "f" and not any(hasattr(bound, "shape") for bound in (min, max)):
+        return low.clip(x, -math.inf if min is None else min, math.inf if max is None else max)
+    x = x if min is None else low.maximum(*beside(x, min))
+    return x if max is None else low.minimum(*beside(x, max))
+
+
+def scaled(name):
+    """x + alpha·y, or x - alpha·y, by the name of the operator."""
+    run = of_kinds(operator.add, low.logical_or) if name == "add" else both(operator.sub)
+    return lambda x, y, alpha=1: run(x, y if alpha == 1 else alpha * y)
+
+
+def put(x, value, index):
+    """x[…] with other numbers at an index of NumPy's: x and those in one long row, of which each place takes one."""
+    places = np.arange(math.prod(x.shape))
+    there = places.reshape(x.shape)[index]
+    value = low.broadcast_to(low.as_tensor(value, x), there.shape)
+    places[there] = len(places) + np.arange(there.size).reshape(there.shape)
+    row = low.concat([low.reshape(x, (-1,)), low.reshape(value, (-1,))])
+    return low.reshape(low.gather(row, places), x.shape)
+
+
+def scatter(x, axis, index, src=None, value=None):
+    """x[…] with src, a number or a tensor in the shape of the index, at these places along an axis.
+
+    Raises IndexError for a place that x has not.
+    """
+    places = np.atleast_1d(index.numpy())
+    if places.size and places.min() < 0:
+        raise IndexError(f"scatter: the index holds {places.min()}; expected places from 0 on")
+    at = [*np.indices(places.shape, sparse=True)]
+    at[axis] = places
+    return put(x, value if src is None else src, tuple(at))
+
+
+def diff(x, n=1, axis=-1):
+    """Each number of x[…] less the one before it along an axis, n times."""
+    for _ in range(n):
+        size = x.shape[axis]
+        x = low.take(x, np.arange(1, size), axis) - low.take(x, np.arange(size - 1), axis)
+    return x
+
+
+def lerp(x, y, weight):
+    """x[…] + weight·(y - x): x for a weight of 0, y for 1."""
+    return x + weight * (y - x)
+
+
+def roll(x, shifts, axis=None):
+    """x[…, n, …] moved along an axis, or as one long row; what is moved behind the end comes in at the beginning."""
+    if axis is None:
+        return low.reshape(roll(low.reshape(x, (-1,)), shifts, 0), x.shape)
+    return low.take(x, np.roll(np.arange(x.shape[axis]), shifts), axis)
+
+
+def cdist(x, y, p=2.0):
+    """The lengths of the differences of each row of x[m, k] and each of y[n, k]: [m, n]."""
+    return low.norm(low.expand_dims(x, 1) - low.expand_dims(y, 0), p, 2)
+
+
+def addmm(b, x, y, beta=1, alpha=1):
+    """beta·b + alpha·x[m, k] @ y[k, n]"""
+    return b * beta + low.dot(x, y) * alpha
+
+
+def prelu(x, weight):
+    """x where it is positive, else weight·x: one weight for x[…], or one for each column of x[batch, features] (He et al., 2015)."""
+    return low.nn.relu(x) - weight * low.nn.relu(-x)
+
+
+def repeat(x, *sizes):
+    """x[…] several times along each axis. Raises ValueError for fewer counts than x has axes."""
+    counts = sizes_of(sizes)
+    if len(counts) < len(x.shape):
+        raise ValueError(f"repeat: {counts} for a tensor of shape {tuple(x.shape)}; expected a count for each axis")
+    return low.tile(x, counts)

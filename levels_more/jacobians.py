@@ -1,0 +1,47 @@
+"""All slopes of a function of recorded tensors: its Jacobian, one `grad` a number of the result, and its Hessian."""
+
+from levels_more.recorded import FUNCTIONS, Recorded
+from levels_more.recording import OperandError, grad
+
+
+def jacobian(func, inputs, create_graph=False):
+    """The slopes of y = func(x), a tensor in the shape (*y.shape, *x.shape); for a tuple of inputs, one for each.
+
+    With `create_graph` they remember as well. Raises OperandError for a function that gives no tensor.
+    """
+    many = isinstance(inputs, tuple)
+    given = [x.clone() if x.requires_grad else x.clone().requires_grad_() for x in (inputs if many else (inputs,))]
+    y = func(*given)
+    if not isinstance(y, Recorded):
+        raise OperandError(f"jacobian: the function gives {y!r:.60}; expected one tensor")
+    rows = [[] for _ in given]
+    for part in y.reshape(-1) if y.requires_grad else ():
+        for row, x, dx in zip(rows, given, grad(part, given, None, True, create_graph, True), strict=True):
+            row.append(FUNCTIONS["zeros_like"](x) if dx is None else dx)
+    found = [
+        FUNCTIONS["stack"](row).reshape(*y.shape, *x.shape)
+        if row
+        else FUNCTIONS["zeros"](*y.shape, *x.shape, dtype=x.dtype)
+        for row, x in zip(rows, given, strict=True)
+    ]
+    return tuple(found) if many else found[0]
+
+
+def hessian(func, inputs, create_graph=False):
+    """The slopes of the slopes of one number func(x), in the shape (*x.shape, *x.shape); of several inputs, a tuple of tuples.
+
+    Raises RuntimeError where the function gives several numbers.
+    """
+    many = isinstance(inputs, tuple)
+
+    def slopes(k):
+        def run(*given):
+            y = func(*given)
+            if y.numel() != 1:
+                raise RuntimeError(f"hessian: the function gives {tuple(y.shape)}; expected one number")
+            return jacobian(lambda *xs: func(*xs).reshape(()), given, True)[k]
+
+        return run
+
+    found = [jacobian(slopes(k), inputs, create_graph) for k in range(len(inputs) if many else 1)]
+    return tuple(found) if many else found[0]

@@ -1,0 +1,36 @@
+"""What is said of a name that a spelling lacks, also where a `from … import …` asks for it."""
+
+import dis
+import sys
+
+_USE = {  # names of PyTorch -> what to use instead
+    "float16 half bfloat16": "float32",
+    "int8 int16 uint8 short byte": "int64",
+    "cuda mps": "to(device), where the device is the CPU",
+    "compile jit vmap func fx": "the function as it is: nothing here compiles it",
+    "baddbmm tensordot": "einsum",
+    "vjp jvp": "torch.autograd.grad",
+    "register_full_backward_hook": "register_hook of a tensor",
+    "scatter_add_ scatter_add index_add_": "nn.functional.one_hot, and a matrix product",
+    "lstsq pinv svd eigh eigvals qr cholesky": "NumPy's of that name, in numpy.linalg, on x.detach().numpy()",
+    "Conv1d Conv2d conv2d MaxPool2d max_pool2d LSTM GRU RNN Transformer MultiheadAttention": (
+        "Linear layers: there are only dense nets here"
+    ),
+    "LBFGS Adadelta Adamax NAdam RAdam Rprop ASGD": "Adam, or SGD",
+    "OneCycleLR CyclicLR CosineAnnealingWarmRestarts SequentialLR ChainedScheduler": "LambdaLR",
+    "orthogonal_ trunc_normal_ sparse_ eye_ dirac_": "xavier_uniform_, or copy_ inside torch.no_grad()",
+    "IterableDataset": "Dataset",
+    "tensorboard SummaryWriter": "a list of losses, and matplotlib",
+    "distributed DataParallel": "levels.high_level.DistributedDataParallel",
+}
+CURES = {name: cure for names, cure in _USE.items() for name in names.split()}
+
+
+def missing(told, name):
+    """The error for a module's `__getattr__`, which calls this, to raise: it says `told`.
+
+    An AttributeError, so that `hasattr` is false; but in a `from … import …`, where Python drops its text, an ImportError.
+    """
+    asking = sys._getframe(2)
+    importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
+    return ImportError(told, name=name) if importing else AttributeError(told, name=name)
