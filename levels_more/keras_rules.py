@@ -5,18 +5,19 @@ A layer computes in float32 unless told otherwise, a bias is [units], what a met
 
 import functools
 import math
+import operator
 
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import Operators, Symbol, Variable, as_tensor, cast, constant, exp, reduce_mean, reshape, sqrt
+from levels.low_level import METHODS, Operators, Variable, as_tensor, cast, constant, exp, reduce_mean, reshape, sqrt
 from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
-from levels_more import functional, layers, losses, optimizers, saving
+from levels_more import functional, keras_steps, layers, losses, optimizers, saving
 from levels_more.checks import dtype_of, takes
 from levels_more.fitting import made, spelled
 from levels_more.inputs import alone, as_list
 from levels_more.metrics import snake_case
-from levels_more.nested import Unknown, each_leaf, numbers
+from levels_more.nested import Later, each_leaf, leaves, numbers, traced
 from levels_more.parts import get_config
 from levels_more.watching import Assigned, WatchingTape
 
@@ -121,8 +122,12 @@ class Model(Layer, high_level.Model):
     means_by_batch = True  # a callback hears the mean loss of the epoch so far, not that of the step
 
     def __init__(self, *args, **options):
+        if not isinstance(self, Functional) and (len(args) > 1 or "outputs" in options):  # a graph of a class of yours
+            self.__class__ = _graph_of(type(self))
+            return Functional.__init__(self, *args, **options)
         super().__init__(*args, **options)
         self.own, self.built = None, type(self).build is Model.build
+        self.tracker = METRICS["Mean"]("loss")
 
     def build(self, input_shape):
         """Make all variables: a row of zeros [rows, …] goes through."""
@@ -132,7 +137,7 @@ class Model(Layer, high_level.Model):
     def compile(
         self,
         optimizer="rmsprop",
-        loss="mse",
+        loss=None,
         metrics=(),
         loss_weights=None,
         weighted_metrics=(),
@@ -149,7 +154,7 @@ class Model(Layer, high_level.Model):
             if isinstance(optimizer, str)
             else optimizer
         )
-        losses = each_leaf(loss, _chosen)
+        losses = _no_loss if loss is None else each_leaf(loss, _chosen)
         super().compile(found() if isinstance(found, type) else found, losses, metrics + weighted, **weights)
 
     @property
@@ -163,16 +168,88 @@ class Model(Layer, high_level.Model):
 
     metrics_names = property(lambda self: self.training.names)
 
-    def fit(self, *args, callbacks=None, **options):
-        """That of levels; a callback hears of validation and prediction, too, if it has Keras' methods for it."""
-        heard = [Heard(callback) if _hears_more(callback) else callback for callback in as_list(callbacks or ())]
-        return super().fit(*args, callbacks=heard, **options)
+    @property
+    def metrics(self):
+        """The mean loss, the metrics that `compile` chose, and those that are attributes of the model. Yours to override."""
+        chosen = [self.tracker, *self.training.metrics] if self.chosen else []
+        return chosen + [each for each in vars(self).values() if isinstance(each, Metric) and each not in chosen]
 
-    def evaluate(self, *args, callbacks=None, return_dict=False, **options):
-        """That of levels, between on_test_begin and on_test_end of the callbacks."""
+    def reset_metrics(self):
+        """Let all metrics forget all batches."""
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def train_step(self, *data):
+        """One step on data, (x, y) or (x, y, sample_weight). Yours to override: def train_step(self, data), which gives a dict."""
+        if len(data) == 2:  # as level 5 calls it
+            return super().train_step(*data)
+        x, y, weight = keras_steps.unpack_x_y_sample_weight(*data)
+        with WatchingTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(x, y, y_pred, weight)
+        variables = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return self._counted(x, y, y_pred, weight, loss)
+
+    def test_step(self, *data):
+        """The loss and the metrics of data, (x, y) or (x, y, sample_weight). Yours to override, like `train_step`."""
+        if len(data) == 2:
+            return METHODS["Model.test_step"](self, *data)
+        x, y, weight = keras_steps.unpack_x_y_sample_weight(*data)
+        y_pred = self(x, training=False)
+        return self._counted(x, y, y_pred, weight, self.compute_loss(x, y, y_pred, weight, False))
+
+    def _counted(self, x, y, y_pred, weight, loss):
+        rows = len(leaves(x)[0])
+        self.tracker.update_state(loss, sample_weight=[float(rows)])
+        return self.compute_metrics(x, y, y_pred, weight)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The loss that `compile` chose, of y_true and y_pred [batch, …], and the penalties of all layers. Yours to override.
+
+        Raises ValueError where there is neither.
+        """
+        if self.training.losses != [_no_loss]:
+            return self.training.summed(self, *self._matched(y, y_pred, sample_weight))
+        return functools.reduce(operator.add, self.losses) if self.losses else _no_loss(y, y_pred)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Let the metrics that `compile` chose take in y_true and y_pred [batch, …]; {name: result} of all. Yours to override."""
+        if y is not None and self.training.metrics:
+            self.training.count(*self._matched(y, y_pred, sample_weight))
+        return self.get_metrics_result()
+
+    def get_metrics_result(self):
+        """{name: result} of all metrics."""
+        return {metric.name: metric.result() for metric in self.metrics}
+
+    def _matched(self, y, y_pred, weight):
+        y, y_pred, _ = self.training.matched(y, y_pred)
+        return y, y_pred, [weight] * len(y) if isinstance(weight, Operators | None) else [*weight]
+
+    def by_data(self, step, data, history):
+        """A pass of a step that takes data alone. Returns what it told last, {name: number}."""
+        return keras_steps.one_pass(self, step, data, history)
+
+    def fit(self, x=None, y=None, batch_size=None, *args, callbacks=None, **options):
+        """That of levels, of arrays x, y or a Dataset; a callback hears of validation and prediction, too, if it has methods for it."""
+        if not takes(self.train_step, 2):  # it is of the reader's, and takes data
+            own_test = not takes(self.test_step, 2)
+            x, options = keras_steps.prepared(self, x, y, batch_size, own_test, options)
+            y = None
+        elif not keras_steps.is_data(x):
+            keras_steps.check_steps(x, batch_size, options)
+        heard = [Heard(callback) if _hears_more(callback) else callback for callback in as_list(callbacks or ())]
+        return super().fit(x, y, batch_size, *args, callbacks=heard, **options)
+
+    def evaluate(self, x=None, y=None, batch_size=None, *args, callbacks=None, return_dict=False, **options):
+        """That of levels, of arrays x, y or a Dataset, between on_test_begin and on_test_end of the callbacks."""
         tell = _teller(self, callbacks)
         tell("on_test_begin", {})
-        logs = super().evaluate(*args, return_dict=True, **options)
+        if not takes(self.test_step, 2):
+            weight, steps = (options.pop(name, None) for name in ("sample_weight", "steps"))
+            x, y = keras_steps.elements(self, x, y, weight, batch_size, steps), None
+        logs = super().evaluate(x, y, batch_size or 1024, *args, return_dict=True, **options)
         tell("on_test_end", logs)
         return logs if return_dict else alone([*logs.values()])
 
@@ -263,6 +340,11 @@ class History(high_level.Callback):
             self.history.setdefault(name, []).append(value)
 
 
+def _no_loss(y_true, y_pred):
+    """What stands where `compile` was given no loss. Raises ValueError."""
+    raise ValueError('there is no loss: say it, as in model.compile(optimizer, loss="mse"), or override train_step')
+
+
 def _chosen(loss):
     """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
     if isinstance(loss, str):
@@ -275,8 +357,10 @@ def _chosen(loss):
 def _called(metric):
     """A metric that was asked for by name has that name."""
     if isinstance(metric, str):
-        name, metric = metric, made("metric", mid_level.METRICS, metric)
-        metric.name = name
+        word = spelled("metric", mid_level.METRICS, metric)
+        return (
+            METRICS_BY_NAME[word](name=metric) if word in METRICS_BY_NAME else made("metric", mid_level.METRICS, word)
+        )
     return metric
 
 
@@ -330,6 +414,12 @@ class Sequential(Model, high_level.Sequential):
 WIDER[Model] = Functional
 
 
+@functools.cache
+def _graph_of(kind):
+    """A class of the reader's whose objects are made of inputs and outputs."""
+    return type(kind.__name__, (kind, Functional), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+
+
 def _alike(y_true, y_pred):
     """y_true [batch] as [batch, 1] where y_pred is; floats in the dtype of y_pred."""
     y_pred = as_tensor(y_pred)
@@ -352,14 +442,15 @@ class Metric(mid_level.Metric):
         super().__init__(*args, **options)
 
     def result(self):
-        """The metric over all batches since the last `reset_state`, a tensor."""
-        return constant(float(super().result()))
+        """The metric over all batches since the last `reset_state`, a tensor. A traced function may give it back, no more."""
+        if traced():
+            return Later(self.result, self.variables)
+        return constant(float(super().result()), FLOAT[0])
 
     def __call__(self, *args, **options):
-        """Add a batch, and give the result, which nobody knows while a function is traced."""
+        """Add a batch, and give the result."""
         self.update_state(*args, **options)
-        traced = any(type(as_tensor(v)) is Symbol for v in self.variables)
-        return Unknown() if traced else self.result()
+        return self.result()
 
     def reset_state(self):
         """Forget all batches."""
@@ -506,6 +597,12 @@ METRICS |= {name: metric_of(kind) for name, kind in LOSSES.items() if isinstance
 METRICS |= {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)} | {
     "binary_accuracy": binary_accuracy
 }
+METRICS_BY_NAME = {snake_case(name): kind for name, kind in METRICS.items() if name[:1].isupper()}
+METRICS_BY_NAME |= of_keras(Metric, mid_level.AccuracyByShape)
+METRICS_BY_NAME |= {
+    name: METRICS_BY_NAME[kind] for name, kind in (("mse", "mean_squared_error"), ("mae", "mean_absolute_error"))
+}
+METRICS_BY_NAME |= dict.fromkeys(("acc", "accuracy"), METRICS_BY_NAME.pop("AccuracyByShape"))
 _DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform ones random_normal random_uniform truncated_normal zeros"
 DRAWERS = {name: drawn_by(name) for name in _DRAWN.split()}
 DRAWERS |= {name.title().replace("_", ""): drawer for name, drawer in DRAWERS.items()}

@@ -10,6 +10,7 @@ import pytest
 
 import levels_more.tensorflow as tf
 from course.build import ROOT, environment
+from levels_more import keras_steps
 from levels_more.tensorflow import keras
 from levels_more.tensorflow.keras import layers
 
@@ -580,7 +581,16 @@ def test_a_metric_that_is_called_in_a_step_leaves_it_traced():
     assert [float(step(tf.constant(v))) for v in (1.0, 3.0)] == [2.0, 6.0] and not step.eager
     assert mean.result().numpy() == 2.0
     mean.reset_state()
-    assert float(result(tf.constant(5.0))) == 5.0 and result.eager
+    assert float(result(tf.constant(5.0))) == 5.0 and not result.eager
+    assert float(result(tf.constant(8.0))) == 6.5  # what it is after the call
+
+    @tf.function
+    def before(x):
+        told = mean.result()
+        mean(x)
+        return told
+
+    assert float(before(tf.constant(2.0))) == 6.5 and before.eager  # which is not what this one gives
 
 
 def test_weighted_metrics_heed_weights_of_rows():
@@ -596,3 +606,116 @@ def test_weighted_metrics_heed_weights_of_rows():
     history = model.fit(X, Y, sample_weight=weight, batch_size=4, epochs=1, verbose=0).history
     np.testing.assert_allclose(history["mae"], error.mean(), rtol=1e-6)
     np.testing.assert_allclose(history["weighted"], (error * weight).sum() / 3.0, rtol=1e-6)
+
+
+# Steps of the reader's own.
+
+
+class Stepping(keras.Model):
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(y=y, y_pred=y_pred)
+        self.optimizer.apply_gradients(
+            zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables, strict=True)
+        )
+        for metric in self.metrics:
+            metric.update_state(*(loss,) if metric.name == "loss" else (y, y_pred))
+        return {metric.name: metric.result() for metric in self.metrics}
+
+
+def graph_of(kind):
+    inputs = keras.Input((2,))
+    model = kind(inputs, layers.Dense(1, "sigmoid")(inputs))
+    model.set_weights([W, B])
+    model.compile(keras.optimizers.SGD(0.5), "mse", metrics=["mae"])
+    return model
+
+
+def test_a_step_of_data_trains_as_fit_does(float64, monkeypatch):
+    """In a class of the reader's that is made of inputs and outputs; the step is traced once, also for what it tells."""
+    made, own = [], keras_steps.Function
+    monkeypatch.setattr(keras_steps, "Function", lambda python: made.append(own(python)) or made[-1])
+    own_step, plain = graph_of(Stepping), graph_of(keras.Model)
+    assert isinstance(own_step, Stepping) and type(own_step).__name__ == "Stepping"
+    held = {"validation_data": (X[:2], Y[:2]), "shuffle": False, "verbose": 0}
+    told = own_step.fit(X, Y, batch_size=2, epochs=3, **held).history
+    wanted = plain.fit(X, Y, batch_size=2, epochs=3, **held).history
+    assert told.keys() == wanted.keys() == {"loss", "mae", "val_loss", "val_mae"}
+    for name in told:
+        np.testing.assert_allclose(told[name], wanted[name], rtol=1e-12)
+    assert len(made) == 1 and not made[0].eager
+    assert len(own_step.history.losses) == 6
+    error = sigmoid(X[:2] @ W + B) - Y[:2]
+    np.testing.assert_allclose(own_step.history.losses[0], (error**2).mean(), rtol=1e-12)
+
+
+def test_a_step_may_be_given_rows_alone_and_tell_what_it_likes():
+    class Two(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.inner = layers.Dense(2, kernel_initializer="ones")
+
+        def call(self, x):
+            return self.inner(x)
+
+        def train_step(self, data):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(data - self(data)))
+            variables = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+            return {"a": loss, "more": {"b": 2.0 * loss}}
+
+        def test_step(self, data):
+            return {"loss": tf.reduce_mean(data[0])}
+
+    model, x = Two(), X.astype("f4")
+    model.compile("sgd")
+    history = model.fit(x, batch_size=4, epochs=2, verbose=0).history
+    np.testing.assert_allclose(history["a"][0], ((x - x.sum(1, keepdims=True)) ** 2).mean(), rtol=1e-6)
+    assert history["b"] == [2.0 * a for a in history["a"]] and history.keys() == {"a", "b"}
+    np.testing.assert_allclose(model.evaluate(x, Y, verbose=0), x.mean(), rtol=1e-6)
+    data = tf.data.Dataset.from_tensor_slices(x).batch(2)
+    assert len(model.fit(data, epochs=2, steps_per_epoch=1, verbose=0).losses) == 2
+    Two.train_step = lambda self, data: None
+    with pytest.raises(TypeError, match='expected a dict, such as {"loss": loss}'):
+        model.fit(x, verbose=0)
+
+
+def test_a_step_goes_on_to_keras_own(float64):
+    class Counting(keras.Model):
+        def train_step(self, data):
+            return super().train_step(data) | {"steps": self.optimizer.iterations}
+
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+            return 2.0 * super().compute_loss(x, y, y_pred, sample_weight)
+
+    model, weight = graph_of(Counting), np.array([1.0, 0.0, 2.0, 1.0])
+    history = model.fit(X, Y, sample_weight=weight, batch_size=4, epochs=2, shuffle=False, verbose=0).history
+    error = (sigmoid(X @ W + B) - Y)[:, 0]
+    np.testing.assert_allclose(history["loss"][0], 2.0 * (error**2 * weight).mean(), rtol=1e-12)
+    np.testing.assert_allclose(history["mae"][0], np.abs(error).mean(), rtol=1e-12)
+    assert history["steps"] == [1.0, 2.0]
+
+
+def test_no_loss_is_refused():
+    model = graph_of(keras.Model)
+    model.compile("sgd")
+    with pytest.raises(ValueError, match="there is no loss"):
+        model.fit(X, Y, verbose=0)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_epoch_of_so_many_steps_ends_with_the_data(known):
+    """As in Keras: what is left makes a shorter epoch, and the next one begins anew."""
+    data = tf.data.Dataset.range(4) if known else tf.data.Dataset.from_generator(lambda: iter(range(4)))
+    data = data.batch(1).steps(3)
+    with pytest.warns(UserWarning, match="an epoch has 1 steps, not 3; repeat"):
+        assert [[int(x[0]) for x in data] for _ in range(3)] == [[0, 1, 2], [3], [0, 1, 2]]
+    data = tf.data.Dataset.range(4).batch(1).steps(2)
+    assert [[int(x[0]) for x in data] for _ in range(3)] == [[0, 1], [2, 3], [0, 1]]
+    model, options = graph_of(keras.Model), {"batch_size": 1, "verbose": 0}
+    with pytest.raises(ValueError, match="steps_per_epoch is 3 of 4 batches"):
+        model.fit(X, Y, steps_per_epoch=3, **options)
+    assert len(model.fit(X, Y, steps_per_epoch=2, epochs=3, **options).losses) == 6
