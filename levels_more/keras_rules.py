@@ -12,7 +12,18 @@ import numpy as np
 from levels import high_level, mid_level
 from levels.low_level import METHODS, Operators, Variable, as_tensor, cast, constant, exp, reduce_mean, reshape, sqrt
 from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
-from levels_more import functional, keras_steps, layers, losses, optimizers, saving
+from levels_more import (
+    constraints,
+    counts,
+    functional,
+    keras_steps,
+    layers,
+    losses,
+    more_layers,
+    more_losses,
+    optimizers,
+    saving,
+)
 from levels_more.checks import dtype_of, takes
 from levels_more.fitting import made, spelled
 from levels_more.inputs import alone, as_list
@@ -96,12 +107,20 @@ class Layer(mid_level.Layer):
 
 
 class Dense(Layer, layers.Dense):
-    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[units])"""
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[units]); constraints hold after each step of an optimizer."""
+
+    def __init__(self, *args, kernel_constraint=None, bias_constraint=None, **options):
+        super().__init__(*args, **options)
+        given = kernel_constraint, bias_constraint
+        self.constraints = [each and known("constraint", constraints.WORDS, each) for each in given]
 
     def build(self, input_shape):
         super().build(input_shape)
         if self.use_bias:
             self.bias = self.add_weight((self.units,), self.initializers[1], name="bias")
+        for variable, constraint in zip((self.kernel, self.bias), self.constraints, strict=True):
+            if constraint:
+                variable.constraint = constraint() if isinstance(constraint, type) else constraint
 
 
 class Dropout(Layer, layers.Dropout):
@@ -445,7 +464,7 @@ class Metric(mid_level.Metric):
         """The metric over all batches since the last `reset_state`, a tensor. A traced function may give it back, no more."""
         if traced():
             return Later(self.result, self.variables)
-        return constant(float(super().result()), FLOAT[0])
+        return constant(np.asarray(super().result(), FLOAT[0]))
 
     def __call__(self, *args, **options):
         """Add a batch, and give the result."""
@@ -468,7 +487,7 @@ class Optimizer(mid_level.Optimizer):
     iterations = constant(0)  # until there are variables
 
     learning_rate = property(
-        lambda self: self.rate if callable(self.rate) else constant(mid_level.Optimizer.learning_rate.fget(self)),
+        lambda self: self.rate if callable(self.rate) or isinstance(self.rate, Variable) else constant(self.rate),
         lambda self, value: mid_level.Optimizer.learning_rate.fset(
             self, float(value) if isinstance(value, Operators) else value
         ),
@@ -481,6 +500,9 @@ class Optimizer(mid_level.Optimizer):
         if not pairs:
             raise ValueError("apply_gradients: there is no gradient; does the loss depend on these variables?")
         super().apply_gradients(pairs)
+        for _, w in pairs:
+            if getattr(w, "constraint", None):
+                w.assign(w.constraint(w))
 
     def minimize(self, loss, var_list, tape=None):
         """Update these variables by the gradients of loss(), a function without arguments, or of a tensor that the tape knows."""
@@ -522,7 +544,9 @@ def binary_accuracy(y_true, y_pred, threshold=0.5):
 def draw(name, shape, first=None, second=None, *, value=0.0, mean=0.0, stddev=0.05, minval=-0.05, maxval=0.05):
     """Numbers [as many as the shape has] for starting weights, by the name of an initializer and Keras' arguments of it."""
     if name == "constant":
-        return [value if first is None else first] * math.prod(shape)
+        return np.broadcast_to(np.asarray(value if first is None else first), shape).ravel()
+    if name == "identity":
+        return (1.0 if first is None else first) * np.eye(*shape).ravel()
     values = np.array(known("initializer", INITIALIZERS, name)(shape))
     if name == "random_uniform":
         low, high = minval if first is None else first, maxval if second is None else second
@@ -569,40 +593,50 @@ def rows_of(kind):
     return lambda y_true, y_pred, **options: kind(**options).each(*_alike(y_true, y_pred))
 
 
+def _own(module, kind):
+    """The classes of that kind that a module defines."""
+    of_module = (each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__)
+    return [each for each in of_module if isinstance(each, type) and issubclass(each, kind) and each.__name__[0] != "_"]
+
+
 _PLAIN = (
     "Activation Add Average BatchNormalization Concatenate DenseFeatures Embedding Flatten Lambda LayerNormalization "
 )
 _PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization Rescaling Reshape Subtract"
-_LOSSES = (
-    "BinaryCrossentropy CategoricalCrossentropy Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
-)
-_METRICS = "AUC Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
+_LOSSES = "Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
+_METRICS = "Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
 _METRICS += "SparseCategoricalAccuracy MeanLoss"
 LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
 LAYERS |= {name: bent(name.lower()) for name in ("ReLU", "Softmax")}
-LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
-LOSSES = {"Loss": Loss} | of_keras(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
-METRICS = {"Metric": Metric} | of_keras(Metric, *(getattr(mid_level, name) for name in _METRICS.split()))
+LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()), *_own(more_layers, mid_level.Layer))
+LOSSES = {"Loss": Loss} | of_keras(
+    Loss, *(getattr(losses, name) for name in _LOSSES.split()), *_own(more_losses, mid_level.Loss)
+)
+METRICS = {"Metric": Metric} | of_keras(
+    Metric, *(getattr(mid_level, name) for name in _METRICS.split()), *_own(counts, mid_level.Metric)
+)
 OPTIMIZERS_OF_KERAS = {"Optimizer": Optimizer, "Adam": Adam} | of_keras(Adam, optimizers.AdamW)
 OPTIMIZERS_OF_KERAS |= of_keras(Optimizer, optimizers.SGD, optimizers.RMSprop, optimizers.Adagrad)
+for name, kind in constraints.CONSTRAINTS.items():
+    saving.CLASSES[f"keras.{name}"] = kind
 KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as `compile` is told them
 for kinds in (LAYERS, LOSSES, METRICS, OPTIMIZERS_OF_KERAS):
     saving.CLASSES.update({f"keras.{name}": kind for name, kind in kinds.items()})
 saving.CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
 WORDS = {snake_case(name): kind for name, kind in LOSSES.items()}  # as `compile` is told them
-WORDS |= {"mse": WORDS["mean_squared_error"], "mae": WORDS["mean_absolute_error"]}
+_SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
+          "msle": "mean_squared_logarithmic_error", "kld": "kl_divergence", "logcosh": "log_cosh"}  # fmt: skip
+WORDS |= {short: WORDS[name] for short, name in _SHORT.items()}
 LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
-LOSSES |= {"mse": LOSSES["mean_squared_error"], "mae": LOSSES["mean_absolute_error"]}
+LOSSES |= {short: LOSSES[name] for short, name in _SHORT.items()}
 METRICS |= {name: metric_of(kind) for name, kind in LOSSES.items() if isinstance(kind, type) and kind is not Loss}
 METRICS |= {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)} | {
     "binary_accuracy": binary_accuracy
 }
 METRICS_BY_NAME = {snake_case(name): kind for name, kind in METRICS.items() if name[:1].isupper()}
 METRICS_BY_NAME |= of_keras(Metric, mid_level.AccuracyByShape)
-METRICS_BY_NAME |= {
-    name: METRICS_BY_NAME[kind] for name, kind in (("mse", "mean_squared_error"), ("mae", "mean_absolute_error"))
-}
+METRICS_BY_NAME |= {short: METRICS_BY_NAME[name] for short, name in _SHORT.items()}
 METRICS_BY_NAME |= dict.fromkeys(("acc", "accuracy"), METRICS_BY_NAME.pop("AccuracyByShape"))
-_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform ones random_normal random_uniform truncated_normal zeros"
+_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones random_normal random_uniform truncated_normal zeros"
 DRAWERS = {name: drawn_by(name) for name in _DRAWN.split()}
 DRAWERS |= {name.title().replace("_", ""): drawer for name, drawer in DRAWERS.items()}

@@ -14,15 +14,16 @@ from levels import hardware, mid_level
 from levels import low_level as low
 from levels.low_level import Tensor  # noqa: F401
 from levels.mid_level import feature_columns
-from levels_more import nested, saving, summaries
+from levels_more import nested, rotating, summaries
+from levels_more.custom_gradients import custom_gradient  # noqa: F401
 from levels_more.nested import function, known_now  # noqa: F401
 from levels_more.tensor_pipeline import TensorStream
 from levels_more.watching import Assigned as Variable  # noqa: F401
 from levels_more.watching import SortedModule as Module  # noqa: F401
 from levels_more.watching import WatchingTape as GradientTape  # noqa: F401
 
-from . import keras
 from .functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
+from .keras import initializers, losses, metrics, optimizers  # noqa: F401
 from .rooms import missing, room
 
 __version__ = "levels"
@@ -102,10 +103,8 @@ strings = room(
 summary = room(
     "summary", create_file_writer=summaries.FileWriter, scalar=summaries.scalar, histogram=summaries.histogram
 )
-train = room("train", Checkpoint=saving.Checkpoint)
+train = room("train", rotating.TRAIN)
 UnconnectedGradients = room("UnconnectedGradients", NONE="none", ZERO="zero")
-initializers, losses = keras.initializers, keras.losses
-metrics, optimizers = keras.metrics, keras.optimizers
 
 
 def __getattr__(name):
