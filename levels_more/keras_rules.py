@@ -21,6 +21,7 @@ from levels_more import (
     losses,
     more_layers,
     more_losses,
+    more_optimizers,
     optimizers,
     saving,
 )
@@ -63,7 +64,8 @@ class Layer(mid_level.Layer):
     def __init__(self, *args, dtype=None, trainable=True, input_shape=None, input_dim=None, **options):
         super().__init__(*args, **options)
         self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), (input_dim,) if input_dim else input_shape
-        self.trainable = trainable
+        if not trainable:  # True would thaw the parts that a model is made of
+            self.trainable = False
 
     def __call__(self, inputs, training=None):
         """What `call` gives for inputs [batch, …]."""
@@ -617,6 +619,7 @@ METRICS = {"Metric": Metric} | of_keras(
 )
 OPTIMIZERS_OF_KERAS = {"Optimizer": Optimizer, "Adam": Adam} | of_keras(Adam, optimizers.AdamW)
 OPTIMIZERS_OF_KERAS |= of_keras(Optimizer, optimizers.SGD, optimizers.RMSprop, optimizers.Adagrad)
+OPTIMIZERS_OF_KERAS |= of_keras(Optimizer, more_optimizers.Nadam, more_optimizers.Adamax, more_optimizers.Adadelta)
 for name, kind in constraints.CONSTRAINTS.items():
     saving.CLASSES[f"keras.{name}"] = kind
 KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as `compile` is told them

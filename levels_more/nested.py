@@ -42,6 +42,12 @@ def numbers(x, dtype=None):
     return constant(x, whole(dtype))
 
 
+def known_shape(x):
+    """The shape of a tensor x, int64: a tensor; while a function is traced, where tensors have no numbers, an array."""
+    shape = np.array(low_level.as_tensor(x).shape, np.int64)
+    return shape if traced() else constant(shape)
+
+
 class Unknown:
     """Stands, while a function is traced, for what is known after it only. Whatever uses it raises TypeError."""
 

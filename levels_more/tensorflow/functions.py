@@ -10,7 +10,7 @@ import numpy as np
 from levels import low_level as low
 from levels.low_level import Operators
 from levels.mid_level import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
-from levels_more.nested import known_now, numbers, whole
+from levels_more.nested import known_now, known_shape, numbers, whole
 
 DTYPES = {"float32": np.dtype("f4"), "float64": np.dtype("f8"), "double": np.dtype("f8"), "int64": np.dtype("i8"),
           "int32": np.dtype("i8"), "bool": np.dtype(bool)}  # int32 is int64 here: there are no other whole numbers  # fmt: skip
@@ -128,6 +128,7 @@ FUNCTIONS |= {
     ),
     "cond": _one_way,
     "count_nonzero": lambda x: low.reduce_sum(low.cast(low.cast(constant(x), "bool"), "int64")),
+    "diag_part": low.diag,
     "eye": low.eye,
     "fill": lambda shape, value: low.fill(_shape(shape), value),
     "gather": low.take,
@@ -142,12 +143,13 @@ FUNCTIONS |= {
     "reduce_mean": _mean,
     "round": low.rounded,
     "rsqrt": lambda x: 1.0 / low.sqrt(x),
-    "shape": lambda x, out_type=None: constant(np.array(low.as_tensor(x).shape, np.int64)),
+    "shape": lambda x, out_type=None: known_shape(x),
     "size": lambda x, out_type=None: constant(math.prod(low.as_tensor(x).shape)),
     "squared_difference": lambda x, y: low.square(x - y),
     "timestamp": _timestamp,
     "top_k": lambda x, k=1, sorted=True: low.top_k(x, k),
     "where": _where,
+    "trace": lambda x: low.reduce_sum(low.diag(x)),
     "truediv": low.divide,
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
