@@ -16,7 +16,8 @@ class Nadam(optimizers.Adam):
         """The new w, and what is remembered, tensors of its shape."""
         (b1, b2), t = self.betas, self.iterations
         now, ahead = (b1 * (1.0 - 0.5 * exp(step * math.log(0.96))) for step in (t, t + 1.0))
-        m, v, taken = b1 * m + (1.0 - b1) * dw, b2 * v + (1.0 - b2) * (dw * dw), 1.0 - (1.0 - taken) * now
+        m, v = b1 * m + (1.0 - b1) * dw, b2 * v + (1.0 - b2) * (dw * dw)
+        taken = 1.0 - (1.0 - taken) * now
         looked = ahead * m / (1.0 - (1.0 - taken) * ahead) + (1.0 - now) * dw / taken
         return w - rate * looked / (sqrt(v / (1.0 - exp(t * math.log(b2)))) + self.epsilon), m, v, taken
 

@@ -953,3 +953,69 @@ def test_an_import_that_fails_says_what_to_use():
     with pytest.raises(ImportError, match="layers has no 'Conv2D'; here are"):
         from levels_more.tensorflow.keras.layers import Conv2D  # noqa: F401
     assert not hasattr(layers, "Conv2D")
+
+
+def test_frozen_layers_stay_frozen_in_a_model_made_of_them():
+    base = keras.Sequential([keras.Input((2,)), layers.Dense(3), layers.Dense(2)])
+    base.trainable = False
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, layers.Dense(1)(base(inputs)))
+    assert (len(model.trainable_variables), len(model.non_trainable_variables)) == (2, 4)
+    alone = layers.Dense(3, trainable=False)
+    assert keras.Sequential([keras.Input((2,)), alone, layers.Dense(1)]).trainable_variables[0].shape == (3, 1)
+    before = base.get_weights()
+    model.compile("sgd", "mse")
+    model.fit(X, Y, verbose=0)
+    assert all((a == b).all() for a, b in zip(base.get_weights(), before, strict=True))
+    base.trainable = True
+    assert len(model.trainable_variables) == 6
+
+
+def nadam(w, gradients, rate=0.1, b1=0.9, b2=0.999, product=1.0, m=0.0, v=0.0):
+    for t, g in enumerate(gradients, 1):
+        now, ahead = (b1 * (1 - 0.5 * 0.96**step) for step in (t, t + 1))
+        product, m, v = product * now, b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        step = ahead * m / (1 - product * ahead) + (1 - now) * g / (1 - product)
+        w = w - rate * step / (np.sqrt(v / (1 - b2**t)) + 1e-7)
+    return w
+
+
+def adamax(w, gradients, rate=0.1, m=0.0, u=0.0):
+    for t, g in enumerate(gradients, 1):
+        m, u = 0.9 * m + 0.1 * g, np.maximum(0.999 * u, np.abs(g))
+        w = w - rate / (1 - 0.9**t) * m / (u + 1e-7)
+    return w
+
+
+def adadelta(w, gradients, rate=0.1, a=0.0, d=0.0):
+    for g in gradients:
+        a = 0.95 * a + 0.05 * g * g
+        step = np.sqrt(d + 1e-7) / np.sqrt(a + 1e-7) * g
+        w, d = w - rate * step, 0.95 * d + 0.05 * step * step
+    return w
+
+
+@pytest.mark.parametrize("name, steps", [("Nadam", nadam), ("Adamax", adamax), ("Adadelta", adadelta)])
+def test_more_optimizers(name, steps):
+    start, gradients = np.array([1.0, -2.0]), np.array([[0.5, -1.0], [0.25, 2.0], [-1.0, 0.125]])
+    v, optimizer = tf.Variable(start), getattr(keras.optimizers, name)(0.1)
+    for g in gradients:
+        optimizer.apply_gradients([(tf.constant(g), v)])
+    np.testing.assert_allclose(v.numpy(), steps(start, gradients), rtol=1e-9)
+
+
+def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
+    class Noisy(layers.Layer):
+        def call(self, inputs):
+            mean, spread = inputs
+            return mean + spread * tf.ones((tf.shape(mean)[0], tf.shape(mean)[1]))
+
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, Noisy()([inputs, 2.0 * inputs]))
+    np.testing.assert_allclose(model.predict(X, verbose=0), 3.0 * X, rtol=1e-6)
+    assert tf.shape(X).numpy().tolist() == [4, 2]
+
+
+def test_the_diagonal():
+    square = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert tf.linalg.diag_part(square).numpy().tolist() == [1.0, 4.0] and float(tf.linalg.trace(square)) == 5.0

@@ -82,7 +82,8 @@ config = room("config", list_physical_devices=_devices, run_functions_eagerly=_e
 data = room("data", AUTOTUNE=-1, Dataset=TensorStream, experimental=room("data.experimental", AUTOTUNE=-1))
 errors = room("errors", InvalidArgumentError=(ValueError, TypeError, IndexError))  # for `except`: what levels raises
 feature_column = room("feature_column", vars(feature_columns))
-linalg = room("linalg", {name: FUNCTIONS[name] for name in "diag diag_part eye global_norm matmul norm trace".split()})
+_LINEAR = "diag diag_part eye global_norm matmul norm trace"
+linalg = room("linalg", {name: FUNCTIONS[name] for name in _LINEAR.split()})
 math = room("math", FUNCTIONS, NN)
 nn = room("nn", NN)
 random = room(
