@@ -193,7 +193,8 @@ FLAT = {  # ops through which no gradient passes
 
 
 def test_every_rule_has_a_case():
-    assert {*CASES, *FLAT} == {*VJPS}
+    own = {"own_backward"}  # the rule of a class that brings its own `backward`: tests/test_torch.py
+    assert {*CASES, *FLAT} == {*VJPS} - own
 
 
 @pytest.mark.parametrize("op", CASES)
@@ -360,8 +361,8 @@ NUMPY = SimpleNamespace(
     reduce_mean=lambda x, axis, keepdims: np.mean(x, axis, keepdims=keepdims),
     reduce_max=lambda x, axis, keepdims: np.max(x, axis, keepdims=keepdims),
     reduce_min=lambda x, axis, keepdims: np.min(x, axis, keepdims=keepdims),
-    softmax=lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
-    log_softmax=lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)),
+    softmax=lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis, keepdims=True),
+    log_softmax=lambda x, axis=-1: x - np.log(np.exp(x).sum(axis, keepdims=True)),
 )
 
 

@@ -89,7 +89,16 @@ class Place(NamedTuple):
 
 
 # what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
-RULES = {"keras_rules", "nested", "outlines", "recorded_making", "stepping", "tensor_pipeline", "torchkeras", "watching"}
+RULES = {
+    "keras_rules",
+    "nested",
+    "outlines",
+    "recorded_making",
+    "stepping",
+    "tensor_pipeline",
+    "torchkeras",
+    "watching",
+}
 
 
 def places(root=ROOT):
