@@ -385,9 +385,12 @@ def fit_model(
     else:
         rows, packing = rows_for(model, x, y, sample_weight, class_weight)
         if share and validation_data is None:
-            rows, held = parted(rows, share)
+            form, (rows, held) = packing, parted(rows, share)
+            if class_weight is not None:  # it is for training: rows to validate count alike, as in Keras
+                own, form = rows_for(model, x, y, sample_weight)
+                held = parted(own, share)[1]
             held = held.batch(validation_batch_size)
-            held.packing = packing
+            held.packing = form
         rows = rows.shuffle(len(rows), seed) if shuffle else rows
         for _ in range(first if shuffle else 0):  # the orders of the epochs before: a seed goes on behind them
             rows.make()

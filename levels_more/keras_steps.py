@@ -123,12 +123,14 @@ def prepared(model, x, y, batch_size, own_test, options):
             weights == [None, None], "fit: weights", weights, "none beside a Dataset; let it give (x, y, sample_weight)"
         )
     else:
-        x = _rows(x, y, *weights, model.dtype)
-        if share and held is None:
-            x, held = parted(x, share)
+        own = _rows(x, y, weights[0], None, model.dtype)
+        x = own if weights[1] is None else _rows(x, y, *weights, model.dtype)
+        if share and held is None:  # a class_weight is for training
+            x, held = parted(x, share)[0], parted(own, share)[1]
             held = held.batch(options.get("validation_batch_size") or batch_size or 32)
         x = (x.shuffle(len(x), options.pop("seed", None)) if shuffle else x).batch(batch_size or 32)
     if held is not None:
-        steps_held = options.pop("validation_steps", None)
-        options["validation_data"] = elements(model, held, None, None, batch_size, steps_held) if own_test else held
+        size = options.get("validation_batch_size") or batch_size
+        held = elements(model, held, None, None, size, options.pop("validation_steps", None)) if own_test else held
+        options["validation_data"] = held
     return _marked(as_data(x, steps, "steps_per_epoch")), options

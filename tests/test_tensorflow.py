@@ -1019,3 +1019,16 @@ def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
 def test_the_diagonal():
     square = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     assert tf.linalg.diag_part(square).numpy().tolist() == [1.0, 4.0] and float(tf.linalg.trace(square)) == 5.0
+
+
+@pytest.mark.parametrize("kind", [keras.Model, Stepping])
+def test_weights_of_classes_are_for_training_and_validation_has_its_steps(kind, float64):
+    model, plain = graph_of(kind), graph_of(keras.Model)
+    options = {"batch_size": 2, "epochs": 1, "shuffle": False, "verbose": 0}
+    told = model.fit(X, Y, class_weight={0: 5.0, 1: 2.0}, validation_split=0.5, **options).history
+    plain.set_weights(model.get_weights())
+    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[2:], Y[2:], verbose=0)[0], rtol=1e-12)
+    held = tf.data.Dataset.from_tensor_slices((X, Y)).batch(1)
+    told = model.fit(X, Y, validation_data=held, validation_steps=1, **options).history
+    plain.set_weights(model.get_weights())
+    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[:1], Y[:1], verbose=0)[0], rtol=1e-12)
