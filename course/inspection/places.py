@@ -89,7 +89,10 @@ class Place(NamedTuple):
 
 
 # what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
-RULES = {"keras_rules", "nested", "outlines", "recorded_making", "stepping", "tensor_pipeline", "torchkeras", "watching"}
+RULES = {
+    "arguments", "jacobians", "keras_rules", "letters", "missing", "nested", "outlines", "printed", "recorded_making",
+    "solving", "stepping", "tensor_pipeline", "torchkeras", "watching",
+}  # fmt: skip
 
 
 def places(root=ROOT):
