@@ -31,6 +31,11 @@ def extreme(function, ranked, both):
     return run
 
 
+def of_truths(function):
+    """A function of bools, as one of any numbers x[…], which are true unless they are 0."""
+    return lambda x, *args, **how: function(x if x.dtype == bool else x != 0, *args, **how)
+
+
 def expand(x, *sizes):
     """x[…] in a larger shape, in which -1 leaves an axis as it is."""
     before = (1,) * (len(sizes_of(sizes)) - len(x.shape)) + x.shape

@@ -10,7 +10,7 @@ import math
 import operator
 import threading
 
-from levels import low_level
+from levels import low_level, more
 from levels.low_level import GradientTape, Operators, renamed, walk_back
 from levels_more.checks import expect
 from levels_more.views import Viewing
@@ -173,8 +173,10 @@ def gradients(targets, weights, inputs=None, keep=False, create=False):
         leaves.update(kept for node in nodes for kept in node.kept.items())
     records, links, last = _hooked(nodes, target)
     used = {last}
-    for _, read, _, y in reversed(records):
-        used.update(read if y in used else ())
+    for op, read, _, y in reversed(records):
+        if y in used:
+            rules = VJPS[op] if op in VJPS or more("rule", op) else itertools.repeat(True)
+            used.update(x for x, rule in zip(read, rules, strict=False) if rule)
     sources = [held for held in leaves if held in used]
     with GradientTape() if create else contextlib.nullcontext() as tape:
         found = walk_back(records, last, sources)

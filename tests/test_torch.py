@@ -16,7 +16,19 @@ from course.build import ROOT, environment
 from levels import low_level
 from levels_more.promotion import NUMBERS
 from levels_more.torch import nn, optim
-from levels_more.torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
+from levels_more.torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    random_split,
+)  # fmt: skip
 
 RNG = np.random.default_rng(0)
 
@@ -636,6 +648,240 @@ def test_tensors_print_as_pytorch_prints_them():
     assert repr(torch.tensor([1.0, 2.0], dtype=torch.float64)) == "tensor([1., 2.], dtype=torch.float64)"
     assert repr(leaf(2.0, torch.float32) * 3) == "tensor(6., grad_fn=<MulBackward0>)"
     assert f"{torch.tensor(2.567):.2f} {torch.rand(2, 3).shape}" == "2.57 torch.Size([2, 3])"
+
+
+def test_hooks_hear_of_gradients_and_change_them():
+    x, heard = leaf([1.0, 2.0]), []
+    y = x * 2
+    z = y.exp()
+    y.register_hook(lambda dy: heard.append(dy.tolist()))
+    y.register_hook(lambda dy: dy * 3)
+    z.register_hook(lambda dz: dz * 10)
+    z.sum().backward()
+    assert heard == [pytest.approx([10 * math.exp(2), 10 * math.exp(4)])]
+    close(x.grad, [60 * math.exp(2), 60 * math.exp(4)])
+    w = leaf([1.0, 2.0])
+    hook = w.register_hook(lambda dw: dw * torch.tensor([1.0, 0.0], dtype=torch.float64))
+    step = optim.SGD([w], lr=0.1)
+    for _ in range(2):  # of a leaf, after each step too
+        step.zero_grad()
+        (w * w).sum().backward()
+        step.step()
+    close(w, [0.64, 2.0])
+    hook.remove()
+    (w * w).sum().backward()
+    close(w.grad, [1.6 + 1.28, 4.0])
+    with pytest.raises(RuntimeError, match="no gradient"):
+        torch.ones(1).register_hook(print)
+
+
+def test_a_hook_has_its_part_in_second_gradients():
+    """PyTorch 2.15 calls it on the way back through the first gradient, too."""
+    x = leaf([3.0])
+    y = x**2
+    y.register_hook(lambda dy: dy * 5)
+    (first,) = torch.autograd.grad(y**2, x, create_graph=True)
+    (second,) = torch.autograd.grad(first, x)
+    assert (first.item(), second.item()) == pytest.approx((540.0, 1980.0), rel=1e-12)
+
+
+MATRIX, RIGHT = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 2.0, 0.0], [0.5, 1.0, 1.0]])
+CURVED = {  # functions of a matrix; PyTorch's Hessian of each, its first row
+    "solve": (lambda a: torch.linalg.solve(a, torch.tensor(RIGHT)).pow(2).sum(), None),
+    "inverse": (lambda a: torch.inverse(a).pow(2).sum(), None),
+    "det": (lambda a: torch.det(a) ** 2 + torch.trace(a) ** 3, [48.0, -6.0, -6.0, 52.0]),
+    "log det": (lambda a: torch.log(torch.det(a)), [-0.36, 0.12, 0.12, -0.04]),
+    "einsum": (lambda a: torch.einsum("ij,kj->ki", a, a).pow(2).sum(), [56.0, 28.0, 28.0, 4.0]),
+    "pairs": (lambda a: torch.einsum("i,j", a[0], a[1]).pow(2).sum(), [20.0, 0.0, 8.0, 24.0]),
+    "bmm": (lambda a: torch.bmm(torch.stack([a, a * 2]), torch.stack([a, a])).pow(2).sum(), [280.0, 140.0, 140.0, 20.0]),
+    "scatter": (lambda a: torch.zeros(2, 3, dtype=torch.float64).scatter(1, torch.tensor([[2, 0], [1, 2]]), a * a).pow(2).sum(), [48.0, 0.0, 0.0, 0.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CURVED)
+def test_hessians_agree_with_pytorch_and_with_differences(name):
+    function, first_row = CURVED[name]
+    a, step = leaf(MATRIX), 1e-5
+    found = torch.autograd.functional.hessian(function, a)
+    assert found.shape == (2, 2, 2, 2)
+    for k, at in enumerate(np.ndindex(2, 2)):
+        slopes = []
+        for way in (step, -step):
+            nudged = MATRIX.copy()
+            nudged[at] += way
+            nudged = leaf(nudged)
+            function(nudged).backward()
+            slopes.append(nudged.grad.numpy())
+        np.testing.assert_allclose(
+            found.numpy().reshape(4, 4)[k], (slopes[0] - slopes[1]).ravel() / (2 * step), 1e-5, 1e-6
+        )
+    if first_row:
+        close(found.reshape(4, 4)[0], first_row, 1e-9)
+
+
+def test_jacobians_of_several_inputs():
+    a, v = torch.tensor(MATRIX), leaf([1.0, 2.0])
+    by_a, by_v = torch.autograd.functional.jacobian(lambda a, v: a @ v, (a, v))
+    assert by_a.tolist() == [[[1, 2], [0, 0]], [[0, 0], [1, 2]]] and by_v.tolist() == MATRIX.tolist()
+    assert torch.autograd.functional.jacobian(lambda x: torch.ones(3), v).tolist() == [[0, 0]] * 3
+    ((xx, xy), (yx, yy)) = torch.autograd.functional.hessian(lambda x, y: (x * x * y).sum(), (v, v * 2))
+    assert xx.tolist() == [[4, 0], [0, 8]] and xy.tolist() == yx.tolist() == [[2, 0], [0, 4]] and not yy.any()
+    with pytest.raises(RuntimeError, match="expected one number"):
+        torch.autograd.functional.hessian(lambda x: x * 2, v)
+
+
+def test_zero_grad_may_leave_gradients_of_zero():
+    """With momentum a step with them is another one than a step without any: PyTorch's numbers."""
+    w = leaf([1.0])
+    step = optim.SGD([w], lr=0.1, momentum=0.9)
+    (w * w).sum().backward()
+    step.step()
+    step.zero_grad(set_to_none=False)
+    assert w.grad.tolist() == [0.0]
+    step.step()
+    assert w.item() == pytest.approx(0.62, rel=1e-12)
+    step.zero_grad()
+    step.step()
+    assert w.item() == pytest.approx(0.62, rel=1e-12)
+
+
+def test_samplers():
+    data = TensorDataset(torch.arange(6))
+    assert [b[0].tolist() for b in DataLoader(data, batch_sampler=BatchSampler(range(5), 2, False))] == [
+        [0, 1],
+        [2, 3],
+        [4],
+    ]
+    assert len(BatchSampler(SequentialSampler(data), 4, True)) == 1
+    assert sorted(SubsetRandomSampler([1, 3, 5])) == [1, 3, 5] and sorted(RandomSampler(data)) == [*range(6)]
+    torch.manual_seed(0)
+    drawn = list(WeightedRandomSampler([0.0, 1.0, 3.0], 4000))
+    assert drawn.count(0) == 0 and drawn.count(2) / drawn.count(1) == pytest.approx(3, rel=0.2)
+    assert sorted(WeightedRandomSampler([1.0, 0.0, 2.0], 2, replacement=False)) == [0, 2]
+    again = [list(RandomSampler(data, generator=torch.Generator().manual_seed(5))) for _ in range(2)]
+    assert again[0] == again[1]
+    for wrong in (
+        lambda: WeightedRandomSampler([1.0, -1.0], 2),
+        lambda: WeightedRandomSampler([1.0, 0.0], 2, replacement=False),
+        lambda: DataLoader(data, shuffle=True, sampler=SequentialSampler(data)),
+        lambda: DataLoader(data, batch_size=2, batch_sampler=[[0]]),
+    ):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+def test_what_is_a_view_what_a_copy_and_what_neither():
+    x = torch.arange(6.0).reshape(2, 3)
+    x.T.contiguous()[0, 0] = 9
+    assert x[0, 0].item() == 0.0
+    torch.as_tensor(x)[0, 0] = 9
+    x.select(0, 1).fill_(4)
+    x.narrow(1, 1, 1).zero_()
+    assert x.tolist() == [[9, 0, 2], [4, 0, 4]]
+    with pytest.raises(RuntimeError, match="use reshape"):
+        x.t().view(-1)
+    array = np.zeros(2, "f4")
+    torch.as_tensor(array)[0] = 1
+    torch.tensor(array)[1] = 1
+    assert array.tolist() == [1.0, 0.0]
+    v = torch.arange(4.0)
+    part = v[2:]
+    part **= 2
+    part //= 4
+    assert v.tolist() == [0, 1, 1, 2]
+
+
+def test_bools_and_dtypes():
+    b = torch.tensor([True, False])
+    assert (b + b).tolist() == (b * b).tolist() == [True, False] and (b + True).dtype == torch.bool
+    assert (b + 1).tolist() == [2, 1] and b.sum().dtype == torch.int64
+    assert str(torch.float32) == str(torch.ones(1).dtype) == "torch.float32" and torch.float32.is_floating_point
+    assert np.zeros(1, torch.float64).dtype == "float64" and {torch.int64: 1}[torch.ones(1).long().dtype] == 1
+    assert b.type(torch.DoubleTensor).dtype == torch.float64
+    with pytest.raises(TypeError, match="expected a dtype"):
+        b.to(3)
+    with pytest.raises(RuntimeError, match="expected floats"):
+        torch.tensor([1]).requires_grad_()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: torch.ones(2) @ torch.ones(3),
+        lambda: torch.ones(2) + torch.ones(3),
+        lambda: torch.arange(3).mean(),
+        lambda: torch.cat([torch.ones(2), torch.ones(2, 2)]),
+        lambda: torch.einsum("ij,jk", torch.ones(2, 2), torch.ones(3, 2)),
+        lambda: torch.inverse(torch.zeros(2, 2)),
+        lambda: torch.ones(2, 2).repeat(3),
+    ],
+)
+def test_refusals_are_runtime_errors_as_in_pytorch(wrong):
+    with pytest.raises(RuntimeError):
+        wrong()
+
+
+def test_classes_that_do_not_count():
+    logs, target = torch.tensor(LOGS), torch.tensor([2, -100, 1])
+    close(F.nll_loss(logs, target), -(LOGS[0, 2] + LOGS[2, 1]) / 2)
+    close(nn.CrossEntropyLoss(ignore_index=1, reduction="sum")(logs, torch.tensor([2, 0, 1])), -LOGS[0, 2] - LOGS[1, 0])
+
+
+def test_parameters_as_one_row_and_groups_added_later():
+    net = nn.Linear(2, 1)
+    row = nn.utils.parameters_to_vector(net.parameters())
+    nn.utils.vector_to_parameters(row.detach() * 2, net.parameters())
+    close(nn.utils.parameters_to_vector(net.parameters()), 2 * row.detach().numpy())
+    with pytest.raises(ValueError, match="4 numbers, the parameters 3"):
+        nn.utils.vector_to_parameters(torch.ones(4), net.parameters())
+    step = optim.SGD([net.weight], lr=0.1)
+    step.add_param_group({"params": net.bias, "lr": 0.5})
+    assert [group["lr"] for group in step.param_groups] == [0.1, 0.5]
+    with pytest.raises(ValueError, match="lr is -1"):
+        optim.SGD([net.weight], lr=-1)
+    with pytest.raises(ValueError, match="below 1"):
+        optim.Adam([net.weight], betas=(1.0, 0.9))
+    assert repr(net.load_state_dict(net.state_dict())) == "<All keys matched successfully>"
+    assert net.load_state_dict({"weight": net.weight}, strict=False).missing_keys == ["bias"]
+
+
+PRINTED = {  # PyTorch 2.15's texts
+    "tensor([1.0000e-05, 1.0000e+00])": [1e-5, 1.0],
+    "tensor([   inf, 1.5000])": [math.inf, 1.5],
+    "tensor([nan, 1.])": [math.nan, 1.0],
+    "tensor([   1, -200,    3])": [1, -200, 3],
+    "tensor([1.0050e+02, 1.0000e-03])": [100.5, 0.001],
+    "tensor([], size=(0, 3))": np.zeros((0, 3), "f4"),
+    "tensor(123456.7891)": 123456.789,
+    "tensor([0.0000e+00, 1.0000e+00, 2.0000e+00,  ..., 1.9970e+03, 1.9980e+03,\n        1.9990e+03])": np.arange(2000, dtype="f4"),
+    "tensor([[[0., 0.],\n         [0., 0.]],\n\n        [[0., 0.],\n         [0., 0.]]])": np.zeros((2, 2, 2), "f4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_numbers_print_as_in_pytorch(text):
+    assert str(torch.tensor(PRINTED[text])) == text
+
+
+@pytest.mark.parametrize(
+    "line, told",
+    [
+        ("from levels_more.torch.nn import Linear, Conv2d", "torch.nn has no 'Conv2d' here; use Linear layers"),
+        ("from levels_more.torch.nn.functional import conv2d", "use Linear layers"),
+        ("from levels_more.torch.optim import LBFGS", "use Adam"),
+        ("from levels_more.torch import compile", "nothing here compiles it"),
+    ],
+)
+def test_a_missing_name_says_so_where_it_is_imported(line, told):
+    with pytest.raises(ImportError, match=told):
+        exec(line, {})
+    assert not hasattr(nn, "Conv2d") and not hasattr(torch, "compile")
+
+
+def test_draws_by_weight():
+    p = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    assert torch.multinomial(p, 3, replacement=True).tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert sorted(torch.multinomial(torch.tensor([1.0, 2.0, 3.0]), 3).tolist()) == [0, 1, 2]
 
 
 def test_nobody_else_waits_for_it():

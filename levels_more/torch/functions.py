@@ -45,11 +45,12 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("relu selu silu softsign relu6 mish elu softplus softmax log_softmax", functools.partial(getattr, nn)),
     **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", arguments.scaled),
     "mul": of_kinds(operator.mul, low.logical_and),
-    **_rows("mean prod logsumexp any all", lambda name: getattr(low, f"reduce_{name}")),
+    **_rows("mean prod logsumexp", lambda name: getattr(low, f"reduce_{name}")),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
     **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "
             "logical_not logical_xor isclose searchsorted quantile argwhere bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
     **_rows("float double long int bool", lambda name: lambda x: to(x, KINDS[name])),
+    **_rows("any all", lambda name: arguments.of_truths(getattr(low, f"reduce_{name}"))),
     "cat": low.concat, "sort": low.ranked, "topk": low.top_k, "amax": low.reduce_max, "amin": low.reduce_min,
     **_rows("solve inverse det trace", functools.partial(getattr, solving)),
     **_rows("scatter diff lerp roll cdist addmm prelu", functools.partial(getattr, arguments)),
