@@ -6,12 +6,13 @@ that tape wrote down. `backward` puts the pieces one behind the other, and walks
 
 import contextlib
 import functools
+import itertools
 import math
 import operator
 import threading
 
 from levels import low_level, more
-from levels.low_level import GradientTape, Operators, renamed, walk_back
+from levels.low_level import VJPS, GradientTape, Operators, renamed, walk_back
 from levels_more.checks import expect
 from levels_more.views import Viewing
 
