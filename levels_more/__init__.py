@@ -10,7 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
-        "curves": "leaky_relu log_sigmoid mish relu6 selu softplus softsign",
+        "curves": "exponential hard_sigmoid leaky_relu log_sigmoid mish relu6 selu softplus softsign",
         "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
@@ -36,7 +36,7 @@ CONTENTS = {
         "trials": "use",
     },
     "initializer": {
-        "layers": "glorot_normal he_normal he_uniform ones random_normal random_uniform truncated_normal",
+        "layers": "glorot_normal he_normal he_uniform lecun_normal lecun_uniform ones random_normal random_uniform truncated_normal",
     },
     "kind": {
         "gpu_kernels": "gpu",
@@ -112,7 +112,7 @@ CONTENTS = {
     },
     "levels.low_level": {
         "arranging": "expand_dims pick pieces split squeeze stack take tile",
-        "curves": "leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
+        "curves": "hard_sigmoid leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
         "generators": "Generator",
         "gradients": "backward grad stop_gradient",
         "machines": (
@@ -133,12 +133,12 @@ CONTENTS = {
             "square swapaxes swish tanh transpose where"
         ),
         "tensor_math": (
-            "ceil clip_by_norm confusion_matrix eye fill floor floordiv gather_nd global_norm is_nan linspace mod repeat "
+            "ceil clip_by_global_norm clip_by_norm confusion_matrix divide eye fill floor floordiv gather_nd global_norm is_nan l2_normalize linspace mod repeat "
             "rounded sign unstack"
         ),
     },
     "levels.low_level.nn": {
-        "curves": "leaky_relu log_sigmoid mish relu6 selu softplus softsign",
+        "curves": "hard_sigmoid leaky_relu log_sigmoid mish relu6 selu softplus softsign",
         "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {

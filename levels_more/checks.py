@@ -1,9 +1,11 @@
 """What an argument has to be is said at the door where it is given: a sentence for each kind, for all of `levels_more`."""
 
+import dis
 import inspect
 import operator
 import os
 import reprlib
+import sys
 
 import numpy as np
 
@@ -80,6 +82,16 @@ def number(name, value, least=-np.inf):
         value,
         "a number" + f" from {least:g} on" * (least > -np.inf),
     )
+
+
+def absent(told, name):
+    """The error for a module's `__getattr__`, two calls above, to raise for that name: an AttributeError which tells that.
+
+    A line `from … import name` drops the text of an AttributeError, so for such a line it is an ImportError.
+    """
+    asked = sys._getframe(3)
+    imported = dis.opname[asked.f_code.co_code[asked.f_lasti]] == "IMPORT_FROM"
+    return ImportError(told, name=name) if imported else AttributeError(told, name=name)
 
 
 def takes(method, given):

@@ -50,6 +50,11 @@ def relu6(x):
     return clip(x, 0.0, 6.0)
 
 
+def hard_sigmoid(x):
+    """(x + 3) / 6 kept within 0 and 1, of each number of a float tensor (Courbariaux et al., 2015; Keras' slope)."""
+    return clip((as_tensor(x) + 3.0) / 6.0, 0.0, 1.0)
+
+
 def mish(x):
     """x·tanh(softplus(x)) of each number of a float tensor (Misra, 2019, https://arxiv.org/abs/1908.08681)."""
     from levels.low_level import tanh
@@ -65,4 +70,6 @@ ACTIVATIONS.update(
     softsign=softsign,
     relu6=relu6,
     mish=mish,
+    hard_sigmoid=hard_sigmoid,
+    exponential=exp,
 )

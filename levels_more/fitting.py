@@ -106,17 +106,37 @@ class Training(loops.Training):
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
+        y, predicted, weights = self.matched(y, predicted)
+        self.count(y, predicted, weights)
+        return self.summed(model, y, predicted, weights)
+
+    def matched(self, y, predicted):
+        """(targets, answers, weights of rows or None), a list of each, for all outputs. Raises ValueError for others than there are."""
         y, predicted = as_list(y), as_list(predicted)
-        losses = self.losses * len(predicted) if len(self.losses) == 1 else self.losses
+        losses = self.losses_of(predicted)
         if not len(losses) == len(y) == len(predicted):
             raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
         y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        weights = self.row_weights * len(y) if len(self.row_weights) == 1 else self.row_weights or [None] * len(y)
+        return (
+            y,
+            predicted,
+            self.row_weights * len(y) if len(self.row_weights) == 1 else self.row_weights or [None] * len(y),
+        )
+
+    def losses_of(self, outputs):
+        """A loss for each of these outputs."""
+        return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
+
+    def count(self, y, predicted, weights):
+        """Let the metrics take in the first output, predicted for targets y [batch, …]."""
         for metric in self.metrics:
             heeds = weights[0] is not None and getattr(metric, "weighted", False)
             metric.update_state(y[0], predicted[0], *weights[:1] if heeds else ())
+
+    def summed(self, model, y, predicted, weights):
+        """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""
         self.rows_weighed = True
-        each = [loss_of(*terms) for terms in zip(losses, y, predicted, weights, strict=True)]
+        each = [loss_of(*terms) for terms in zip(self.losses_of(predicted), y, predicted, weights, strict=True)]
         if self.loss_weights is not None:
             each = [weight * loss for weight, loss in zip(self.loss_weights, each, strict=True)]
         first, *others = each + model.losses
@@ -168,6 +188,8 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
+        if hasattr(step.__wrapped__.__self__, "by_data") and not takes(step.__wrapped__, 2):  # a step of Keras
+            return step.__wrapped__.__self__.by_data(step, data, history)
         losses, sizes, watch = [], [], self.watch
         step = step.__wrapped__  # `step_program` makes a `function` that is kept
         for metric in self.metrics:
@@ -363,9 +385,12 @@ def fit_model(
     else:
         rows, packing = rows_for(model, x, y, sample_weight, class_weight)
         if share and validation_data is None:
-            rows, held = parted(rows, share)
+            form, (rows, held) = packing, parted(rows, share)
+            if class_weight is not None:  # it is for training: rows to validate count alike, as in Keras
+                own, form = rows_for(model, x, y, sample_weight)
+                held = parted(own, share)[1]
             held = held.batch(validation_batch_size)
-            held.packing = packing
+            held.packing = form
         rows = rows.shuffle(len(rows), seed) if shuffle else rows
         for _ in range(first if shuffle else 0):  # the orders of the epochs before: a seed goes on behind them
             rows.make()

@@ -131,7 +131,10 @@ def checked_card(verb, model, data, metrics, license):
 
 @contextmanager
 def told(verb, repo_id):
-    """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through."""
+    """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
+
+    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, OSError for a refusal.
+    """
     at = f"{verb}: {repo_id}"
     try:
         yield

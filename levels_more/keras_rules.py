@@ -5,18 +5,31 @@ A layer computes in float32 unless told otherwise, a bias is [units], what a met
 
 import functools
 import math
+import operator
 
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import Operators, Symbol, Variable, as_tensor, cast, constant, exp, reduce_mean, reshape, sqrt
+from levels.low_level import METHODS, Operators, Variable, as_tensor, cast, constant, exp, reduce_mean, reshape, sqrt
 from levels.mid_level import INITIALIZERS, OPTIMIZERS, WIDER, known
-from levels_more import functional, layers, losses, optimizers, saving
+from levels_more import (
+    constraints,
+    counts,
+    functional,
+    keras_steps,
+    layers,
+    losses,
+    more_layers,
+    more_losses,
+    more_optimizers,
+    optimizers,
+    saving,
+)
 from levels_more.checks import dtype_of, takes
 from levels_more.fitting import made, spelled
 from levels_more.inputs import alone, as_list
 from levels_more.metrics import snake_case
-from levels_more.nested import Unknown, each_leaf, numbers
+from levels_more.nested import Later, each_leaf, leaves, numbers, traced
 from levels_more.parts import get_config
 from levels_more.watching import Assigned, WatchingTape
 
@@ -51,7 +64,8 @@ class Layer(mid_level.Layer):
     def __init__(self, *args, dtype=None, trainable=True, input_shape=None, input_dim=None, **options):
         super().__init__(*args, **options)
         self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), (input_dim,) if input_dim else input_shape
-        self.trainable = trainable
+        if not trainable:  # True would thaw the parts that a model is made of
+            self.trainable = False
 
     def __call__(self, inputs, training=None):
         """What `call` gives for inputs [batch, …]."""
@@ -95,12 +109,20 @@ class Layer(mid_level.Layer):
 
 
 class Dense(Layer, layers.Dense):
-    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[units])"""
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[units]); constraints hold after each step of an optimizer."""
+
+    def __init__(self, *args, kernel_constraint=None, bias_constraint=None, **options):
+        super().__init__(*args, **options)
+        given = kernel_constraint, bias_constraint
+        self.constraints = [each and known("constraint", constraints.WORDS, each) for each in given]
 
     def build(self, input_shape):
         super().build(input_shape)
         if self.use_bias:
             self.bias = self.add_weight((self.units,), self.initializers[1], name="bias")
+        for variable, constraint in zip((self.kernel, self.bias), self.constraints, strict=True):
+            if constraint:
+                variable.constraint = constraint() if isinstance(constraint, type) else constraint
 
 
 class Dropout(Layer, layers.Dropout):
@@ -121,8 +143,12 @@ class Model(Layer, high_level.Model):
     means_by_batch = True  # a callback hears the mean loss of the epoch so far, not that of the step
 
     def __init__(self, *args, **options):
+        if not isinstance(self, Functional) and (len(args) > 1 or "outputs" in options):  # a graph of a class of yours
+            self.__class__ = _graph_of(type(self))
+            return Functional.__init__(self, *args, **options)
         super().__init__(*args, **options)
         self.own, self.built = None, type(self).build is Model.build
+        self.tracker = METRICS["Mean"]("loss")
 
     def build(self, input_shape):
         """Make all variables: a row of zeros [rows, …] goes through."""
@@ -132,7 +158,7 @@ class Model(Layer, high_level.Model):
     def compile(
         self,
         optimizer="rmsprop",
-        loss="mse",
+        loss=None,
         metrics=(),
         loss_weights=None,
         weighted_metrics=(),
@@ -149,7 +175,7 @@ class Model(Layer, high_level.Model):
             if isinstance(optimizer, str)
             else optimizer
         )
-        losses = each_leaf(loss, _chosen)
+        losses = _no_loss if loss is None else each_leaf(loss, _chosen)
         super().compile(found() if isinstance(found, type) else found, losses, metrics + weighted, **weights)
 
     @property
@@ -163,16 +189,88 @@ class Model(Layer, high_level.Model):
 
     metrics_names = property(lambda self: self.training.names)
 
-    def fit(self, *args, callbacks=None, **options):
-        """That of levels; a callback hears of validation and prediction, too, if it has Keras' methods for it."""
-        heard = [Heard(callback) if _hears_more(callback) else callback for callback in as_list(callbacks or ())]
-        return super().fit(*args, callbacks=heard, **options)
+    @property
+    def metrics(self):
+        """The mean loss, the metrics that `compile` chose, and those that are attributes of the model. Yours to override."""
+        chosen = [self.tracker, *self.training.metrics] if self.chosen else []
+        return chosen + [each for each in vars(self).values() if isinstance(each, Metric) and each not in chosen]
 
-    def evaluate(self, *args, callbacks=None, return_dict=False, **options):
-        """That of levels, between on_test_begin and on_test_end of the callbacks."""
+    def reset_metrics(self):
+        """Let all metrics forget all batches."""
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def train_step(self, *data):
+        """One step on data, (x, y) or (x, y, sample_weight). Yours to override: def train_step(self, data), which gives a dict."""
+        if len(data) == 2:  # as level 5 calls it
+            return super().train_step(*data)
+        x, y, weight = keras_steps.unpack_x_y_sample_weight(*data)
+        with WatchingTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(x, y, y_pred, weight)
+        variables = self.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return self._counted(x, y, y_pred, weight, loss)
+
+    def test_step(self, *data):
+        """The loss and the metrics of data, (x, y) or (x, y, sample_weight). Yours to override, like `train_step`."""
+        if len(data) == 2:
+            return METHODS["Model.test_step"](self, *data)
+        x, y, weight = keras_steps.unpack_x_y_sample_weight(*data)
+        y_pred = self(x, training=False)
+        return self._counted(x, y, y_pred, weight, self.compute_loss(x, y, y_pred, weight, False))
+
+    def _counted(self, x, y, y_pred, weight, loss):
+        rows = len(leaves(x)[0])
+        self.tracker.update_state(loss, sample_weight=[float(rows)])
+        return self.compute_metrics(x, y, y_pred, weight)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The loss that `compile` chose, of y_true and y_pred [batch, …], and the penalties of all layers. Yours to override.
+
+        Raises ValueError where there is neither.
+        """
+        if self.training.losses != [_no_loss]:
+            return self.training.summed(self, *self._matched(y, y_pred, sample_weight))
+        return functools.reduce(operator.add, self.losses) if self.losses else _no_loss(y, y_pred)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Let the metrics that `compile` chose take in y_true and y_pred [batch, …]; {name: result} of all. Yours to override."""
+        if y is not None and self.training.metrics:
+            self.training.count(*self._matched(y, y_pred, sample_weight))
+        return self.get_metrics_result()
+
+    def get_metrics_result(self):
+        """{name: result} of all metrics."""
+        return {metric.name: metric.result() for metric in self.metrics}
+
+    def _matched(self, y, y_pred, weight):
+        y, y_pred, _ = self.training.matched(y, y_pred)
+        return y, y_pred, [weight] * len(y) if isinstance(weight, Operators | None) else [*weight]
+
+    def by_data(self, step, data, history):
+        """A pass of a step that takes data alone. Returns what it told last, {name: number}."""
+        return keras_steps.one_pass(self, step, data, history)
+
+    def fit(self, x=None, y=None, batch_size=None, *args, callbacks=None, **options):
+        """That of levels, of arrays x, y or a Dataset; a callback hears of validation and prediction, too, if it has methods for it."""
+        if not takes(self.train_step, 2):  # it is of the reader's, and takes data
+            own_test = not takes(self.test_step, 2)
+            x, options = keras_steps.prepared(self, x, y, batch_size, own_test, options)
+            y = None
+        elif not keras_steps.is_data(x):
+            keras_steps.check_steps(x, batch_size, options)
+        heard = [Heard(callback) if _hears_more(callback) else callback for callback in as_list(callbacks or ())]
+        return super().fit(x, y, batch_size, *args, callbacks=heard, **options)
+
+    def evaluate(self, x=None, y=None, batch_size=None, *args, callbacks=None, return_dict=False, **options):
+        """That of levels, of arrays x, y or a Dataset, between on_test_begin and on_test_end of the callbacks."""
         tell = _teller(self, callbacks)
         tell("on_test_begin", {})
-        logs = super().evaluate(*args, return_dict=True, **options)
+        if not takes(self.test_step, 2):
+            weight, steps = (options.pop(name, None) for name in ("sample_weight", "steps"))
+            x, y = keras_steps.elements(self, x, y, weight, batch_size, steps), None
+        logs = super().evaluate(x, y, batch_size or 1024, *args, return_dict=True, **options)
         tell("on_test_end", logs)
         return logs if return_dict else alone([*logs.values()])
 
@@ -263,6 +361,11 @@ class History(high_level.Callback):
             self.history.setdefault(name, []).append(value)
 
 
+def _no_loss(y_true, y_pred):
+    """What stands where `compile` was given no loss. Raises ValueError."""
+    raise ValueError('there is no loss: say it, as in model.compile(optimizer, loss="mse"), or override train_step')
+
+
 def _chosen(loss):
     """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
     if isinstance(loss, str):
@@ -275,8 +378,10 @@ def _chosen(loss):
 def _called(metric):
     """A metric that was asked for by name has that name."""
     if isinstance(metric, str):
-        name, metric = metric, made("metric", mid_level.METRICS, metric)
-        metric.name = name
+        word = spelled("metric", mid_level.METRICS, metric)
+        return (
+            METRICS_BY_NAME[word](name=metric) if word in METRICS_BY_NAME else made("metric", mid_level.METRICS, word)
+        )
     return metric
 
 
@@ -330,6 +435,12 @@ class Sequential(Model, high_level.Sequential):
 WIDER[Model] = Functional
 
 
+@functools.cache
+def _graph_of(kind):
+    """A class of the reader's whose objects are made of inputs and outputs."""
+    return type(kind.__name__, (kind, Functional), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+
+
 def _alike(y_true, y_pred):
     """y_true [batch] as [batch, 1] where y_pred is; floats in the dtype of y_pred."""
     y_pred = as_tensor(y_pred)
@@ -352,14 +463,15 @@ class Metric(mid_level.Metric):
         super().__init__(*args, **options)
 
     def result(self):
-        """The metric over all batches since the last `reset_state`, a tensor."""
-        return constant(float(super().result()))
+        """The metric over all batches since the last `reset_state`, a tensor. A traced function may give it back, no more."""
+        if traced():
+            return Later(self.result, self.variables)
+        return constant(np.asarray(super().result(), FLOAT[0]))
 
     def __call__(self, *args, **options):
-        """Add a batch, and give the result, which nobody knows while a function is traced."""
+        """Add a batch, and give the result."""
         self.update_state(*args, **options)
-        traced = any(type(as_tensor(v)) is Symbol for v in self.variables)
-        return Unknown() if traced else self.result()
+        return self.result()
 
     def reset_state(self):
         """Forget all batches."""
@@ -377,7 +489,7 @@ class Optimizer(mid_level.Optimizer):
     iterations = constant(0)  # until there are variables
 
     learning_rate = property(
-        lambda self: self.rate if callable(self.rate) else constant(mid_level.Optimizer.learning_rate.fget(self)),
+        lambda self: self.rate if callable(self.rate) or isinstance(self.rate, Variable) else constant(self.rate),
         lambda self, value: mid_level.Optimizer.learning_rate.fset(
             self, float(value) if isinstance(value, Operators) else value
         ),
@@ -390,6 +502,9 @@ class Optimizer(mid_level.Optimizer):
         if not pairs:
             raise ValueError("apply_gradients: there is no gradient; does the loss depend on these variables?")
         super().apply_gradients(pairs)
+        for _, w in pairs:
+            if getattr(w, "constraint", None):
+                w.assign(w.constraint(w))
 
     def minimize(self, loss, var_list, tape=None):
         """Update these variables by the gradients of loss(), a function without arguments, or of a tensor that the tape knows."""
@@ -431,7 +546,9 @@ def binary_accuracy(y_true, y_pred, threshold=0.5):
 def draw(name, shape, first=None, second=None, *, value=0.0, mean=0.0, stddev=0.05, minval=-0.05, maxval=0.05):
     """Numbers [as many as the shape has] for starting weights, by the name of an initializer and Keras' arguments of it."""
     if name == "constant":
-        return [value if first is None else first] * math.prod(shape)
+        return np.broadcast_to(np.asarray(value if first is None else first), shape).ravel()
+    if name == "identity":
+        return (1.0 if first is None else first) * np.eye(*shape).ravel()
     values = np.array(known("initializer", INITIALIZERS, name)(shape))
     if name == "random_uniform":
         low, high = minval if first is None else first, maxval if second is None else second
@@ -478,34 +595,51 @@ def rows_of(kind):
     return lambda y_true, y_pred, **options: kind(**options).each(*_alike(y_true, y_pred))
 
 
+def _own(module, kind):
+    """The classes of that kind that a module defines."""
+    of_module = (each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__)
+    return [each for each in of_module if isinstance(each, type) and issubclass(each, kind) and each.__name__[0] != "_"]
+
+
 _PLAIN = (
     "Activation Add Average BatchNormalization Concatenate DenseFeatures Embedding Flatten Lambda LayerNormalization "
 )
 _PLAIN += "LeakyReLU Maximum Minimum Multiply Normalization Rescaling Reshape Subtract"
-_LOSSES = (
-    "BinaryCrossentropy CategoricalCrossentropy Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
-)
-_METRICS = "AUC Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
+_LOSSES = "Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
+_METRICS = "Accuracy BinaryAccuracy CategoricalAccuracy Mean Precision R2Score Recall RootMeanSquaredError "
 _METRICS += "SparseCategoricalAccuracy MeanLoss"
 LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
 LAYERS |= {name: bent(name.lower()) for name in ("ReLU", "Softmax")}
-LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
-LOSSES = {"Loss": Loss} | of_keras(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
-METRICS = {"Metric": Metric} | of_keras(Metric, *(getattr(mid_level, name) for name in _METRICS.split()))
+LAYERS |= of_keras(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()), *_own(more_layers, mid_level.Layer))
+LOSSES = {"Loss": Loss} | of_keras(
+    Loss, *(getattr(losses, name) for name in _LOSSES.split()), *_own(more_losses, mid_level.Loss)
+)
+METRICS = {"Metric": Metric} | of_keras(
+    Metric, *(getattr(mid_level, name) for name in _METRICS.split()), *_own(counts, mid_level.Metric)
+)
 OPTIMIZERS_OF_KERAS = {"Optimizer": Optimizer, "Adam": Adam} | of_keras(Adam, optimizers.AdamW)
 OPTIMIZERS_OF_KERAS |= of_keras(Optimizer, optimizers.SGD, optimizers.RMSprop, optimizers.Adagrad)
+OPTIMIZERS_OF_KERAS |= of_keras(Optimizer, more_optimizers.Nadam, more_optimizers.Adamax, more_optimizers.Adadelta)
+for name, kind in constraints.CONSTRAINTS.items():
+    saving.CLASSES[f"keras.{name}"] = kind
 KERAS = {name.lower(): kind for name, kind in OPTIMIZERS_OF_KERAS.items()}  # as `compile` is told them
 for kinds in (LAYERS, LOSSES, METRICS, OPTIMIZERS_OF_KERAS):
     saving.CLASSES.update({f"keras.{name}": kind for name, kind in kinds.items()})
 saving.CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
 WORDS = {snake_case(name): kind for name, kind in LOSSES.items()}  # as `compile` is told them
-WORDS |= {"mse": WORDS["mean_squared_error"], "mae": WORDS["mean_absolute_error"]}
+_SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
+          "msle": "mean_squared_logarithmic_error", "kld": "kl_divergence", "logcosh": "log_cosh"}  # fmt: skip
+WORDS |= {short: WORDS[name] for short, name in _SHORT.items()}
 LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
-LOSSES |= {"mse": LOSSES["mean_squared_error"], "mae": LOSSES["mean_absolute_error"]}
+LOSSES |= {short: LOSSES[name] for short, name in _SHORT.items()}
 METRICS |= {name: metric_of(kind) for name, kind in LOSSES.items() if isinstance(kind, type) and kind is not Loss}
 METRICS |= {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)} | {
     "binary_accuracy": binary_accuracy
 }
-_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform ones random_normal random_uniform truncated_normal zeros"
+METRICS_BY_NAME = {snake_case(name): kind for name, kind in METRICS.items() if name[:1].isupper()}
+METRICS_BY_NAME |= of_keras(Metric, mid_level.AccuracyByShape)
+METRICS_BY_NAME |= {short: METRICS_BY_NAME[name] for short, name in _SHORT.items()}
+METRICS_BY_NAME |= dict.fromkeys(("acc", "accuracy"), METRICS_BY_NAME.pop("AccuracyByShape"))
+_DRAWN = "constant glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones random_normal random_uniform truncated_normal zeros"
 DRAWERS = {name: drawn_by(name) for name in _DRAWN.split()}
 DRAWERS |= {name.title().replace("_", ""): drawer for name, drawer in DRAWERS.items()}

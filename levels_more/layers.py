@@ -69,6 +69,8 @@ INITIALIZERS.update(
     random_uniform=lambda shape: [RANDOM.uniform(-0.05, 0.05) for _ in range(math.prod(shape))],
     truncated_normal=truncated_normal,
     glorot_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / sum(shape[-2:])) / _SPREAD),
+    lecun_normal=lambda shape: truncated_normal(shape, math.sqrt(1.0 / _inputs(shape)) / _SPREAD),
+    lecun_uniform=lambda shape: [w / math.sqrt(2.0) for w in he_uniform(shape)],
     he_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / _inputs(shape)) / _SPREAD),
     he_uniform=he_uniform,
 )

@@ -25,8 +25,8 @@ from .losses import check_classes, weighted
 
 
 def snake_case(name):
-    """Keras' names of things: BinaryAccuracy -> binary_accuracy."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    """Keras' names of things: BinaryAccuracy -> binary_accuracy, KLDivergence -> kl_divergence."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def ratio(part, whole):

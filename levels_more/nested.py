@@ -5,15 +5,20 @@ import types
 import numpy as np
 
 from levels import low_level
-from levels.low_level import DOOR, RUN, Operators, Tensor, Trace, Variable, constant, stack
+from levels.low_level import DOOR, RUN, Operators, Tensor, Trace, Variable, as_tensor, constant, stack
+
+
+def traced():
+    """Whether a function is traced now: its tensors have no numbers."""
+    here = DOOR.stands
+    while hasattr(here, "below"):  # tapes, in front of what stands behind them
+        here = here.below
+    return isinstance(here, Trace)
 
 
 def known_now(what):
     """Raise TypeError while a function is traced: `what` is done at each call. (A `Function` of this file then is not traced.)"""
-    here = DOOR.stands
-    while hasattr(here, "below"):  # tapes, in front of what stands behind them
-        here = here.below
-    if isinstance(here, Trace):
+    if traced():
         raise TypeError(f"{what}: while a function is traced, no numbers are known; do it outside of fit's functions")
 
 
@@ -37,6 +42,12 @@ def numbers(x, dtype=None):
     return constant(x, whole(dtype))
 
 
+def known_shape(x):
+    """The shape of a tensor x, int64: a tensor; while a function is traced, where tensors have no numbers, an array."""
+    shape = np.array(low_level.as_tensor(x).shape, np.int64)
+    return shape if traced() else constant(shape)
+
+
 class Unknown:
     """Stands, while a function is traced, for what is known after it only. Whatever uses it raises TypeError."""
 
@@ -45,6 +56,17 @@ class Unknown:
 
     __getattr__ = __bool__ = __float__ = __int__ = __format__ = __str__ = __iter__ = _use
     __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __array__ = _use
+
+
+class Later(Unknown):
+    """What `read()` gives after the call of a traced function, as its result; `state`: what it reads, the variables."""
+
+    def __init__(self, read, state):
+        self.read, self.state = read, {v: as_tensor(v) for v in state}
+
+    def stays(self):
+        """Whether nothing was assigned since: else what is read after the call is not what was meant."""
+        return all(as_tensor(v) is x for v, x in self.state.items())
 
 
 def each_leaf(x, function):
@@ -69,7 +91,7 @@ _TENSOR, EAGER = object(), [False]  # what stands for a tensor; whether no Funct
 def _apart(x, tensors, results=False):
     """How x is made, as a key, without the tensors in it, which go to the list."""
     if isinstance(x, Unknown):
-        x._use()
+        return (Later, x.read) if results and isinstance(x, Later) and x.stays() else x._use()
     if isinstance(x, (Tensor, np.ndarray)) or results and isinstance(x, (Variable, int, float, np.generic)):
         tensors.append(numbers(x))
         return _TENSOR
@@ -85,8 +107,8 @@ def _together(form, tensors):
     if form is _TENSOR:
         return next(tensors)
     kind, *parts = form
-    if kind is None:
-        return parts[-1]
+    if kind in (None, Later):
+        return parts[-1]() if kind is Later else parts[-1]
     made = [_together(each, tensors) for each in parts[-1]]
     return dict(zip(parts[0], made, strict=True)) if kind is dict else kind(made)
 

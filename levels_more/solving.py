@@ -3,7 +3,7 @@
 import numpy as np
 
 from levels.low_level import as_tensor, constant, expand_dims, matmul, reduce_sum, transpose
-from levels_more.recording import told
+from levels_more.own_rules import told
 from levels_more.statistics import diag
 
 

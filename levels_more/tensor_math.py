@@ -12,6 +12,7 @@ from levels.low_level import (
     Tensor,
     as_tensor,
     broadcast_to,
+    cast,
     constant,
     gather,
     maximum,
@@ -139,5 +140,29 @@ def is_nan(x):
 
 
 def global_norm(values):
-    """The root of the sum of the squares of all numbers of these tensors [a list]."""
-    return sqrt(functools.reduce(operator.add, [reduce_sum(x * x) for x in map(as_tensor, values)]))
+    """The root of the sum of the squares of all numbers of these tensors [a list]; None among them counts for nothing."""
+    given = [as_tensor(x) for x in values if x is not None]
+    return sqrt(functools.reduce(operator.add, [reduce_sum(x * x) for x in given]))
+
+
+def l2_normalize(x, axis=None, epsilon=1e-12):
+    """A float tensor x divided by the root of the sum of its squares along an axis, or of all; a sum counts as epsilon or more."""
+    x = as_tensor(x)
+    return x / sqrt(maximum(reduce_sum(x * x, axis, True), epsilon))
+
+
+def clip_by_global_norm(values, clip_norm):
+    """(these tensors [a list] times one factor: 1, or what brings their `global_norm` down to clip_norm; that norm before)
+
+    None among them stays None.
+    """
+    before = global_norm(values)
+    factor = clip_norm / maximum(before, clip_norm)
+    return [x if x is None else as_tensor(x) * factor for x in values], before
+
+
+def divide(x, y):
+    """x / y of each two numbers, a tensor and another or a number; of whole numbers in float64, as in NumPy."""
+    x, y = as_tensor(x, y if isinstance(y, Operators) else None), as_tensor(y, x if isinstance(x, Operators) else None)
+    whole = x.dtype.kind == "i" and y.dtype.kind == "i"
+    return cast(x, "float64") / cast(y, "float64") if whole else x / y

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import operator
+import warnings
 
 import numpy as np
 
@@ -86,6 +87,26 @@ class TensorStream(Stream):
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None):
         """So many elements as one; the last may be fewer, or is dropped."""
         return super().batch(int(batch_size), drop_remainder)
+
+    def steps(self, count):
+        """A dataset whose passes are the next `count` elements each. Where the last element comes first, a pass is shorter, and
+        warns; the pass behind the last element begins with the first, as in Keras."""
+        rest, seen = None, 0
+
+        def make():
+            nonlocal rest, seen
+            given, first = 0, [] if rest is None else [*itertools.islice(rest, 1)]
+            if not first:
+                rest, seen = iter(self.each()), 0
+            for element in itertools.islice(itertools.chain(first, rest), count):
+                given, seen = given + 1, seen + 1
+                yield element
+            if given < count:
+                warnings.warn(f"{self.stage}: an epoch has {given} steps, not {count}; repeat() the data", stacklevel=2)
+            if given < count or seen >= self.length:
+                rest = None
+
+        return type(self)(f"steps({count})", make, count, self.arrays, self.batches, self.stages)
 
     def _of(self, stage, make, length):
         return type(self)(stage, make, length, before=self.stages)

@@ -473,6 +473,8 @@ LIMITS = {  # name -> (the largest there can be, the standard deviation), for we
     "truncated_normal": (0.1, 0.05 * 0.87962566103423978),
     "glorot_uniform": (math.sqrt(6 / 250), math.sqrt(2 / 250)),
     "glorot_normal": (2 * math.sqrt(2 / 250) / 0.87962566103423978, math.sqrt(2 / 250)),
+    "lecun_normal": (2 * math.sqrt(1 / 200) / 0.87962566103423978, math.sqrt(1 / 200)),
+    "lecun_uniform": (math.sqrt(3 / 200), math.sqrt(1 / 200)),
     "he_normal": (2 * math.sqrt(2 / 200) / 0.87962566103423978, math.sqrt(2 / 200)),
     "he_uniform": (math.sqrt(6 / 200), math.sqrt(2 / 200)),
 }

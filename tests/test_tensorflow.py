@@ -10,6 +10,7 @@ import pytest
 
 import levels_more.tensorflow as tf
 from course.build import ROOT, environment
+from levels_more import keras_steps
 from levels_more.tensorflow import keras
 from levels_more.tensorflow.keras import layers
 
@@ -580,7 +581,16 @@ def test_a_metric_that_is_called_in_a_step_leaves_it_traced():
     assert [float(step(tf.constant(v))) for v in (1.0, 3.0)] == [2.0, 6.0] and not step.eager
     assert mean.result().numpy() == 2.0
     mean.reset_state()
-    assert float(result(tf.constant(5.0))) == 5.0 and result.eager
+    assert float(result(tf.constant(5.0))) == 5.0 and not result.eager
+    assert float(result(tf.constant(8.0))) == 6.5  # what it is after the call
+
+    @tf.function
+    def before(x):
+        told = mean.result()
+        mean(x)
+        return told
+
+    assert float(before(tf.constant(2.0))) == 6.5 and before.eager  # which is not what this one gives
 
 
 def test_weighted_metrics_heed_weights_of_rows():
@@ -596,3 +606,434 @@ def test_weighted_metrics_heed_weights_of_rows():
     history = model.fit(X, Y, sample_weight=weight, batch_size=4, epochs=1, verbose=0).history
     np.testing.assert_allclose(history["mae"], error.mean(), rtol=1e-6)
     np.testing.assert_allclose(history["weighted"], (error * weight).sum() / 3.0, rtol=1e-6)
+
+
+# Steps of the reader's own.
+
+
+class Stepping(keras.Model):
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(y=y, y_pred=y_pred)
+        self.optimizer.apply_gradients(
+            zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables, strict=True)
+        )
+        for metric in self.metrics:
+            metric.update_state(*(loss,) if metric.name == "loss" else (y, y_pred))
+        return {metric.name: metric.result() for metric in self.metrics}
+
+
+def graph_of(kind):
+    inputs = keras.Input((2,))
+    model = kind(inputs, layers.Dense(1, "sigmoid")(inputs))
+    model.set_weights([W, B])
+    model.compile(keras.optimizers.SGD(0.5), "mse", metrics=["mae"])
+    return model
+
+
+def test_a_step_of_data_trains_as_fit_does(float64, monkeypatch):
+    """In a class of the reader's that is made of inputs and outputs; the step is traced once, also for what it tells."""
+    made, own = [], keras_steps.Function
+    monkeypatch.setattr(keras_steps, "Function", lambda python: made.append(own(python)) or made[-1])
+    own_step, plain = graph_of(Stepping), graph_of(keras.Model)
+    assert isinstance(own_step, Stepping) and type(own_step).__name__ == "Stepping"
+    held = {"validation_data": (X[:2], Y[:2]), "shuffle": False, "verbose": 0}
+    told = own_step.fit(X, Y, batch_size=2, epochs=3, **held).history
+    wanted = plain.fit(X, Y, batch_size=2, epochs=3, **held).history
+    assert told.keys() == wanted.keys() == {"loss", "mae", "val_loss", "val_mae"}
+    for name in told:
+        np.testing.assert_allclose(told[name], wanted[name], rtol=1e-12)
+    assert len(made) == 1 and not made[0].eager
+    assert len(own_step.history.losses) == 6
+    error = sigmoid(X[:2] @ W + B) - Y[:2]
+    np.testing.assert_allclose(own_step.history.losses[0], (error**2).mean(), rtol=1e-12)
+
+
+def test_a_step_may_be_given_rows_alone_and_tell_what_it_likes():
+    class Two(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.inner = layers.Dense(2, kernel_initializer="ones")
+
+        def call(self, x):
+            return self.inner(x)
+
+        def train_step(self, data):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(data - self(data)))
+            variables = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+            return {"a": loss, "more": {"b": 2.0 * loss}}
+
+        def test_step(self, data):
+            return {"loss": tf.reduce_mean(data[0])}
+
+    model, x = Two(), X.astype("f4")
+    model.compile("sgd")
+    history = model.fit(x, batch_size=4, epochs=2, verbose=0).history
+    np.testing.assert_allclose(history["a"][0], ((x - x.sum(1, keepdims=True)) ** 2).mean(), rtol=1e-6)
+    assert history["b"] == [2.0 * a for a in history["a"]] and history.keys() == {"a", "b"}
+    np.testing.assert_allclose(model.evaluate(x, Y, verbose=0), x.mean(), rtol=1e-6)
+    data = tf.data.Dataset.from_tensor_slices(x).batch(2)
+    assert len(model.fit(data, epochs=2, steps_per_epoch=1, verbose=0).losses) == 2
+    Two.train_step = lambda self, data: None
+    with pytest.raises(TypeError, match='expected a dict, such as {"loss": loss}'):
+        model.fit(x, verbose=0)
+
+
+def test_a_step_goes_on_to_keras_own(float64):
+    class Counting(keras.Model):
+        def train_step(self, data):
+            return super().train_step(data) | {"steps": self.optimizer.iterations}
+
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+            return 2.0 * super().compute_loss(x, y, y_pred, sample_weight)
+
+    model, weight = graph_of(Counting), np.array([1.0, 0.0, 2.0, 1.0])
+    history = model.fit(X, Y, sample_weight=weight, batch_size=4, epochs=2, shuffle=False, verbose=0).history
+    error = (sigmoid(X @ W + B) - Y)[:, 0]
+    np.testing.assert_allclose(history["loss"][0], 2.0 * (error**2 * weight).mean(), rtol=1e-12)
+    np.testing.assert_allclose(history["mae"][0], np.abs(error).mean(), rtol=1e-12)
+    assert history["steps"] == [1.0, 2.0]
+
+
+def test_no_loss_is_refused():
+    model = graph_of(keras.Model)
+    model.compile("sgd")
+    with pytest.raises(ValueError, match="there is no loss"):
+        model.fit(X, Y, verbose=0)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_epoch_of_so_many_steps_ends_with_the_data(known):
+    """As in Keras: what is left makes a shorter epoch, and the next one begins anew."""
+    data = tf.data.Dataset.range(4) if known else tf.data.Dataset.from_generator(lambda: iter(range(4)))
+    data = data.batch(1).steps(3)
+    with pytest.warns(UserWarning, match="an epoch has 1 steps, not 3; repeat"):
+        assert [[int(x[0]) for x in data] for _ in range(3)] == [[0, 1, 2], [3], [0, 1, 2]]
+    data = tf.data.Dataset.range(4).batch(1).steps(2)
+    assert [[int(x[0]) for x in data] for _ in range(3)] == [[0, 1], [2, 3], [0, 1]]
+    model, options = graph_of(keras.Model), {"batch_size": 1, "verbose": 0}
+    with pytest.raises(ValueError, match="steps_per_epoch is 3 of 4 batches"):
+        model.fit(X, Y, steps_per_epoch=3, **options)
+    assert len(model.fit(X, Y, steps_per_epoch=2, epochs=3, **options).losses) == 6
+
+
+# More metrics, losses, layers: against NumPy.
+
+RIGHT = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0], "f4")
+SAID = np.array([0.9, 0.8, 0.2, 0.7, 0.1, 0.4], "f4")
+SHARES = np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1], [0.1, 0.2, 0.7]], "f4")
+
+
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        ("TruePositives", lambda y, p: (y * p).sum()),
+        ("TrueNegatives", lambda y, p: ((1 - y) * (1 - p)).sum()),
+        ("FalsePositives", lambda y, p: ((1 - y) * p).sum()),
+        ("FalseNegatives", lambda y, p: (y * (1 - p)).sum()),
+        ("F1Score", lambda y, p: 2 * (y * p).sum() / (y.sum() + p.sum())),
+    ],
+)
+def test_counts_of_answers(name, wanted):
+    options = {"threshold": 0.3} if name == "F1Score" else {"thresholds": 0.3}
+    metric = getattr(keras.metrics, name)(**options)
+    for part in (slice(0, 4), slice(4, 6)):
+        metric.update_state(RIGHT[part, None], SAID[part, None])
+    np.testing.assert_allclose(np.ravel(metric.result()), wanted(RIGHT, (SAID > 0.3) * 1.0), rtol=1e-6)
+    metric.reset_state()
+    assert metric.result().numpy() == 0.0
+
+
+def test_places_among_the_best_and_sums():
+    classes, hot = np.array([1, 2, 1]), np.eye(3, dtype="f4")[[1, 2, 1]]
+    for k, wanted in ((1, 1 / 3), (2, 2 / 3), (3, 1.0)):
+        for kind, y in (("SparseTopKCategoricalAccuracy", classes), ("TopKCategoricalAccuracy", hot)):
+            np.testing.assert_allclose(getattr(keras.metrics, kind)(k)(y, SHARES).numpy(), wanted, rtol=1e-6)
+    assert keras.metrics.SparseTopKCategoricalAccuracy().name == "sparse_top_k_categorical_accuracy"
+    bad = np.where(hot > 0.0, np.nan, SHARES).astype("f4")
+    assert float(keras.metrics.SparseTopKCategoricalAccuracy(3)(classes, bad)) == 0.0
+    total = keras.metrics.Sum()
+    total.update_state([1.0, 2.0]), total.update_state(4.0)
+    assert float(total.result()) == 7.0
+
+
+def test_the_area_under_precision_over_recall():
+    """Of answers in perfect order it is 1; of one score for all it is the share of what is 1."""
+    for y_pred, wanted in ((RIGHT * 0.8 + 0.1, 1.0), (np.full(6, 0.5, "f4"), 0.5)):
+        np.testing.assert_allclose(float(keras.metrics.AUC(curve="PR")(RIGHT, y_pred)), wanted, rtol=1e-5)
+    with pytest.raises(TypeError, match="'ROC' or 'PR'"):
+        keras.metrics.AUC(curve="pr")
+
+
+def test_scores_of_classes():
+    y, p = np.eye(3, dtype="f4")[[1, 2, 1]], SHARES  # called 1, 0, 2
+    each = np.array([0.0, 2 / 3, 0.0])
+    for average, wanted in ((None, each), ("macro", each.mean()), ("micro", 1 / 3), ("weighted", each[1] * 2 / 3)):
+        np.testing.assert_allclose(keras.metrics.F1Score(average=average)(y, p).numpy(), wanted, rtol=1e-6)
+    with pytest.raises(TypeError, match="'macro', 'micro' or 'weighted'"):
+        keras.metrics.F1Score("all")
+
+
+def smooth(y, share, classes):
+    return y * (1.0 - share) + share / classes
+
+
+def crossed(y, p):
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p))
+
+
+@pytest.mark.parametrize(
+    "name, options, wanted",
+    [
+        ("LogCosh", {}, lambda y, p: np.log(np.cosh(p - y)).mean()),
+        ("Hinge", {}, lambda y, p: np.maximum(0, 1 - (2 * y - 1) * p).mean()),
+        ("SquaredHinge", {}, lambda y, p: (np.maximum(0, 1 - (2 * y - 1) * p) ** 2).mean()),
+        ("CategoricalHinge", {}, lambda y, p: np.maximum(0, ((1 - y) * p).max(1) - (y * p).sum(1) + 1).mean()),
+        ("KLDivergence", {}, lambda y, p: -(y * np.log(p)).sum(1).mean()),
+        ("Poisson", {}, lambda y, p: (p - y * np.log(p)).mean()),
+        ("CosineSimilarity", {}, lambda y, p: -((y * p).sum(1) / np.sqrt((p * p).sum(1))).mean()),
+        ("MeanSquaredLogarithmicError", {}, lambda y, p: ((np.log1p(p) - np.log1p(y)) ** 2).mean()),
+        ("BinaryCrossentropy", {"label_smoothing": 0.2}, lambda y, p: crossed(smooth(y, 0.2, 2), p).mean()),
+        (
+            "CategoricalCrossentropy",
+            {"label_smoothing": 0.3},
+            lambda y, p: -(smooth(y, 0.3, 3) * np.log(p)).sum(1).mean(),
+        ),
+        (
+            "BinaryFocalCrossentropy",
+            {"apply_class_balancing": True},
+            lambda y, p: (
+                np.where(y, 0.25, 0.75) * (1 - np.where(y, p, 1 - p)) ** 2 * -np.log(np.where(y, p, 1 - p))
+            ).mean(),
+        ),
+    ],
+)
+def test_more_losses(name, options, wanted):
+    y = np.eye(3, dtype="f4")[[1, 2, 1]]
+    loss = getattr(keras.losses, name)(**options)
+    np.testing.assert_allclose(float(loss(y, SHARES)), wanted(y.astype("f8"), SHARES.astype("f8")), rtol=2e-5)
+
+
+def test_a_share_of_what_is_true():
+    y, p = np.array([[2.0, -4.0]], "f4"), np.array([[1.0, -5.0]], "f4")
+    np.testing.assert_allclose(float(keras.losses.MeanAbsolutePercentageError()(y, p)), 37.5, rtol=1e-6)
+    assert keras.losses.kl_divergence(SHARES, SHARES).numpy().tolist() == [0.0, 0.0, 0.0]
+    signs = np.array([[-1.0, 1.0]], "f4")
+    assert float(keras.losses.Hinge()(signs, np.array([[0.5, 0.5]], "f4"))) == 1.0
+
+
+Z = np.array([[-1.0, 0.5, 2.0], [3.0, -0.25, -4.0]], "f4")
+
+
+@pytest.mark.parametrize(
+    "made, wanted",
+    [
+        (lambda: layers.ELU(alpha=0.5), np.where(Z > 0, Z, 0.5 * np.expm1(Z))),
+        (lambda: layers.PReLU(alpha_initializer=keras.initializers.Constant(0.1)), np.where(Z > 0, Z, 0.1 * Z)),
+        (lambda: layers.ThresholdedReLU(theta=1.0), np.where(Z > 1, Z, 0)),
+        (lambda: layers.UnitNormalization(), Z / np.sqrt((Z * Z).sum(1, keepdims=True))),
+        (lambda: layers.RepeatVector(2), np.stack([Z, Z], 1)),
+        (lambda: layers.Permute((1,)), Z),
+        (lambda: layers.GaussianNoise(0.5), Z),
+        (lambda: layers.Activation("hard_sigmoid"), np.clip((Z + 3) / 6, 0, 1)),
+        (lambda: layers.Activation("exponential"), np.exp(Z)),
+    ],
+)
+def test_more_layers(made, wanted):
+    np.testing.assert_allclose(made()(Z).numpy(), wanted, rtol=1e-6)
+
+
+def test_layers_that_train_or_add_to_the_loss():
+    prelu = layers.PReLU()
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(prelu(Z))
+    np.testing.assert_allclose(tape.gradient(y, prelu.alpha).numpy(), np.minimum(Z, 0).sum(0))
+    kept = layers.ActivityRegularization(l1=0.5, l2=0.1)
+    kept(Z)
+    np.testing.assert_allclose(float(kept.losses[0]), 0.5 * np.abs(Z).sum() + 0.1 * (Z * Z).sum(), rtol=1e-6)
+    noise = layers.GaussianNoise(0.5, seed=1)(tf.zeros([100, 100]), training=True).numpy()
+    assert abs(noise.mean()) < 0.02 and abs(noise.std() - 0.5) < 0.02
+    np.testing.assert_allclose(layers.Dot(axes=1)([Z, 2.0 * Z]).numpy()[:, 0], 2.0 * (Z * Z).sum(1), rtol=1e-6)
+    with pytest.raises(ValueError, match="expected two inputs"):
+        layers.Dot()([tf.zeros([2, 3, 4]), tf.zeros([2, 3, 4])])
+    with pytest.raises(TypeError, match="each axis behind the first once"):
+        layers.Permute((0, 1))
+
+
+def test_constraints_hold_after_each_step():
+    for constraint, fits in (
+        (keras.constraints.MaxNorm(0.5), lambda w: (np.linalg.norm(w, axis=0) <= 0.5 + 1e-6).all()),
+        ("non_neg", lambda w: (w >= 0.0).all()),
+        (keras.constraints.UnitNorm(), lambda w: np.allclose(np.linalg.norm(w, axis=0), 1.0, rtol=1e-5)),
+    ):
+        layer = layers.Dense(2, kernel_constraint=constraint, kernel_initializer="ones")
+        model = keras.Sequential([keras.Input((2,)), layer])
+        model.compile(keras.optimizers.SGD(1.0), "mse")
+        model.fit(X, np.tile(Y, 2) - 9.0, epochs=3, verbose=0)
+        assert fits(layer.kernel.numpy()) and layer.bias.numpy().max() < 0.0
+
+
+# Gradients of the reader's own, checkpoints that rotate.
+
+
+def test_a_gradient_of_ones_own():
+    @tf.custom_gradient
+    def clipped(x, scale):
+        return x * scale, lambda dy: (tf.clip_by_norm(dy, 0.5), None)
+
+    v = tf.Variable([2.0, 3.0])
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.reduce_sum(clipped(v * v, 5.0))
+    assert float(y) == 65.0
+    np.testing.assert_allclose(tape.gradient(y, v).numpy(), 2.0 * v.numpy() * 0.5 / np.sqrt(2.0), rtol=1e-6)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = same(x)
+        return tape.gradient(y, x)
+
+    same = tf.custom_gradient(lambda x: (x, lambda dy: 7.0 * dy))
+    assert step(tf.constant([1.0, 2.0])).numpy().tolist() == [7.0, 7.0] and not step.eager
+    hidden = tf.custom_gradient(lambda x: (x * v, lambda dy: dy))
+    with pytest.raises(TypeError, match="it reads a variable"):
+        hidden(tf.constant([1.0, 2.0]))
+    wrong = tf.custom_gradient(lambda x: (x * 2.0, lambda dy: (dy, dy)))
+    with tf.GradientTape() as tape:
+        y = wrong(v)
+    with pytest.raises(TypeError, match="expected 1, one for each input"):
+        tape.gradient(y, v)
+
+
+def test_the_last_checkpoints_are_kept(tmp_path):
+    value = tf.Variable(0.0)
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(value=value), tmp_path / "kept", max_to_keep=2)
+    assert manager.latest_checkpoint is None and manager.restore_or_initialize() is None
+    for k in range(1, 4):
+        value.assign(float(k))
+        path = manager.save()
+    assert path == manager.latest_checkpoint == tf.train.latest_checkpoint(tmp_path / "kept")
+    assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == ["checkpoint", "ckpt-2", "ckpt-3"]
+    fresh = tf.Variable(9.0)
+    checkpoint = tf.train.Checkpoint(value=fresh)
+    again = tf.train.CheckpointManager(checkpoint, tmp_path / "kept", max_to_keep=2)
+    assert again.restore_or_initialize() == path and float(fresh) == 3.0
+    assert again.save().endswith("ckpt-4") and len(again.checkpoints) == 2
+    checkpoint.restore(again.checkpoints[0]).expect_partial()
+    assert float(fresh) == 3.0
+
+
+def test_whole_numbers_are_divided_in_float64():
+    y = tf.divide([7, 1], [2, 4])
+    assert y.dtype == tf.float64 and y.numpy().tolist() == [3.5, 0.25]
+    assert tf.math.truediv(tf.constant([1.0]), 2.0).dtype == tf.float32
+
+
+def test_norms_of_lists_with_gaps():
+    clipped, norm = tf.clip_by_global_norm([tf.constant([3.0, 4.0]), None, tf.constant([12.0])], 6.5)
+    assert float(norm) == 13.0 and clipped[1] is None
+    assert clipped[0].numpy().tolist() == [1.5, 2.0] and clipped[2].numpy().tolist() == [6.0]
+
+
+def test_a_rate_is_halved_in_place():
+    model = graph_of(keras.Model)
+    model.fit(X, Y, verbose=0)
+    model.optimizer.learning_rate.assign(model.optimizer.learning_rate / 2.0)
+    assert float(model.optimizer.learning_rate) == 0.25
+
+
+def test_an_import_that_fails_says_what_to_use():
+    with pytest.raises(ImportError, match="has no 'while_loop'; Python's while"):
+        from levels_more.tensorflow import while_loop  # noqa: F401
+    with pytest.raises(ImportError, match="layers has no 'Conv2D'; here are"):
+        from levels_more.tensorflow.keras.layers import Conv2D  # noqa: F401
+    assert not hasattr(layers, "Conv2D")
+
+
+def test_frozen_layers_stay_frozen_in_a_model_made_of_them():
+    base = keras.Sequential([keras.Input((2,)), layers.Dense(3), layers.Dense(2)])
+    base.trainable = False
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, layers.Dense(1)(base(inputs)))
+    assert (len(model.trainable_variables), len(model.non_trainable_variables)) == (2, 4)
+    alone = layers.Dense(3, trainable=False)
+    assert keras.Sequential([keras.Input((2,)), alone, layers.Dense(1)]).trainable_variables[0].shape == (3, 1)
+    before = base.get_weights()
+    model.compile("sgd", "mse")
+    model.fit(X, Y, verbose=0)
+    assert all((a == b).all() for a, b in zip(base.get_weights(), before, strict=True))
+    base.trainable = True
+    assert len(model.trainable_variables) == 6
+
+
+def nadam(w, gradients, rate=0.1, b1=0.9, b2=0.999, product=1.0, m=0.0, v=0.0):
+    for t, g in enumerate(gradients, 1):
+        now, ahead = (b1 * (1 - 0.5 * 0.96**step) for step in (t, t + 1))
+        product, m, v = product * now, b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        step = ahead * m / (1 - product * ahead) + (1 - now) * g / (1 - product)
+        w = w - rate * step / (np.sqrt(v / (1 - b2**t)) + 1e-7)
+    return w
+
+
+def adamax(w, gradients, rate=0.1, m=0.0, u=0.0):
+    for t, g in enumerate(gradients, 1):
+        m, u = 0.9 * m + 0.1 * g, np.maximum(0.999 * u, np.abs(g))
+        w = w - rate / (1 - 0.9**t) * m / (u + 1e-7)
+    return w
+
+
+def adadelta(w, gradients, rate=0.1, a=0.0, d=0.0):
+    for g in gradients:
+        a = 0.95 * a + 0.05 * g * g
+        step = np.sqrt(d + 1e-7) / np.sqrt(a + 1e-7) * g
+        w, d = w - rate * step, 0.95 * d + 0.05 * step * step
+    return w
+
+
+@pytest.mark.parametrize("name, steps", [("Nadam", nadam), ("Adamax", adamax), ("Adadelta", adadelta)])
+def test_more_optimizers(name, steps):
+    start, gradients = np.array([1.0, -2.0]), np.array([[0.5, -1.0], [0.25, 2.0], [-1.0, 0.125]])
+    v, optimizer = tf.Variable(start), getattr(keras.optimizers, name)(0.1)
+    for g in gradients:
+        optimizer.apply_gradients([(tf.constant(g), v)])
+    np.testing.assert_allclose(v.numpy(), steps(start, gradients), rtol=1e-9)
+
+
+def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
+    class Noisy(layers.Layer):
+        def call(self, inputs):
+            mean, spread = inputs
+            return mean + spread * tf.ones((tf.shape(mean)[0], tf.shape(mean)[1]))
+
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, Noisy()([inputs, 2.0 * inputs]))
+    np.testing.assert_allclose(model.predict(X, verbose=0), 3.0 * X, rtol=1e-6)
+    assert tf.shape(X).numpy().tolist() == [4, 2]
+
+
+def test_the_diagonal():
+    square = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert tf.linalg.diag_part(square).numpy().tolist() == [1.0, 4.0] and float(tf.linalg.trace(square)) == 5.0
+
+
+class Passing(keras.Model):
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+@pytest.mark.parametrize("kind", [keras.Model, Passing])
+def test_weights_of_classes_are_for_training_and_validation_has_its_steps(kind, float64):
+    model, plain = graph_of(kind), graph_of(keras.Model)
+    options = {"batch_size": 2, "epochs": 1, "shuffle": False, "verbose": 0}
+    told = model.fit(X, Y, class_weight={0: 5.0, 1: 2.0}, validation_split=0.5, **options).history
+    plain.set_weights(model.get_weights())
+    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[2:], Y[2:], verbose=0)[0], rtol=1e-12)
+    held = tf.data.Dataset.from_tensor_slices((X, Y)).batch(1)
+    told = model.fit(X, Y, validation_data=held, validation_steps=1, **options).history
+    plain.set_weights(model.get_weights())
+    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[:1], Y[:1], verbose=0)[0], rtol=1e-12)

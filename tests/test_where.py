@@ -27,7 +27,7 @@ INDEX = places()
         ("tf.GradientTape", "GradientTape", "low_level", "autodiff"),
         ("tf.keras.layers.Dense", "Dense", "mid_level", "layers"),
         ("torch.nn.Linear", "Dense", "mid_level", "layers"),
-        ("torch.nn.ReLU", "ReLU", "levels_more", "adapting"),
+        ("torch.nn.ReLU", "relu", "low_level", "nn"),
         ("loss.backward", "backward", "levels_more", "gradients"),
         ("torch.utils.data.DataLoader", "DataLoader", "levels_more", "pipeline"),
         ("torch.optim.Adam", "Adam", "mid_level", "optimizers"),

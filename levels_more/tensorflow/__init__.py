@@ -14,15 +14,16 @@ from levels import hardware, mid_level
 from levels import low_level as low
 from levels.low_level import Tensor  # noqa: F401
 from levels.mid_level import feature_columns
-from levels_more import nested, saving, summaries
+from levels_more import nested, rotating, summaries
+from levels_more.custom_gradients import custom_gradient  # noqa: F401
 from levels_more.nested import function, known_now  # noqa: F401
 from levels_more.tensor_pipeline import TensorStream
 from levels_more.watching import Assigned as Variable  # noqa: F401
 from levels_more.watching import SortedModule as Module  # noqa: F401
 from levels_more.watching import WatchingTape as GradientTape  # noqa: F401
 
-from . import keras
 from .functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
+from .keras import initializers, losses, metrics, optimizers  # noqa: F401
 from .rooms import missing, room
 
 __version__ = "levels"
@@ -81,7 +82,8 @@ config = room("config", list_physical_devices=_devices, run_functions_eagerly=_e
 data = room("data", AUTOTUNE=-1, Dataset=TensorStream, experimental=room("data.experimental", AUTOTUNE=-1))
 errors = room("errors", InvalidArgumentError=(ValueError, TypeError, IndexError))  # for `except`: what levels raises
 feature_column = room("feature_column", vars(feature_columns))
-linalg = room("linalg", {name: FUNCTIONS[name] for name in ("diag", "eye", "global_norm", "matmul", "norm")})
+_LINEAR = "diag diag_part eye global_norm matmul norm trace"
+linalg = room("linalg", {name: FUNCTIONS[name] for name in _LINEAR.split()})
 math = room("math", FUNCTIONS, NN)
 nn = room("nn", NN)
 random = room(
@@ -102,10 +104,8 @@ strings = room(
 summary = room(
     "summary", create_file_writer=summaries.FileWriter, scalar=summaries.scalar, histogram=summaries.histogram
 )
-train = room("train", Checkpoint=saving.Checkpoint)
+train = room("train", rotating.TRAIN)
 UnconnectedGradients = room("UnconnectedGradients", NONE="none", ZERO="zero")
-initializers, losses = keras.initializers, keras.losses
-metrics, optimizers = keras.metrics, keras.optimizers
 
 
 def __getattr__(name):

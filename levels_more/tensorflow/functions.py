@@ -9,8 +9,8 @@ import numpy as np
 
 from levels import low_level as low
 from levels.low_level import Operators
-from levels.mid_level import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy, shortened
-from levels_more.nested import known_now, numbers, whole
+from levels.mid_level import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
+from levels_more.nested import known_now, known_shape, numbers, whole
 
 DTYPES = {"float32": np.dtype("f4"), "float64": np.dtype("f8"), "double": np.dtype("f8"), "int64": np.dtype("i8"),
           "int32": np.dtype("i8"), "bool": np.dtype(bool)}  # int32 is int64 here: there are no other whole numbers  # fmt: skip
@@ -56,10 +56,6 @@ def spelled(function):
 
 def _binary(act):
     return lambda x, y: act(x if isinstance(x, Operators) else low.as_tensor(x, y), y)
-
-
-def _l2_normalize(x, axis=None, epsilon=1e-12):
-    return x / low.sqrt(low.maximum(low.reduce_sum(x * x, axis, True), epsilon))
 
 
 def _mask(x, mask, axis=None):
@@ -111,12 +107,12 @@ def _where(condition, x=None, y=None):
 
 
 _SAME = (
-    "abs argsort broadcast_to ceil clip_by_norm concat confusion_matrix cos cumsum diag equal erf exp expand_dims floor gather_nd global_norm "
+    "abs argsort broadcast_to ceil clip_by_global_norm clip_by_norm concat confusion_matrix cos cumsum diag divide equal erf exp expand_dims floor gather_nd global_norm "
     "is_nan linspace log log_softmax logical_and logical_not logical_or maximum minimum norm ones_like reduce_all reduce_any "
     "reduce_logsumexp reduce_max reduce_min reduce_prod reduce_std reduce_sum reduce_variance repeat reshape sigmoid sign "
     "sin softmax sort split sqrt square squeeze stack stop_gradient tanh tile transpose unstack zeros_like"
 )
-_OPERATORS = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "truediv": "truediv", "pow": "pow",
+_OPERATORS = {"add": "add", "subtract": "sub", "multiply": "mul", "pow": "pow",
               "floordiv": "floordiv", "mod": "mod", "floormod": "mod", "less": "lt", "less_equal": "le", "greater": "gt",
               "greater_equal": "ge", "not_equal": "ne"}  # fmt: skip
 FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
@@ -127,12 +123,12 @@ FUNCTIONS |= {
     "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
     "boolean_mask": _mask,
     "cast": lambda x, dtype: low.cast(constant(x), dtype),
-    "clip_by_global_norm": lambda t_list, clip_norm: (shortened(t_list, clip_norm), low.global_norm(t_list)),
     "clip_by_value": lambda t, clip_value_min, clip_value_max: low.minimum(
         low.maximum(t, clip_value_min), clip_value_max
     ),
     "cond": _one_way,
     "count_nonzero": lambda x: low.reduce_sum(low.cast(low.cast(constant(x), "bool"), "int64")),
+    "diag_part": low.diag,
     "eye": low.eye,
     "fill": lambda shape, value: low.fill(_shape(shape), value),
     "gather": low.take,
@@ -147,20 +143,22 @@ FUNCTIONS |= {
     "reduce_mean": _mean,
     "round": low.rounded,
     "rsqrt": lambda x: 1.0 / low.sqrt(x),
-    "shape": lambda x, out_type=None: constant(np.array(low.as_tensor(x).shape, np.int64)),
+    "shape": lambda x, out_type=None: known_shape(x),
     "size": lambda x, out_type=None: constant(math.prod(low.as_tensor(x).shape)),
     "squared_difference": lambda x, y: low.square(x - y),
     "timestamp": _timestamp,
     "top_k": lambda x, k=1, sorted=True: low.top_k(x, k),
     "where": _where,
+    "trace": lambda x: low.reduce_sum(low.diag(x)),
+    "truediv": low.divide,
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
 FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
-_BENDS = "elu gelu leaky_relu log_softmax relu sigmoid silu softmax softplus swish tanh"
+_BENDS = "elu gelu hard_sigmoid leaky_relu log_softmax mish relu relu6 selu sigmoid silu softmax softplus softsign swish tanh"
 NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()} | {
     "bias_add": lambda value, bias: value + bias,
     "l2_loss": lambda t: low.reduce_sum(t * t) / 2.0,
-    "l2_normalize": _l2_normalize,
+    "l2_normalize": spelled(low.l2_normalize),
     "moments": _moments,
     "sigmoid_cross_entropy_with_logits": _of_logits(BinaryCrossentropy),
     "softmax_cross_entropy_with_logits": _of_logits(CategoricalCrossentropy),

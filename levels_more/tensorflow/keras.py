@@ -51,6 +51,7 @@ backend = room(
     set_floatx=rules.set_floatx,
 )
 callbacks = room("keras.callbacks", _named(high_level, _HEARING), History=rules.History)
+constraints = room("keras.constraints", rules.constraints.CONSTRAINTS)
 initializers = room("keras.initializers", rules.DRAWERS)
 layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=Input)
 losses = room("keras.losses", rules.LOSSES)

@@ -3,10 +3,11 @@
 import sys
 from types import ModuleType
 
+from levels_more.checks import absent
+
 INSTEAD = {  # a name that is not here -> what to use
     "TensorArray": "a Python list, and tf.stack",
     "Tokenizer": "levels.mid_level.feature_columns, for words",
-    "custom_gradient": "a row of levels.low_level.VJPS",
     "datasets": "course.data, or files of your own with NumPy or pandas",
     "plot_model": "model.summary()",
     "saved_model": "model.save(folder) and tf.keras.models.load_model(folder)",
@@ -17,9 +18,9 @@ INSTEAD = {  # a name that is not here -> what to use
 
 
 def missing(place, name):
-    """The AttributeError of a name that a module does not have."""
+    """The error of a name that a module does not have."""
     cure = INSTEAD.get(name, "here are the names that small dense nets use; dir() lists them")
-    return AttributeError(f"{place} has no {name!r}; {cure}", name=name)
+    return absent(f"{place} has no {name!r}; {cure}", name)
 
 
 def room(name, *tables, **names):

@@ -160,6 +160,9 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
 
 # %% [markdown]
+# **A good place to stop.** A callback listens to a training, ends it in time and takes the best weights back.
+
+# %% [markdown]
 # ## More callbacks (22 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
@@ -187,9 +190,6 @@ slowing = Sequential([Dense(1)])
 slowing.compile(SGD(0.0005), "mse")
 halve = LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch and epoch % 4 == 0 else rate)
 print(*slowing.fit(task.x, task.y, epochs=10, verbose=0, seed=1, callbacks=[halve]).history["learning_rate"])
-
-# %% [markdown]
-# **A good place to stop.** Callbacks keep the best model, end a training in time and lower its rate.
 
 # %% [markdown]
 # The shortest of them ends a training that has lost its way, without the error that `fit` would raise.

@@ -30,7 +30,6 @@ from levels_more.saving import (
     as_bytes,
     blamed,
     checksum,
-    fill,
     load_model,
     nothing_drawn,
     numbers_of,
@@ -218,7 +217,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## Taken from a stranger (13 min)
+# ## Taken from a stranger (12 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and runs no
 # code that it finds there.)
@@ -245,12 +244,8 @@ page.source(stored)
 page.source(load_model)
 
 # %% [markdown]
-# `fill` is strict: the names in the file and the names of the variables must be the same, none missing and none left over.
-
-# %%
-page.source(fill)
-
-# %% [markdown]
+# Its `fill` is strict: the names in the file and the names of the variables must be the same, none missing and none left over.
+#
 # ## The same model again (3 min)
 #
 # The model comes back from its folder. Does it predict the same, and, trained on, does it learn the same?
