@@ -175,7 +175,8 @@ class Recorded(Viewing):
     __or__, __ror__ = _operator("bitwise_or")
     __xor__, __rxor__ = _operator("bitwise_xor")
     __ipow__, __imod__ = _in_place("pow"), _in_place("remainder")
-    __ifloordiv__, __iand__, __ior__ = _in_place("floor_divide"), _in_place("bitwise_and"), _in_place("bitwise_or")
+    __ifloordiv__ = _in_place("floor_divide")
+    __iand__, __ior__ = _in_place("bitwise_and"), _in_place("bitwise_or")
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
     __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
     __hash__, __array_ufunc__ = object.__hash__, None

@@ -129,7 +129,8 @@ class Weighted(Sampler):
     def __init__(self, weights, num_samples, replacement=True, generator=None):
         super().__init__()
         self.weights = np.asarray(weights, "float64")
-        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+        self.num_samples, self.replacement = num_samples, replacement
+        self.generator = generator
         least = 1 if replacement else num_samples
         if self.weights.ndim != 1 or not (self.weights >= 0).all() or (self.weights > 0).sum() < least:
             raise ValueError(f"weights are {self.weights!r:.60}; expected a row of numbers from 0 on, {least} above 0")

@@ -8,29 +8,14 @@ import numpy as np
 
 from levels import low_level as low
 from levels.low_level import nn
-from levels_more import arguments, letters, solving
+from levels_more import arguments, letters, recorded_making, solving
 from levels_more.arguments import sizes_of
 from levels_more.generators import drawn, shuffled
 from levels_more.missing import CURES, missing
 from levels_more.promotion import beside, both, floats, of_kinds
 from levels_more.recorded import FUNCTIONS, only_view, recorded
 from levels_more.recorded import Recorded as Tensor
-from levels_more.recorded_making import (  # noqa: F401
-    BOOL,
-    DOUBLE,
-    FLOAT,
-    KINDS,
-    LONG,
-    drawn_by,
-    from_numpy,
-    like,
-    maker,
-    normal,
-    shaped,
-    tensor,
-    to,
-    whole,
-)  # fmt: skip
+from levels_more.recorded_making import BOOL, DOUBLE, FLOAT, KINDS, LONG, like, maker, shaped, tensor, to, whole
 from levels_more.statistics import shared_at_ties, without_gradient
 
 
@@ -115,7 +100,7 @@ MAKERS |= _rows("zeros_like ones_like rand_like randn_like full_like", lambda na
 MAKERS |= _rows("new_zeros new_ones new_full", lambda name: lambda x, *how: MAKERS[name[4:]](*how, dtype=x.dtype))
 ASKED = {  # methods that are no functions of `levels`
     "zero_": MAKERS["zeros_like"], "fill_": MAKERS["full_like"], "copy_": lambda x, y: y,
-    "numel": lambda x: x.shape.numel(), "dim": lambda x: x.ndim, "multinomial": drawn_by,
+    "numel": lambda x: x.shape.numel(), "dim": lambda x: x.ndim, "multinomial": recorded_making.drawn_by,
     "element_size": lambda x: x.dtype.itemsize, "is_floating_point": lambda x: x.dtype.is_floating_point,
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),

@@ -2,5 +2,6 @@
 
 from . import functions
 
-inv, solve, det, norm = (functions.FUNCTIONS[name] for name in ("inverse", "solve", "det", "norm"))
+inv, solve = functions.FUNCTIONS["inverse"], functions.FUNCTIONS["solve"]
+det, norm = functions.FUNCTIONS["det"], functions.FUNCTIONS["norm"]
 __getattr__ = functions.room("torch.linalg")
