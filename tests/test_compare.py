@@ -188,7 +188,7 @@ def test_a_band_is_what_its_mark_says(name):
 
 def test_helpers_open_where_they_are_first_called():
     net = [marks.read(task) for task in on_all_levels("dnn_classifier")]
-    (backward,) = net[1]["backward"]
+    backward, _ = net[1]["backward"]
     assert backward.text.startswith("_backward(sums, ") and len(backward.opens) == 1
     assert backward.opens[0][0].text.startswith("def _backward(sums, ")
     assert [(deep, line) for deep, line in backward.lines() if line.startswith("def ")] == [

@@ -6,9 +6,8 @@ import pytest
 
 from course import tasks
 from course.data import pretrained
-from course.figures import page
 from course.inspection import bands, card, xray
-from levels.high_level import Sequential, load_model
+from levels.high_level import Sequential, export_page, load_model
 from levels.mid_level import Dense
 
 resource = pytest.importorskip("resource", reason="this system limits no files")
@@ -23,7 +22,7 @@ def opened():
 SAVES = {
     "a card": lambda: card.Card("<svg>" + "o" * 5000 + "</svg>", "").save,
     "an X-ray": lambda: opened().save,
-    "a model to take home": lambda: lambda path: page.take_home(load_model(pretrained.MODELS / "rings"), path),
+    "a model to take home": lambda: lambda path: export_page(load_model(pretrained.MODELS / "rings"), path),
     "levels on paper": lambda: bands.on_paper,
 }
 

@@ -246,7 +246,7 @@ for step in range(3):
 #
 # **A good place to stop.** A graph is always recorded, walked back when somebody asks, and trains.
 #
-# ## The kept one (5 min)
+# ## The kept one (6 min)
 #
 # `levels_more/recording.py` is these lines, hardened. Our `recorded` is called `remembering` there, a piece is a `Node`, and the
 # list comes from a loop: `made_from` calls itself for each parent, and a graph of some thousand ops would be too deep for Python.

@@ -471,19 +471,24 @@ machine_figures.many(
 # The commands, then. On one computer, on a cluster that SLURM manages, and on Kubernetes with the MPI Operator:
 #
 # ```
-# python -m levels_more.launch 4 train.py            # mpiexec -n 4 python train.py, and says what to do if a rank dies
+# python -m levels_more.launch 4 train.py   # mpiexec -n 4, and a word if a rank dies
 #
-# srun --nodes=25 --ntasks-per-node=4 --mpi=pmi2 python train.py                          # SLURM: 100 ranks
+# srun --nodes=25 --ntasks-per-node=4 --mpi=pmi2 python train.py   # SLURM: 100 ranks
 #
-# apiVersion: kubeflow.org/v2beta1                   # Kubernetes: kubectl apply -f train.yaml
+# apiVersion: kubeflow.org/v2beta1   # Kubernetes: kubectl apply -f train.yaml
 # kind: MPIJob
 # metadata: {name: rings}
 # spec:
 #   slotsPerWorker: 4
 #   mpiImplementation: MPICH
 #   mpiReplicaSpecs:
-#     Launcher: {replicas: 1, template: {spec: {containers: [{name: mpi, image: levels, command: [mpiexec, -n, "100", python, train.py]}]}}}
-#     Worker: {replicas: 25, template: {spec: {containers: [{name: mpi, image: levels}]}}}
+#     Launcher:
+#       replicas: 1
+#       template: {spec: {containers: [{name: mpi, image: levels,
+#         command: [mpiexec, -n, "100", python, train.py]}]}}
+#     Worker:
+#       replicas: 25
+#       template: {spec: {containers: [{name: mpi, image: levels}]}}
 # ```
 #
 # None of these two clusters was at hand: they are on paper, from their manuals. `train.py` is the program above.
