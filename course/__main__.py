@@ -149,6 +149,12 @@ def serve(arguments):
     return main(arguments)
 
 
+def site(arguments):
+    from course.reading import main
+
+    return main(arguments)
+
+
 def programs(arguments):
     from course.programs import main
 
@@ -188,6 +194,7 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "bench": (bench, CORE),
     "serve": (serve, CORE),
     "programs": (programs, CORE),
+    "site": (site, TEST),
     "progress": (progress, CORE),
     "resume": (resume, CORE),
     "reset": (keeping("reset"), CORE),

@@ -106,6 +106,10 @@ COMMANDS = {  # name: (a line of help, what it takes)
             argument("--seconds", type=float, default=60, help="for one exercise (default: 60)"),
         ],
     ),
+    "site": (
+        "the whole course as pages to read, from what is stored, into a folder (nothing is executed)",
+        [argument("folder", metavar="FOLDER", nargs="?", help="where to; replaced whole (default: .course/site)")],
+    ),
     "wheelhouse": (
         "download all packages, for computers without a network",
         [argument("folder", metavar="FOLDER", nargs="?", help="where to (default: wheelhouse, in the course's own)")],

@@ -1,0 +1,152 @@
+"""The course as a site, to read before anything is installed: `python3 -m course site`.
+
+Pages are laid out in a copy of the project's folders, so that each link between them leads where it leads there. Then
+Sphinx writes them. Nothing is executed: what the notebooks show are their stored outputs.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from course.build import ROOT, environment, more_in, names_in, trail_in
+from course.figures import LEVELS
+from course.inspection.places import named
+from course.reading import alive
+from course.setup import overview
+from course.setup.arguments import parser
+
+PAGES = Path(__file__).resolve().parent / "pages"
+COPIED = "README.md", "TEACHING.md", "LICENSE", "pictures", "course/bench/README.md", "course/bench/results.md"
+COPIED += "course/bench/results.png", "data/README.md"
+
+DEPTH = "One level at a time"  # what the figure begins with that goes down through the five
+ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
+STILL = "*Here the figure stands still: move it in JupyterLab.*"
+
+
+def main(arguments):
+    folder = Path(parser("site").parse_args(arguments).folder or ROOT / ".course" / "site").absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) and not (folder / "searchindex.js").exists()):
+        print(f"{folder} holds something else than a site, and would be replaced: name a new folder, or an empty one")
+        return 1
+    with tempfile.TemporaryDirectory() as scratch:
+        source, built = Path(scratch, "source"), Path(scratch, "built")
+        lay_out(ROOT, source)
+        sphinx = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--fail-on-warning", "--keep-going"]
+        done = subprocess.run([*sphinx, "--conf-dir", PAGES, source, built], env=environment(ROOT))
+        if done.returncode:
+            return done.returncode
+        shutil.rmtree(built / ".doctrees")
+        shutil.move(source / "frames", built / "frames")
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(built, folder)
+    print(f"The site begins at {folder / 'index.html'}")
+    return 0
+
+
+def lay_out(root, source):
+    """Write the sources of all pages into a folder."""
+    shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static"))
+    (source / "index.md").write_text(landing(root), encoding="utf-8")
+    (source / "api").mkdir()
+    for name, text in api(root).items():
+        (source / "api" / f"{name}.md").write_text(text, encoding="utf-8")
+    for name in COPIED:
+        target = source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (root / name).is_dir() else shutil.copy)(root / name, target)
+    for path in notebooks(root):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        prepared(notebook, source, "../" * (len(path.relative_to(root).parts) - 1))
+        target = source / path.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def landing(root):
+    """The first page: what its template leaves open is what the notebooks say of themselves."""
+    filled = {"trail": overview.trail(root, "notebooks/"), "five": overview.five(root, "notebooks/")}
+    filled |= {"more": overview.more(root, "notebooks/")}
+    for name, made in (("trail", trail_in), ("five", names_in), ("more", more_in)):
+        filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in made(root))
+    text = (PAGES / "index.md").read_text(encoding="utf-8")
+    first, *_, last = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(root.glob("notebooks/0*.ipynb")))
+    filled["depth"] = depth(last, ["The line"])
+    filled["predict"] = next(page for page, text in outputs(first) if text.startswith(ASKED))
+    return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
+
+
+def api(root):
+    """A page for each level, with a section for each room, and one that leads to them."""
+    pages = {"index": "# The names\n\nWhat each level hands on, and the cell in which it is written.\n"}
+    pages["index"] += "\n```{toctree}\n" + "\n".join(LEVELS) + "\n```\n"
+    for number, level in enumerate(LEVELS, 1):
+        pages[level] = f"# {number} · `levels.{level}`\n"
+        for path in sorted((root / "levels" / level).glob("[a-z]*.py")):
+            module = f"levels.{level}.{path.stem}"
+            pages[level] += f"\n## {path.stem}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n```\n"
+    return pages
+
+
+def notebooks(root=ROOT):
+    return sorted(root.glob("notebooks/*.ipynb")) + sorted(root.glob("notebooks/*/*.ipynb"))
+
+
+def prepared(notebook, folder, here):
+    """Make a page of a notebook: cells that are built get an anchor, figures words that stand for them, or they move."""
+    cells = []
+    for number, cell in enumerate(notebook["cells"], 1):
+        if exported(cell):
+            anchor = f'<span id="cell-{number}"></span>'
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": anchor, "id": f"anchor-{number}"})
+        cells.append(cell)
+        for output in cell.get("outputs", ()):
+            if "image/png" in output.get("data", {}):
+                words = " ".join("".join(output["data"]["text/plain"]).split())
+                cell["metadata"]["mystnb"] = {"image": {"alt": words}}
+                moves = depth(notebook) if words.startswith(DEPTH) else alive.moving(words, folder, here)
+                if moves:
+                    output["data"] = {"text/html": moves}
+                elif "widgets.explore(" in "".join(cell["source"]):
+                    cells.append({"cell_type": "markdown", "metadata": {}, "source": STILL, "id": f"still-{number}"})
+    notebook["cells"] = cells
+
+
+def outputs(notebook):
+    """The HTML that its cells show, as pairs with the text that stands for it."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}
+            if "text/html" in data:
+                yield data["text/html"], data["text/plain"]
+
+
+def depth(notebook, titles=("The line", "Two rings")):
+    """The bands of these tasks in notebook 05, to be gone through level by level."""
+    bands = [next(page for page, text in outputs(notebook) if text.startswith(title + "\n")) for title in titles]
+    shown = "".join(f'<div data-task="{title}">{each}</div>' for title, each in zip(titles, bands, strict=True))
+    return f'<div class="depth">{shown}</div>'
+
+
+def exported(cell):
+    """The room that a cell belongs to, if any."""
+    found = re.match(r"#\| export (\w+)", "".join(cell["source"])) if cell["cell_type"] == "code" else None
+    return found and found[1]
+
+
+def birthplaces(root=ROOT):
+    """{"levels.hardware.assembler.Assembler": (page, anchor)}: the cell in which each name is written."""
+    found = {}
+    for path in sorted(root.glob("notebooks/*.ipynb")):
+        level = path.stem.split("_", 1)[1]
+        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
+            if room := exported(cell):
+                for name, *_ in named("".join(cell["source"])):
+                    found[f"levels.{level}.{room}.{name}"] = f"notebooks/{path.stem}", f"cell-{number}"
+    return found

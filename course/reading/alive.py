@@ -1,0 +1,101 @@
+"""Figures that move without a kernel: a small set of pictures of each, drawn when the site is made.
+
+The functions that draw are those of the notebooks. Of the notebooks themselves nothing is run.
+"""
+
+import functools
+import html
+import itertools
+import json
+from typing import NamedTuple
+
+import numpy as np
+
+from course import figures, tasks
+from course.figures import race
+from course.practice.checks import spelled
+
+
+class Alive(NamedTuple):
+    """A figure: what draws it, {control: its values}, and where the controls stand at first."""
+
+    draw: object
+    controls: dict
+    start: dict
+
+
+def loop_order():
+    steps = [*range(9), *range(16, 65, 16), *range(96, 289, 32), 303, *range(320, 513, 32)]  # some of the 512
+    return Alive(figures.loop_order, {"order": figures.ORDERS, "step": steps}, {"order": "ijk", "step": 303})
+
+
+def tape():
+    from levels.low_level import constant
+    from levels.low_level.autodiff import VJPS, _Tape
+
+    walk = figures.walk_of_squared_error(_Tape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
+    controls = {"step": range(5), "bump": ["w", "x", "b", "y"]}
+    return Alive(functools.partial(figures.tape_backwards, walk), controls, {"step": 1, "bump": "w"})
+
+
+def optimizer_race():
+    from levels.mid_level.optimizers import SGD, Adam
+
+    birds = tasks.read("penguins.csv", ("bill_depth_mm", "body_mass_g"), (str, str))
+    depths, masses = np.hsplit(np.array([bird for bird in birds if "NA" not in bird], float), 2)
+    inputs = {"raw": depths, "standardised": tasks.standardise(depths, depths)[0]}
+
+    def draw(columns, rate):
+        x, y = inputs[columns], masses / 1000
+        return race.drawn(columns, rate, x, y, {"SGD": descent(SGD(rate), x, y), "Adam": descent(Adam(rate), x, y)})
+
+    rates = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
+    return Alive(draw, {"columns": [*inputs], "rate": rates}, {"columns": "raw", "rate": 0.002})
+
+
+def descent(optimizer, x, y, updates=1000):
+    """The losses and the path of (w, b) of a line through x and y, from zero, all rows in each step, the start included."""
+    from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
+
+    w, b = Variable(np.zeros((1, 1))), Variable(np.zeros((1, 1)))
+
+    @function
+    def step(x, y):
+        here = constant(w), constant(b)
+        with GradientTape() as tape:
+            error = x @ w + b - y
+            loss = reduce_mean(error * error)
+        optimizer.apply_gradients(zip(tape.gradient(loss, [w, b]), [w, b], strict=True))
+        return loss, *here
+
+    losses, *path = step.over(x, y, np.tile(np.arange(len(x)), (updates + 1, 1)))
+    return losses.numpy(), np.column_stack([each.numpy() for each in path])
+
+
+FIGURES = {  # what stands for a figure in a notebook: the one that moves on the site
+    "The lines that a matrix product loads": loop_order,
+    "The tape, backwards": tape,
+    "The optimizer race: SGD and Adam on": optimizer_race,
+}
+
+
+def moving(words, folder, here):
+    """HTML of the figure that these words stand for, or nothing where none of ours moves.
+
+    Its pictures go to folder/frames; `here` leads from the page to that folder."""
+    make = next((make for start, make in FIGURES.items() if words.startswith(start)), None)
+    if make is None:
+        return ""
+    figure, frames = make(), {}
+    (folder / "frames" / make.__name__).mkdir(parents=True)
+    for key in itertools.product(*(range(len(values)) for values in figure.controls.values())):
+        chosen = {name: values[k] for (name, values), k in zip(figure.controls.items(), key, strict=True)}
+        picture, name = figure.draw(**chosen), f"frames/{make.__name__}/{'-'.join(map(str, key))}.png"
+        (folder / name).write_bytes(picture.png)
+        frames[",".join(map(str, key))] = [here + name, picture.text]
+    controls = {name: [spelled(value) for value in values] for name, values in figure.controls.items()}
+    start = [list(values).index(figure.start[name]) for name, values in figure.controls.items()]
+    first, text = frames[",".join(map(str, start))]
+    told = json.dumps({"controls": controls, "start": start, "frames": frames}).replace("<", "\\u003c")
+    picture = f'<img src="{first}" alt="{html.escape(text)}">'
+    return f'<div class="alive"><script type="application/json">{told}</script>{picture}</div>'

@@ -1,0 +1,95 @@
+"""What Sphinx is told beyond its settings: formulas as MathML, docstrings in plain text, and words that lead to the glossary."""
+
+import functools
+import re
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+from course.reading import birthplaces
+
+SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, nodes.caption, nodes.math
+GLOSSARY = "glossary"
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    app.connect("autodoc-process-docstring", docstring)
+    app.connect("doctree-resolved", link_terms)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def formula(self, node):
+    self.body.append(tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
+    raise nodes.SkipNode
+
+
+places = functools.cache(birthplaces)
+
+
+def docstring(app, what, name, thing, options, lines):
+    """Ours are plain text with `code` and indented examples. Beneath each stands the cell in which it is written."""
+    if callable(thing) and not str(getattr(thing, "__module__", "")).startswith("levels"):
+        lines.clear()  # NumPy's own, or what says of itself that it is a partial
+    paragraphs = re.split(r"\n\s*\n", "\n".join(lines).strip("\n"))
+    lines[:] = [line for each in paragraphs for line in [*restructured(each), ""]]
+    page, anchor = places().get(name, ("", ""))
+    if page:
+        title = page.rsplit("/", 1)[-1].replace("_", " ")
+        lines += [f"`Written in {title} <../{page}.html#{anchor}>`__", ""]
+
+
+def restructured(paragraph):
+    """A paragraph for reStructuredText: as it stands where it is indented, else with nothing special but `code`."""
+    rows = paragraph.split("\n")
+    if any(row.startswith("  ") for row in rows):  # lines that keep their place
+        first = next(k for k, row in enumerate(rows) if row.startswith("  "))
+        return (
+            [*restructured("\n".join(rows[:first])), "", "::", "", *("    " + row for row in rows[first:])]
+            if (first)
+            else ["::", "", *("    " + row for row in rows)]
+        )
+    parts = re.split(r"`([^`]+)`", " ".join(rows))
+    spelled = [rf"\ ``{part}``\ " if k % 2 else re.sub(r"([\\*`|_])", r"\\\1", part) for k, part in enumerate(parts)]
+    return ["".join(spelled).strip()]
+
+
+def terms(app):
+    """{a word as it stands in a sentence: (its anchor in the glossary)}; plurals too. Longer ones first."""
+    if not hasattr(app, "levels_terms"):
+        found = {}
+        for term in app.env.get_doctree(GLOSSARY).findall(nodes.term):
+            words, anchor = term.astext(), term["ids"][0]
+            found |= {each.lower(): anchor for each in (words, words + "s", words + "es")}
+        app.levels_terms = found
+        app.levels_pattern = re.compile(
+            r"(?<![\w.-])(" + "|".join(map(re.escape, sorted(found, key=len, reverse=True))) + r")(?![\w-])",
+            re.IGNORECASE,
+        )
+    return app.levels_terms, app.levels_pattern
+
+
+def link_terms(app, tree, page):
+    """Lead from the first use of each word of the glossary on a page to what it means."""
+    if not page.startswith(("notebooks/", "TEACHING", "course/")):
+        return
+    anchors, pattern = terms(app)
+    seen, glossary = set(), app.builder.get_relative_uri(page, GLOSSARY)
+    for text in list(tree.findall(nodes.Text)):
+        around, outside = text.parent, text
+        while around is not None and not isinstance(around, SKIPPED):
+            around, outside = around.parent, around
+        if around is not None or not any(
+            isinstance(text.parent, each) for each in (nodes.paragraph, nodes.emphasis, nodes.strong)
+        ):
+            continue
+        parts, end = [], 0
+        for found in pattern.finditer(text):
+            anchor = anchors[found[0].lower()]
+            if anchor not in seen:
+                seen.add(anchor)
+                link = nodes.reference("", found[0], refuri=f"{glossary}#{anchor}", internal=True, classes=["term"])
+                parts += [nodes.Text(text[end : found.start()]), link]
+                end = found.end()
+        if parts:
+            text.parent.replace(text, [*parts, nodes.Text(text[end:])])

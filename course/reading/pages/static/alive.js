@@ -1,0 +1,144 @@
+/* What moves on a page without a kernel: figures, the levels as bands, predictions, and one line to mend. */
+
+function element(name, given = {}, ...children) {
+  const made = Object.assign(document.createElement(name), given);
+  made.append(...children);
+  return made;
+}
+
+/* A labelled slider over a list of values; moved(k) is called with the index of the one chosen. */
+function slider(name, values, start, moved) {
+  const range = element("input", { type: "range", min: 0, max: values.length - 1, step: 1 });
+  const shown = element("output");
+  range.value = start;
+  function tell() {
+    shown.textContent = values[range.value];
+    range.setAttribute("aria-valuetext", values[range.value]);
+  }
+  range.addEventListener("input", () => { tell(); moved(Number(range.value)); });
+  tell();
+  return element("label", { className: "slider" }, element("span", {}, name), range, shown);
+}
+
+function figure(place) {
+  const { controls, start, frames } = JSON.parse(place.querySelector("script").textContent);
+  const image = place.querySelector("img"), at = [...start];
+  const status = element("p", { textContent: image.alt });
+  status.setAttribute("role", "status");
+  Object.entries(controls).forEach(([name, values], axis) => image.before(slider(name, values, start[axis], (k) => {
+    at[axis] = k;
+    [image.src, image.alt] = frames[at.join()];
+    status.textContent = image.alt;
+  })));
+  image.after(status);
+}
+
+function depth(place) {
+  const tasks = [...place.querySelectorAll("[data-task]")];
+  const show = (level) => {
+    place.dataset.level = level;
+    for (const row of place.querySelectorAll("tr")) {
+      let column = 0;
+      const heads = [...row.parentNode.querySelector("tr").children].slice(1);
+      const spans = heads.flatMap((head, k) => Array(head.colSpan).fill(k));
+      for (const cell of [...row.children].slice(1)) {
+        cell.classList.toggle("other", cell.colSpan < spans.length && spans[column] !== level);
+        column += cell.colSpan;
+      }
+    }
+  };
+  place.prepend(slider("level", ["1", "2", "3", "4", "5"], 4, (k) => show(k + 1)));
+  if (tasks.length > 1) {
+    const choose = (k) => tasks.forEach((task, j) => { task.hidden = j !== k; });
+    place.prepend(slider("task", tasks.map((task) => task.dataset.task), 0, choose));
+    choose(0);
+  }
+  show(5);
+}
+
+/* "3 to 7", "1.75 µs" or "8,000" as [low, high]; nothing where it is no number. */
+function range(text) {
+  const found = text.replace(/,(?=\d{3})/g, "").match(/^(-?[\d.]+(?:e[+-]?\d+)?)(?: to (-?[\d.]+(?:e[+-]?\d+)?))?/);
+  return found && [Number(found[1]), Number(found[2] ?? found[1])];
+}
+
+let asked = 0;
+
+function prediction(told) {
+  const question = told.previousElementSibling, answer = told.querySelector("p").textContent.replace(/^Answer: /, "");
+  const choices = [...question.querySelectorAll("p")].filter((each) => each.textContent.startsWith("( ) "));
+  const commit = element("button", { type: "button", textContent: "Commit", disabled: true });
+  const verdict = element("p"), name = `prediction-${++asked}`;
+  verdict.setAttribute("role", "status");
+  let given, right, box;
+  if (choices.length) {
+    box = element("fieldset", {}, element("legend", { textContent: "Your prediction" }));
+    for (const each of choices) {
+      const text = each.textContent.slice(4), radio = element("input", { type: "radio", name });
+      radio.addEventListener("change", () => { given = text; right = text === answer; commit.disabled = false; });
+      box.append(element("label", {}, radio, " " + text));
+      each.remove();
+    }
+  } else {
+    const [low, high] = range(answer), field = element("input", { type: "text", inputMode: "decimal", size: 12 });
+    box = element("fieldset", {}, element("legend", { textContent: "Your prediction" }),
+      element("label", {}, "a number ", field));
+    field.addEventListener("input", () => {
+      const number = range(field.value.trim());
+      commit.disabled = !number;
+      if (number) [given, right] = [field.value.trim(), low <= number[0] && number[0] <= high];
+    });
+  }
+  commit.addEventListener("click", () => {
+    box.disabled = commit.hidden = true;
+    verdict.textContent = right ? "Right." : `You said ${given}.`;
+    told.open = true;
+  });
+  const asking = element("div", { className: "prediction" });
+  question.replaceWith(asking);
+  asking.append(question, box, commit, verdict, told);
+}
+
+/* The walk back of (w·x + b - y)² at x = 3, w = 2, b = 1, y = 5, with the reader's way to take a share. */
+const RECORDS = [
+  ["p", [["w", 3], ["x", 2]]], ["z", [["p", 1], ["b", 1]]], ["error", [["z", 1], ["y", -1]]], ["loss", [["error", 2], ["error", 2]]],
+];
+
+function walk(take) {
+  const gradients = { loss: 1 };
+  for (const [result, inputs] of [...RECORDS].reverse()) {
+    for (const [name, slope] of inputs) gradients[name] = take(gradients[name] ?? 0, gradients[result] * slope);
+  }
+  return gradients;
+}
+
+function mend(place) {
+  const field = element("input", { type: "text", value: "share", size: 24, spellcheck: false, autocomplete: "off" });
+  const button = element("button", { type: "submit", textContent: "Walk back" }), told = element("p");
+  told.setAttribute("role", "status");
+  const form = element("form", {}, element("label", {}, "gradients[x] = ", field), " ", button,
+    element("p", { textContent: "Use share, before (what x has already, 0 at first), numbers, + - * / and brackets." }), told);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = field.value.trim();
+    try {
+      if (!/^(share|before|[\d.]+|[-+*/()\s])+$/.test(text)) throw new Error("only share, before, numbers, + - * / and brackets");
+      const w = walk(new Function("before", "share", `return (${text});`)).w;
+      told.textContent = `w gets ${Number(w.toPrecision(6))}, by hand 12. ` + (w === 12
+        ? "You have written the heart of backpropagation: what is used twice gets two shares, and they are added."
+        : w === 6 ? "Half of it is lost: error is used twice, and gets a share of 2 each time." : "Not yet.");
+    } catch (error) {
+      told.textContent = `That cannot be computed: ${error.message}.`;
+    }
+  });
+  place.querySelector("pre").after(form);
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".alive").forEach(figure);
+  document.querySelectorAll(".depth").forEach(depth);
+  document.querySelectorAll(".mend").forEach(mend);
+  for (const told of document.querySelectorAll(".jp-RenderedHTMLCommon + details")) {
+    if (told.querySelector("summary").textContent === "the answer") prediction(told);
+  }
+});
