@@ -271,7 +271,8 @@ def active_and_complete(lock):
 
     with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
         project = tomllib.load(file)
-    wanted = project["project"]["dependencies"] + (project["dependency-groups"]["test"] if lock == TEST else [])
+    groups = project["dependency-groups"]
+    wanted = project["project"]["dependencies"] + (groups["test"] + groups["site"] if lock == TEST else [])
     try:
         return all(within(version(re.split("[<>=]", line)[0]), line) for line in wanted)
     except PackageNotFoundError:

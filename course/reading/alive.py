@@ -25,7 +25,7 @@ class Alive(NamedTuple):
 
 
 def loop_order():
-    steps = [*range(9), *range(16, 65, 16), *range(96, 289, 32), 303, *range(320, 513, 32)]  # some of the 512
+    steps = [0, 1, 2, 3, 4, 5, 8, 16, 64, 128, 256, 303, 512]  # some of the 512
     return Alive(figures.loop_order, {"order": figures.ORDERS, "step": steps}, {"order": "ijk", "step": 303})
 
 
@@ -49,7 +49,7 @@ def optimizer_race():
         x, y = inputs[columns], masses / 1000
         return race.drawn(columns, rate, x, y, {"SGD": descent(SGD(rate), x, y), "Adam": descent(Adam(rate), x, y)})
 
-    rates = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
+    rates = [0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
     return Alive(draw, {"columns": [*inputs], "rate": rates}, {"columns": "raw", "rate": 0.002})
 
 

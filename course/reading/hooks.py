@@ -76,9 +76,9 @@ def link_terms(app, tree, page):
     anchors, pattern = terms(app)
     seen, glossary = set(), app.builder.get_relative_uri(page, GLOSSARY)
     for text in list(tree.findall(nodes.Text)):
-        around, outside = text.parent, text
+        around = text.parent
         while around is not None and not isinstance(around, SKIPPED):
-            around, outside = around.parent, around
+            around = around.parent
         if around is not None or not any(
             isinstance(text.parent, each) for each in (nodes.paragraph, nodes.emphasis, nodes.strong)
         ):

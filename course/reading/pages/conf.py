@@ -1,12 +1,5 @@
 """How Sphinx writes the site: from what is stored, without a network, and every warning is an error (see `main`)."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-
-from course import reading  # noqa: E402
-
 project, author, html_title = "levels", "the levels authors", "levels"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "course.reading.hooks"]
 exclude_patterns = ["jupyter_execute"]  # myst-nb's own, which would be read as pages

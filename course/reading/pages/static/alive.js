@@ -134,7 +134,14 @@ function mend(place) {
   place.querySelector("pre").after(form);
 }
 
+/* What the theme and myst-nb leave unnamed, or name otherwise than it reads. */
+function name() {
+  for (const each of document.querySelectorAll("summary[aria-label], .search-button-field")) each.removeAttribute("aria-label");
+  for (const each of document.querySelectorAll(".toctree-toggle")) each.parentElement.setAttribute("aria-label", "the pages beneath");
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  name();
   document.querySelectorAll(".alive").forEach(figure);
   document.querySelectorAll(".depth").forEach(depth);
   document.querySelectorAll(".mend").forEach(mend);
