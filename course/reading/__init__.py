@@ -4,6 +4,7 @@ Pages are laid out in a copy of the project's folders, so that each link between
 Sphinx writes them. Nothing is executed: what the notebooks show are their stored outputs.
 """
 
+import html
 import json
 import re
 import shutil
@@ -12,7 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from course.build import ROOT, environment, more_in, names_in, trail_in
+from docutils.nodes import make_id
+
+from course.build import ROOT, environment, hash_of, more_in, names_in, trail_in
 from course.figures import LEVELS
 from course.inspection.places import named
 from course.reading import alive
@@ -20,9 +23,19 @@ from course.setup import overview
 from course.setup.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "pages"
-COPIED = "README.md", "TEACHING.md", "LICENSE", "pictures", "course/bench/README.md", "course/bench/results.md"
+COPIED = (
+    "README.md",
+    "TEACHING.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "pictures",
+    "course/bench/README.md",
+    "course/bench/results.md",
+)
 COPIED += "course/bench/results.png", "data/README.md"
 
+STAMP = "made-of.txt"  # in the folder of a site
 DEPTH = "One level at a time"  # what the figure begins with that goes down through the five
 ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
 STILL = "*Here the figure stands still: move it in JupyterLab.*"
@@ -30,9 +43,13 @@ STILL = "*Here the figure stands still: move it in JupyterLab.*"
 
 def main(arguments):
     folder = Path(parser("site").parse_args(arguments).folder or ROOT / ".course" / "site").absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) and not (folder / "searchindex.js").exists()):
+    made_of = made(ROOT)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) and not (folder / STAMP).exists()):
         print(f"{folder} holds something else than a site, and would be replaced: name a new folder, or an empty one")
         return 1
+    if (folder / STAMP).exists() and (folder / STAMP).read_text(encoding="utf-8") == made_of:
+        print(f"Nothing has changed. The site begins at {folder / 'index.html'}")
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
         source, built = Path(scratch, "source"), Path(scratch, "built")
         lay_out(ROOT, source)
@@ -42,12 +59,26 @@ def main(arguments):
             return done.returncode
         shutil.rmtree(built / ".doctrees")
         shutil.move(source / "frames", built / "frames")
+        (built / STAMP).write_text(made_of, encoding="utf-8")
         if folder.exists():
             shutil.rmtree(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(built, folder)
     print(f"The site begins at {folder / 'index.html'}")
     return 0
+
+
+def made(root):
+    """A hash of all that decides what the pages say and how they look."""
+    paths = [path for name in COPIED for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
+    paths += [
+        *notebooks(root),
+        *root.glob("notebooks/**/*.py"),
+        *root.glob("levels/**/*.py"),
+        *root.glob("course/**/*.py"),
+    ]
+    paths += [path for path in PAGES.rglob("*") if path.is_file()] + [root / "requirements-test.lock"]
+    return hash_of(sorted((path.relative_to(root).as_posix(), path.read_bytes().hex()) for path in {*paths}))
 
 
 def lay_out(root, source):
@@ -107,6 +138,8 @@ def prepared(notebook, folder, here):
             cells.append({"cell_type": "markdown", "metadata": {}, "source": anchor, "id": f"anchor-{number}"})
         cells.append(cell)
         for output in cell.get("outputs", ()):
+            if "text/html" in output.get("data", {}):
+                output["data"]["text/html"] = linked("".join(output["data"]["text/html"]), here)
             if "image/png" in output.get("data", {}):
                 words = " ".join("".join(output["data"]["text/plain"]).split())
                 cell["metadata"]["mystnb"] = {"image": {"alt": words}}
@@ -116,6 +149,19 @@ def prepared(notebook, folder, here):
                 elif "widgets.explore(" in "".join(cell["source"]):
                     cells.append({"cell_type": "markdown", "metadata": {}, "source": STILL, "id": f"still-{number}"})
     notebook["cells"] = cells
+
+
+def linked(page, here):
+    """HTML whose links to sections of notebooks, as Jupyter spells them, lead to the pages made of them.
+
+    A link in the line that unfolds a part goes into that part: one press cannot do both."""
+
+    def lead(found):
+        anchor = f"#{make_id(html.unescape(found[2]))}" if found[2] else ""
+        return f'href="{here}notebooks/{found[1]}.html{anchor}"'
+
+    page = re.sub(r"<small>(<a [^>]*>[^<]*</a>)</small></summary>", r"</summary><small>\1</small>", page)
+    return re.sub(r'href="((?:more/)?\d\d_\w+)\.ipynb(?:#([^"]*))?"', lead, page)
 
 
 def outputs(notebook):

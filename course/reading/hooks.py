@@ -9,6 +9,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from course.reading import birthplaces
 
 SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, nodes.caption, nodes.math
+WORDS = nodes.paragraph, nodes.emphasis, nodes.strong
 GLOSSARY = "glossary"
 
 
@@ -40,33 +41,29 @@ def docstring(app, what, name, thing, options, lines):
 
 
 def restructured(paragraph):
-    """A paragraph for reStructuredText: as it stands where it is indented, else with nothing special but `code`."""
+    """A paragraph as reStructuredText, in which nothing is special but `code`. Lines that are indented keep their places."""
     rows = paragraph.split("\n")
-    if any(row.startswith("  ") for row in rows):  # lines that keep their place
-        first = next(k for k, row in enumerate(rows) if row.startswith("  "))
-        return (
-            [*restructured("\n".join(rows[:first])), "", "::", "", *("    " + row for row in rows[first:])]
-            if (first)
-            else ["::", "", *("    " + row for row in rows)]
-        )
-    parts = re.split(r"`([^`]+)`", " ".join(rows))
+    first = next((k for k, row in enumerate(rows) if row.startswith("  ")), len(rows))
+    parts = re.split(r"`([^`]+)`", " ".join(rows[:first]))
     spelled = [rf"\ ``{part}``\ " if k % 2 else re.sub(r"([\\*`|_])", r"\\\1", part) for k, part in enumerate(parts)]
-    return ["".join(spelled).strip()]
+    kept = ["", "::", "", *("    " + row for row in rows[first:])]
+    return ["".join(spelled).strip(), *kept * (first < len(rows))]
 
 
+@functools.cache
 def terms(app):
-    """{a word as it stands in a sentence: (its anchor in the glossary)}; plurals too. Longer ones first."""
-    if not hasattr(app, "levels_terms"):
-        found = {}
-        for term in app.env.get_doctree(GLOSSARY).findall(nodes.term):
-            words, anchor = term.astext(), term["ids"][0]
-            found |= {each.lower(): anchor for each in (words, words + "s", words + "es")}
-        app.levels_terms = found
-        app.levels_pattern = re.compile(
-            r"(?<![\w.-])(" + "|".join(map(re.escape, sorted(found, key=len, reverse=True))) + r")(?![\w-])",
-            re.IGNORECASE,
-        )
-    return app.levels_terms, app.levels_pattern
+    """{a word of the glossary, or its plural, in small letters: its anchor}, and a pattern that finds them, longer ones first."""
+    found = {}
+    for term in app.env.get_doctree(GLOSSARY).findall(nodes.term):
+        word = term.astext().lower()
+        found |= dict.fromkeys((word, word + "s", word + "es"), term["ids"][0])
+    words = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+    return found, re.compile(rf"(?<![\w.-])({words})(?![\w-])", re.IGNORECASE)
+
+
+def ancestors(node):
+    while node := node.parent:
+        yield node
 
 
 def link_terms(app, tree, page):
@@ -76,12 +73,7 @@ def link_terms(app, tree, page):
     anchors, pattern = terms(app)
     seen, glossary = set(), app.builder.get_relative_uri(page, GLOSSARY)
     for text in list(tree.findall(nodes.Text)):
-        around = text.parent
-        while around is not None and not isinstance(around, SKIPPED):
-            around = around.parent
-        if around is not None or not any(
-            isinstance(text.parent, each) for each in (nodes.paragraph, nodes.emphasis, nodes.strong)
-        ):
+        if not isinstance(text.parent, WORDS) or any(isinstance(each, SKIPPED) for each in ancestors(text)):
             continue
         parts, end = [], 0
         for found in pattern.finditer(text):

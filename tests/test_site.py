@@ -1,0 +1,226 @@
+"""The site: written without a warning, whole, reachable by every link, and alive in a browser without a network."""
+
+import importlib
+import inspect
+import os
+import re
+import time
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+pytest.importorskip("sphinx", reason="the site is written with the group `site`: `python3 -m course setup`")
+
+from course import reading  # noqa: E402
+from course.build import ROOT  # noqa: E402
+from course.setup import browser  # noqa: E402
+
+the_door = importlib.import_module("course.__main__")
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+NEEDS_BROWSER = pytest.mark.skipif(not browser.find(), reason=browser.MISSING)
+
+
+class Page(HTMLParser):
+    """What can be led to on a page, what it leads to, and its images."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.anchors, self.leads, self.images = set(), [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.anchors |= {given[key] for key in ("id", "name") if given.get(key)}
+        self.leads += [(tag, given[key]) for key in ("href", "src") if given.get(key)]
+        self.images += [given] * (tag == "img")
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The site's folder. It is written once, and kept until something changes that it is made of."""
+    folder = ROOT / ".course" / "tested-site"
+    folder.parent.mkdir(exist_ok=True)
+    with open(folder.with_suffix(".lock"), "a") as lock:
+        while not the_door.held(lock):  # another process writes it
+            time.sleep(0.5)
+        assert reading.main([str(folder)]) == 0, "Sphinx's warnings stand above: each is an error"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pages(site):
+    paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
+    return {path.resolve(): Page(path) for path in paths}
+
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def test_every_notebook_has_its_page(site):
+    expected = [path.relative_to(ROOT).with_suffix(".html") for path in reading.notebooks()]
+    assert len(expected) > 40
+    assert [path for path in expected if not (site / path).exists()] == []
+
+
+def test_every_link_leads_somewhere(pages):
+    lost, followed = [], 0
+    for path, page in pages.items():
+        for _, link in page.leads:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            followed += 1
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchors = pages[target].anchors if target in pages else {unquote(parts.fragment)}
+            if not target.exists() or parts.fragment and unquote(parts.fragment) not in anchors:
+                lost.append((path.name, link))
+    assert lost == [] and followed > 5000
+
+
+def test_nothing_is_fetched_from_elsewhere(pages):
+    fetched = [link for page in pages.values() for tag, link in page.leads if tag != "a" and urlsplit(link).netloc]
+    assert fetched == []
+
+
+def test_every_picture_has_words(pages):
+    images = [image for page in pages.values() for image in page.images]
+    assert len(images) > 80
+    assert [image["src"] for image in images if len(image.get("alt") or "") < 12] == []
+
+
+def test_every_public_name_leads_to_its_cell(site, pages):
+    """Functions and classes of the five levels that have a docstring."""
+    places, missing, found = reading.birthplaces(), [], 0
+    for path in sorted(ROOT.glob("levels/*/[a-z]*.py")):
+        module = importlib.import_module(f"levels.{path.parent.name}.{path.stem}")
+        text = (site / "api" / f"{path.parent.name}.html").read_text(encoding="utf-8")
+        for name, thing in vars(module).items():
+            own = getattr(thing, "__module__", None) == module.__name__ and (
+                inspect.isclass(thing) or inspect.isfunction(thing)
+            )
+            if own and thing.__doc__ and not name.startswith("_"):
+                page, anchor = places[f"{module.__name__}.{name}"]
+                found += 1
+                if f'id="{module.__name__}.{name}"' not in text or f'href="../{page}.html#{anchor}"' not in text:
+                    missing.append(f"{module.__name__}.{name}")
+    assert missing == [] and found > 80
+
+
+def test_words_lead_to_the_glossary_once_on_a_page(site):
+    text = (site / "notebooks" / "01_hardware.html").read_text(encoding="utf-8")
+    led = re.findall(r'<a class="[^"]*term[^"]*" href="\.\./glossary\.html#([\w-]+)"', text)
+    assert len(led) > 10 and len(led) == len(set(led))
+
+
+def test_another_folder_is_not_replaced(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert reading.main([str(tmp_path)]) == 1
+    assert os.listdir(tmp_path) == ["mine.txt"] and str(tmp_path) in capsys.readouterr().out
+
+
+@pytest.fixture
+def tab(site):
+    """Opens a page of the site, from its file, and keeps what went wrong and what was asked of a network."""
+    with browser.launched() as launched:
+
+        def opened(name, width=1280, scheme="light"):
+            context = launched.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            tab = context.new_page()
+            tab.wrong = []
+            tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
+            tab.on("request", lambda asked: asked.url.startswith("http") and tab.wrong.append(asked.url))
+            tab.goto((site / f"{name}.html").as_uri())
+            return tab
+
+        yield opened
+
+
+@NEEDS_BROWSER
+@pytest.mark.parametrize(
+    "name, slider, first, last",
+    [
+        ("notebooks/02_kernels", "step", "ijk: 464 lines", "512"),
+        ("notebooks/03_low_level", "step", "", ""),
+        ("notebooks/04_mid_level", "rate", "", ""),
+    ],
+)
+def test_a_figure_moves(tab, name, slider, first, last):
+    page = tab(name)
+    figure = page.locator(".alive")
+    image, status = figure.locator("img"), figure.locator("[role=status]")
+    before = image.get_attribute("src"), status.inner_text()
+    figure.get_by_label(slider).press("ArrowRight")
+    after = image.get_attribute("src"), status.inner_text()
+    assert before[0] != after[0] and before[1] != after[1] and image.get_attribute("alt") == after[1]
+    assert page.evaluate("document.querySelector('.alive img').decode().then(() => true)")
+    assert page.wrong == []
+
+
+@NEEDS_BROWSER
+def test_the_first_five_minutes(tab):
+    page = tab("index")
+    level, code = page.get_by_label("level"), page.locator(".depth")
+    assert "model.fit(" in code.inner_text() and "a.loop(" not in code.inner_text()
+    for _ in range(4):
+        level.press("ArrowLeft")
+    assert "model.fit(" not in code.inner_text() and "a.loop(" in code.inner_text()
+    loss = page.locator(".depth code").first
+    assert loss.is_visible() and loss.inner_text() == "0x1.26b37bd4bf3c0p+3"
+
+    answer = page.locator(".prediction details")
+    assert not answer.evaluate("told => told.open")
+    page.get_by_label("about a minute").check()
+    page.get_by_role("button", name="Commit").click()
+    assert (
+        answer.evaluate("told => told.open") and "You said about a minute." in page.locator(".prediction").inner_text()
+    )
+
+    told, field = page.locator(".mend [role=status]"), page.get_by_label("gradients[x] =")
+    for text, expected in (
+        ("share", "w gets 6"),
+        ("before + share", "heart"),
+        ("alert(1)", "cannot"),
+        ("share +", "cannot"),
+    ):
+        field.fill(text)
+        page.get_by_role("button", name="Walk back").click()
+        assert expected in told.inner_text(), text
+    assert page.wrong == []
+
+
+@NEEDS_BROWSER
+def test_a_number_is_predicted(tab):
+    page = tab("notebooks/05_high_level")
+    asked = page.locator(".prediction", has_text="An epoch of two steps")
+    asked.get_by_role("textbox").fill("2.5")
+    asked.get_by_role("button", name="Commit").click()
+    assert "You said 2.5." in asked.inner_text() and "1.75" in asked.inner_text()
+    assert page.wrong == []
+
+
+@NEEDS_BROWSER
+def test_search_works_from_a_file(tab):
+    page = tab("search")
+    page.goto(page.url + "?q=roofline")
+    page.locator("#search-results li a").first.wait_for(timeout=20_000)
+    assert page.locator("#search-results li").count() > 3 and page.wrong == []
+
+
+@NEEDS_BROWSER
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here: npm install --no-save axe-core@4.14.1")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_all_can_read_it(tab, site, scheme, width):
+    kinds = ["index", "notebooks/03_low_level", "notebooks/05_high_level", "notebooks/more/05_cost", "README"]
+    kinds += ["glossary", "api/hardware", "course/bench/results", "notebooks/trail/3_low_level"]
+    for name in kinds:
+        page = tab(name, width, scheme)
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")["violations"]
+        serious = [
+            (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], name
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than {width}"
+        page.context.close()
