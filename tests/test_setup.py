@@ -447,7 +447,7 @@ def test_the_test_lock_contains_the_core_lock():
     assert all(hashes > 0 for _, hashes in test.values())
 
 
-def tested():
+def for_tests():
     """What the second lock has beside the course's own: the tests look at the site, too."""
     return PROJECT["dependency-groups"]["test"] + PROJECT["dependency-groups"]["site"]
 
@@ -455,14 +455,14 @@ def tested():
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_locks_fit_pyproject(lock):
     pins = locked(lock)
-    wanted = PROJECT["project"]["dependencies"] + tested() * (lock == LOCKS[1])
+    wanted = PROJECT["project"]["dependencies"] + for_tests() * (lock == LOCKS[1])
     for line in wanted:
         assert the_door.within(pins[re.split("[<>=]", line)[0]][0], line), line
 
 
 def test_conda_and_pip_name_the_same_packages():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    wanted = PROJECT["project"]["dependencies"] + tested()
+    wanted = PROJECT["project"]["dependencies"] + for_tests()
     wanted.append("python" + PROJECT["project"]["requires-python"])
     wanted = [re.sub("^playwright", "playwright-python", line) for line in wanted]  # its name in conda-forge
     wanted = [re.sub("^huggingface-hub", "huggingface_hub", line) for line in wanted]

@@ -209,8 +209,7 @@ def test_search_works_from_a_file(tab):
 
 @NEEDS_BROWSER
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here: npm install --no-save axe-core@4.14.1")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 390)])
 def test_all_can_read_it(tab, site, scheme, width):
     kinds = ["index", "notebooks/03_low_level", "notebooks/05_high_level", "notebooks/more/05_cost", "README"]
     kinds += ["glossary", "api/hardware", "course/bench/results", "notebooks/trail/3_low_level"]

@@ -23,17 +23,8 @@ from course.setup import overview
 from course.setup.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "pages"
-COPIED = (
-    "README.md",
-    "TEACHING.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "LICENSE",
-    "pictures",
-    "course/bench/README.md",
-    "course/bench/results.md",
-)
-COPIED += "course/bench/results.png", "data/README.md"
+COPIED = "README.md", "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
+BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/results.png"
 
 STAMP = "made-of.txt"  # in the folder of a site
 DEPTH = "One level at a time"  # what the figure begins with that goes down through the five
@@ -70,14 +61,10 @@ def main(arguments):
 
 def made(root):
     """A hash of all that decides what the pages say and how they look."""
-    paths = [path for name in COPIED for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
-    paths += [
-        *notebooks(root),
-        *root.glob("notebooks/**/*.py"),
-        *root.glob("levels/**/*.py"),
-        *root.glob("course/**/*.py"),
-    ]
-    paths += [path for path in PAGES.rglob("*") if path.is_file()] + [root / "requirements-test.lock"]
+    paths = [path for name in COPIED + BENCH for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
+    for pattern in ("notebooks/**/*.py", "levels/**/*.py", "course/**/*.py", "data/*.csv"):
+        paths += root.glob(pattern)
+    paths += [path for path in PAGES.rglob("*") if path.is_file()] + [*notebooks(root), root / "requirements-test.lock"]
     return hash_of(sorted((path.relative_to(root).as_posix(), path.read_bytes().hex()) for path in {*paths}))
 
 
@@ -88,7 +75,7 @@ def lay_out(root, source):
     (source / "api").mkdir()
     for name, text in api(root).items():
         (source / "api" / f"{name}.md").write_text(text, encoding="utf-8")
-    for name in COPIED:
+    for name in COPIED + BENCH:
         target = source / name
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (root / name).is_dir() else shutil.copy)(root / name, target)
@@ -104,8 +91,8 @@ def landing(root):
     """The first page: what its template leaves open is what the notebooks say of themselves."""
     filled = {"trail": overview.trail(root, "notebooks/"), "five": overview.five(root, "notebooks/")}
     filled |= {"more": overview.more(root, "notebooks/")}
-    for name, made in (("trail", trail_in), ("five", names_in), ("more", more_in)):
-        filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in made(root))
+    for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
+        filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     text = (PAGES / "index.md").read_text(encoding="utf-8")
     first, *_, last = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(root.glob("notebooks/0*.ipynb")))
     filled["depth"] = depth(last, ["The line"])
@@ -154,13 +141,17 @@ def prepared(notebook, folder, here):
 def linked(page, here):
     """HTML whose links to sections of notebooks, as Jupyter spells them, lead to the pages made of them.
 
-    A link in the line that unfolds a part goes into that part: one press cannot do both."""
+    A link in the line that unfolds a part is repeated in that part, and only there it is one: one press cannot do both."""
 
     def lead(found):
         anchor = f"#{make_id(html.unescape(found[2]))}" if found[2] else ""
         return f'href="{here}notebooks/{found[1]}.html{anchor}"'
 
-    page = re.sub(r"<small>(<a [^>]*>[^<]*</a>)</small></summary>", r"</summary><small>\1</small>", page)
+    def unfold(found):
+        links = re.findall("<a .*?</a>", found[1])
+        return re.sub("</?a\\b.*?>", "", found[0]) + f"<small>{' · '.join(links)}</small>" * bool(links)
+
+    page = re.sub("<summary>(.*?)</summary>", unfold, page)
     return re.sub(r'href="((?:more/)?\d\d_\w+)\.ipynb(?:#([^"]*))?"', lead, page)
 
 
